@@ -1,4 +1,4 @@
-"""Folders are made once for all tests; the reference tokenizers come from `transformers`, offline."""
+"""Fixtures: tokenizer folders, written once per session, and reference tokenizers of `transformers`, offline."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 @cache
 def reference(folder: Path) -> Any:
-    """What `transformers` makes of a folder."""
+    """Load the tokenizer of a folder with `transformers`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its import and Marian's advice to install more are not our subject
+        warnings.simplefilter("ignore")  # warnings at import and Marian's recommendation to install sacremoses
         import transformers
 
         transformers.logging.set_verbosity_error()
@@ -35,16 +35,16 @@ def reference_of() -> Callable[[Path], Any]:
 
 @pytest.fixture(scope="session")
 def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], tuple[Tokenizer, Any]]:
-    """Our tokenizer and the reference for a family, read from legacy files or from either library's own saving."""
+    """Load our tokenizer and the reference for a family, from legacy files or files saved by either library."""
 
     @cache
-    def legacy(name: str) -> tuple[Path, str]:
+    def write_legacy(name: str) -> tuple[Path, str]:
         folder = tmp_path_factory.mktemp(name)
         return folder, LEGACY[name](folder)
 
     @cache
-    def made(name: str, form: str) -> tuple[Tokenizer, Any]:
-        folder, model_type = legacy(name)
+    def load(name: str, form: str) -> tuple[Tokenizer, Any]:
+        folder, model_type = write_legacy(name)
         if form != "legacy":
             saved = tmp_path_factory.mktemp(f"{name}_{form}")
             if form == "theirs":
@@ -58,4 +58,4 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], tup
         assert pair.target is None
         return pair.source, reference(folder)
 
-    return made
+    return load

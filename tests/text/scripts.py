@@ -1,4 +1,4 @@
-"""Random texts in many scripts, the same from the same seed in every version of Python and Unicode."""
+"""Random texts in many scripts, reproducible from a seed in every version of Python and Unicode."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ RANGES = (
     (0x1D400, 0x1D454),
     (0x20000, 0x20100),
 )
-# characters that had their properties before the oldest Unicode that a supported Python has
-KNOWN = tuple(
+# characters that every supported Python version knows
+CHARACTERS = tuple(
     [chr(code) for code in range(first, last + 1) if unicodedata.ucd_3_2_0.category(chr(code)) != "Cn"]
     for first, last in RANGES
 )
-BITS = (
+FRAGMENTS = (
     *(" ", " ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u2028", "\u3000", "\x85", "\x1f", "\u200b"),
     *("'", "’", "-", "_", ".", ",", ":", "&", "@", "/", "…", "$", "€", "%", "#", "''", "--", "\u00ad"),
     *("don't", "it’s", "we’ve", "U.S.", "a.m.", "Rolls-Royce", "AT&T", "O'Neil", "rock'n'roll", "x_1", "10:30"),
@@ -82,24 +82,24 @@ BITS = (
 )
 
 
-def random_text(draw: random.Random) -> str:
-    """Some characters and bits, most of them of one script."""
-    home = draw.choice(KNOWN)
+def random_text(rng: random.Random) -> str:
+    """Make a text of characters and fragments, most of them of one script."""
+    script = rng.choice(CHARACTERS)
     parts = []
-    for _ in range(draw.randrange(1, 25)):
-        kind = draw.random()
+    for _ in range(rng.randrange(1, 25)):
+        kind = rng.random()
         if kind < 0.45:
-            parts.append(draw.choice(home))
+            parts.append(rng.choice(script))
         elif kind < 0.55:
-            parts.append(draw.choice(draw.choice(KNOWN)))
+            parts.append(rng.choice(rng.choice(CHARACTERS)))
         elif kind < 0.7:
             parts.append(" ")
         else:
-            parts.append(draw.choice(BITS))
+            parts.append(rng.choice(FRAGMENTS))
     return "".join(parts)
 
 
 def random_texts(count: int, seed: int = 0) -> list[str]:
-    """As many random texts."""
-    draw = random.Random(seed)
-    return [random_text(draw) for _ in range(count)]
+    """Make random texts."""
+    rng = random.Random(seed)
+    return [random_text(rng) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Marks around the texts of a causal model: the same here, from a saved folder, and in transformers."""
+"""Templates of causal models: equal before saving, after loading and in transformers."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tests.text import tokenizer_folders
 
 
 @pytest.mark.parametrize("family", ["gpt2", "openai-gpt"])
-def test_marks_survive_a_folder(family: str, tmp_path: Path) -> None:
+def test_template_is_saved(family: str, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     (tmp_path / "plain").mkdir()
     getattr(tokenizer_folders, family.replace("-", "_"))(tmp_path / "plain")
     plain = load_tokenizer(tmp_path / "plain", family, {"model_type": family}).source
-    made = add_gpt_template(plain)
-    assert (has_gpt_template(plain), has_gpt_template(made)) == (False, True)
-    assert add_gpt_template(made) is made
-    one, two = "The old keeper", "Rain fell"
-    encoding = made.encode(one, two)
-    assert encoding.tokens == [START, *plain.encode(one).tokens, DELIMITER, *plain.encode(two).tokens, EXTRACT]
+    tokenizer = add_gpt_template(plain)
+    assert (has_gpt_template(plain), has_gpt_template(tokenizer)) == (False, True)
+    assert add_gpt_template(tokenizer) is tokenizer
+    first, second = "The old keeper", "Rain fell"
+    encoding = tokenizer.encode(first, second)
+    assert encoding.tokens == [START, *plain.encode(first).tokens, DELIMITER, *plain.encode(second).tokens, EXTRACT]
     assert [side for side in encoding.sides if side is None] == [None] * 3
-    assert encoding.offsets[1 : len(plain.encode(one)) + 1] == plain.encode(one).offsets
-    folder = tmp_path / "marked"
-    made.save(folder)
+    assert encoding.offsets[1 : len(plain.encode(first)) + 1] == plain.encode(first).offsets
+    folder = tmp_path / "templated"
+    tokenizer.save(folder)
     (folder / "config.json").write_text(
-        json.dumps({"model_type": family, "vocab_size": made.vocab_size, "bos_token_id": 0, "eos_token_id": 0})
+        json.dumps({"model_type": family, "vocab_size": tokenizer.vocab_size, "bos_token_id": 0, "eos_token_id": 0})
     )
-    assert load_tokenizer(folder, family, {"model_type": family}).source.golden() == made.golden()
+    assert load_tokenizer(folder, family, {"model_type": family}).source.golden() == tokenizer.golden()
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
-    assert theirs(one, two).input_ids == encoding.ids
-    assert theirs(one).input_ids == made.encode(one).ids
+    assert theirs(first, second).input_ids == encoding.ids
+    assert theirs(first).input_ids == tokenizer.encode(first).ids
     assert theirs.pad_token is not None

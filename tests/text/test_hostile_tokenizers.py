@@ -1,4 +1,4 @@
-"""Whatever lies in a model folder, the answer is a tokenizer or one clear sentence."""
+"""Any model folder loads as a tokenizer or raises one clear error."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.text.tokenizer_folders import LEGACY, albert, bert_cased, roberta, t5
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 
 
-def saved(maker: Callable[[Path], str], folder: Path) -> tuple[dict[str, Any], str]:
-    """A good tokenizer.json to be spoilt, and its model type."""
-    model_type = maker(folder / "legacy")
+def save_tokenizer(write_folder: Callable[[Path], str], folder: Path) -> tuple[dict[str, Any], str]:
+    """Save a valid tokenizer.json and return its data and model type."""
+    model_type = write_folder(folder / "legacy")
     load_tokenizer(folder / "legacy", model_type, {}).source.save(folder)
     return json.loads((folder / "tokenizer.json").read_text("utf-8")), model_type
 
 
-def refused(folder: Path, model_type: str, words: str = ".") -> str:
-    with pytest.raises(TokenizerError, match=words) as caught:
+def check_rejected(folder: Path, model_type: str, pattern: str = ".") -> str:
+    with pytest.raises(TokenizerError, match=pattern) as error:
         load_tokenizer(folder, model_type, {})
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    assert len(sentence) < 600
-    return sentence
+    message = str(error.value)
+    assert "\n" not in message
+    assert len(message) < 600
+    return message
 
 
 RAW = {
@@ -53,22 +53,22 @@ RAW = {
 
 @pytest.mark.parametrize("plain", [True, False])
 @pytest.mark.parametrize("case", RAW)
-def test_files_that_are_no_tokenizer(tmp_path: Path, case: str, plain: bool) -> None:
+def test_files_that_are_not_tokenizers(tmp_path: Path, case: str, plain: bool) -> None:
     (tmp_path / "tokenizer.json").write_bytes(RAW[case])
-    refused(tmp_path, "modernbert" if plain else "bert", "tokenizer.json")
+    check_rejected(tmp_path, "modernbert" if plain else "bert", "tokenizer.json")
 
 
-SWALLOW = {"lstrip": True, "rstrip": False, "single_word": True, "special": False}
-SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
+FLAGS = {"lstrip": True, "rstrip": False, "single_word": True, "special": False}
+INVALID_TOKENIZERS: dict[str, Callable[[dict[str, Any]], object]] = {
     "vocab is a number": lambda d: d["model"].update(vocab=3),
     "vocab is a list of numbers": lambda d: d["model"].update(vocab=[1, 2]),
     "id is text": lambda d: d["model"]["vocab"].update({"a": "x"}),
     "id is negative": lambda d: d["model"]["vocab"].update({"qqq": -1}),
     "id is a fraction": lambda d: d["model"]["vocab"].update({"qqq": 1.5}),
     "id is huge": lambda d: d["model"]["vocab"].update({"qqq": 2**40}),
-    "id that makes saving walk through a billion holes": lambda d: d["model"]["vocab"].update({"qqq": 10**9}),
-    "added token of which the normalizer leaves nothing": lambda d: d["added_tokens"].append(
-        {"id": len(d["model"]["vocab"]), "content": "\x00", "normalized": True, **SWALLOW}
+    "id with a billion unused ids below it": lambda d: d["model"]["vocab"].update({"qqq": 10**9}),
+    "added token that is empty after normalization": lambda d: d["added_tokens"].append(
+        {"id": len(d["model"]["vocab"]), "content": "\x00", "normalized": True, **FLAGS}
     ),
     "id is true": lambda d: d["model"]["vocab"].update({"qqq": True}),
     "two tokens with one id": lambda d: d["model"]["vocab"].update({"qqq": 7}),
@@ -77,69 +77,69 @@ SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
     "added token without content": lambda d: d["added_tokens"].append({"id": 3}),
     "added token with a bad id": lambda d: d["added_tokens"].append({"id": -3, "content": "x"}),
     "added token with a bad flag": lambda d: d["added_tokens"].append({"id": 3, "content": "x", "lstrip": 3}),
-    "added token of half a pair": lambda d: d["added_tokens"].append({"id": 3, "content": "\ud800"}),
+    "added token with an unpaired surrogate": lambda d: d["added_tokens"].append({"id": 3, "content": "\ud800"}),
     "added tokens are a number": lambda d: d.update(added_tokens=5),
-    "post-processor of no known type": lambda d: d.update(post_processor={"type": "Surprise"}),
+    "post-processor of an unknown type": lambda d: d.update(post_processor={"type": "Surprise"}),
     "post-processor is a list": lambda d: d.update(post_processor=[1]),
-    "normaliser is a number": lambda d: d.update(normalizer=4),
+    "normalizer is a number": lambda d: d.update(normalizer=4),
 }
 
 
-@pytest.mark.parametrize("case", SPOILT)
-def test_spoilt_word_pieces(tmp_path: Path, case: str) -> None:
-    data, model_type = saved(bert_cased, tmp_path)
-    SPOILT[case](data)
+@pytest.mark.parametrize("case", INVALID_TOKENIZERS)
+def test_invalid_wordpiece_files(tmp_path: Path, case: str) -> None:
+    data, model_type = save_tokenizer(bert_cased, tmp_path)
+    INVALID_TOKENIZERS[case](data)
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
-    refused(tmp_path, model_type)
+    check_rejected(tmp_path, model_type)
 
 
 @pytest.mark.parametrize(
     "merges", [7, [3], ["a"], ["a b c"], [["a", 1]], ["nosuchpiece northis"], [["a", "b", "c"]]], ids=str
 )
-def test_spoilt_merges(tmp_path: Path, merges: Any) -> None:
-    data, model_type = saved(roberta, tmp_path)
+def test_invalid_merges(tmp_path: Path, merges: Any) -> None:
+    data, model_type = save_tokenizer(roberta, tmp_path)
     data["model"]["merges"] = merges
     write_json(tmp_path / "tokenizer.json", data)
-    refused(tmp_path, model_type)
+    check_rejected(tmp_path, model_type)
 
 
 @pytest.mark.parametrize("vocab", [{}, [], [["a"]], [["a", "x"]], [[1, 0.0]], [["a", 0.0]], [["a", None]]], ids=str)
-def test_spoilt_pieces(tmp_path: Path, vocab: Any) -> None:
-    data, model_type = saved(t5, tmp_path)
+def test_invalid_pieces(tmp_path: Path, vocab: Any) -> None:
+    data, model_type = save_tokenizer(t5, tmp_path)
     data["model"]["vocab"] = vocab
     write_json(tmp_path / "tokenizer.json", data)
-    refused(tmp_path, model_type)
+    check_rejected(tmp_path, model_type)
 
 
 @pytest.mark.parametrize(
     "score", [float("nan"), float("inf"), float("-inf"), 1e300, 10**400, True], ids=lambda x: str(x)[:9]
 )
-def test_scores_that_are_no_numbers(tmp_path: Path, score: Any) -> None:
-    data, model_type = saved(t5, tmp_path)
+def test_invalid_scores(tmp_path: Path, score: Any) -> None:
+    data, model_type = save_tokenizer(t5, tmp_path)
     data["model"]["vocab"][-1][1] = score
     write_json(tmp_path / "tokenizer.json", data)
-    refused(tmp_path, model_type, "score")
+    check_rejected(tmp_path, model_type, "score")
 
 
-def test_long_tokens_make_no_long_sentence(tmp_path: Path) -> None:
-    data, model_type = saved(bert_cased, tmp_path)
+def test_long_tokens_are_shortened_in_messages(tmp_path: Path) -> None:
+    data, model_type = save_tokenizer(bert_cased, tmp_path)
     for vocab in ({"x" * 9_000: -1}, {"x" * 9_000: 3}, {"x" * 50_000: 3_000}):
         changed = data | {"model": data["model"] | {"vocab": data["model"]["vocab"] | vocab}}
         write_json(tmp_path / "tokenizer.json", changed)
-        refused(tmp_path, model_type, "x{80}")
+        check_rejected(tmp_path, model_type, "x{80}")
 
 
 @pytest.mark.parametrize("unknown", ["?" * 101, {"content": "?" * 900, "special": True}], ids=["text", "object"])
-def test_every_unknown_word_holds_a_copy_of_the_unknown_token(tmp_path: Path, unknown: Any) -> None:
+def test_long_unknown_tokens_are_rejected(tmp_path: Path, unknown: Any) -> None:
     model_type = bert_cased(tmp_path)
     (tmp_path / "special_tokens_map.json").unlink()
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"unk_token": unknown}))
-    refused(tmp_path, model_type, "unk_token must have at most 100 bytes")
+    check_rejected(tmp_path, model_type, "unk_token must have at most 100 bytes")
 
 
 @pytest.mark.parametrize("table", ["!!!", "AAAA", "/////w==", "BAAAAP////8="])
-def test_spoilt_table_of_normalisation(tmp_path: Path, table: str) -> None:
-    data, model_type = saved(xlm_roberta, tmp_path)
+def test_invalid_normalization_tables(tmp_path: Path, table: str) -> None:
+    data, model_type = save_tokenizer(xlm_roberta, tmp_path)
     data["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": table}
     write_json(tmp_path / "tokenizer.json", data)
     with contextlib.suppress(TokenizerError):
@@ -147,47 +147,47 @@ def test_spoilt_table_of_normalisation(tmp_path: Path, table: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["((", "[", "(?<name", "*a", "\\", "a{99999999}"])
-def test_bad_patterns_are_refused_by_the_library_and_reported(tmp_path: Path, pattern: str) -> None:
+def test_invalid_patterns_are_reported(tmp_path: Path, pattern: str) -> None:
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     data = {"version": "1.0", "added_tokens": [], "pre_tokenizer": split}
     data |= {"model": {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"}}
     write_json(tmp_path / "tokenizer.json", data)
-    refused(tmp_path, "modernbert", "tokenizer.json cannot be used")
+    check_rejected(tmp_path, "modernbert", "tokenizer.json cannot be used")
 
 
-def test_a_template_with_ids_that_do_not_exist(tmp_path: Path) -> None:
+def test_template_with_unknown_ids(tmp_path: Path) -> None:
     single = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
     tokens = {"[X]": {"id": "[X]", "ids": [4_000_000], "tokens": ["[X]"]}}
     template = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": tokens}
     model = {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"}
     data = {"version": "1.0", "added_tokens": [], "post_processor": template, "model": model}
     write_json(tmp_path / "tokenizer.json", data)
-    refused(tmp_path, "modernbert", "vocabulary does not have")
+    check_rejected(tmp_path, "modernbert", "ids that are not in the vocabulary")
 
 
-def test_a_panic_in_the_library_becomes_a_sentence() -> None:
+def test_library_panics_become_tokenizer_errors() -> None:
     class PanicException(BaseException):
-        """Named as the one that Rust raises, which cannot be imported."""
+        """Has the same name as the exception of Rust panics, which cannot be imported."""
 
-    with pytest.raises(TokenizerError, match="gave up"), files.wrap_library_errors("x.json cannot be used"):
+    with pytest.raises(TokenizerError, match="panicked"), files.wrap_library_errors("x.json cannot be used"):
         raise PanicException("index out of bounds")
     with pytest.raises(KeyboardInterrupt), files.wrap_library_errors("x.json cannot be used"):
         raise KeyboardInterrupt
 
 
-def test_sizes_are_bounded_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_sizes_are_checked_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
     with path.open("wb") as file:
-        file.truncate(files.MAX_VOCABULARY_BYTES + 1)  # a sparse file: large in name only
-    refused(tmp_path, "bert", "larger than 512 MB")
+        file.truncate(files.MAX_VOCABULARY_BYTES + 1)  # a sparse file, which needs no disk space
+    check_rejected(tmp_path, "bert", "larger than the limit of 512 MB")
     path.unlink()
     with (tmp_path / "tokenizer_config.json").open("wb") as file:
         file.truncate(files.MAX_SETTINGS_BYTES + 1)
-    refused(tmp_path, "bert", "larger than 16 MB")
+    check_rejected(tmp_path, "bert", "larger than the limit of 16 MB")
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "switch is text": {"do_lower_case": "yes"},
+    "flag is text": {"do_lower_case": "yes"},
     "special token is a number": {"cls_token": 5},
     "special token is a list": {"mask_token": ["[MASK]"]},
     "special token without content": {"mask_token": {"__type": "AddedToken"}},
@@ -199,18 +199,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "added token is a string": {"added_tokens_decoder": {"3": "y"}},
     "further tokens are text": {"extra_special_tokens": "x"},
     "further token is a number": {"additional_special_tokens": [3]},
-    "half a surrogate pair": {"mask_token": "\udfff"},
+    "unpaired surrogate": {"mask_token": "\udfff"},
     "side is up": {"truncation_side": "up"},
     "split is a number": {"split_special_tokens": 1},
 }
 
 
 @pytest.mark.parametrize("case", SETTINGS)
-def test_spoilt_settings(tmp_path: Path, case: str) -> None:
+def test_invalid_settings(tmp_path: Path, case: str) -> None:
     model_type = bert_cased(tmp_path)
-    (tmp_path / "special_tokens_map.json").unlink()  # it would overrule the settings
+    (tmp_path / "special_tokens_map.json").unlink()  # it takes precedence over the settings
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]))
-    refused(tmp_path, model_type)
+    check_rejected(tmp_path, model_type)
 
 
 @pytest.mark.parametrize(
@@ -225,33 +225,33 @@ def test_spoilt_settings(tmp_path: Path, case: str) -> None:
         ("tokenizer_config.json", b"\xff"),
     ],
 )
-def test_spoilt_files_beside(tmp_path: Path, name: str, body: bytes) -> None:
+def test_invalid_settings_files(tmp_path: Path, name: str, body: bytes) -> None:
     model_type = bert_cased(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / name).write_bytes(body)
-    assert name.split(".")[0] in refused(tmp_path, model_type)
+    assert name.split(".")[0] in check_rejected(tmp_path, model_type)
 
 
-def test_spoilt_legacy_vocabularies(tmp_path: Path) -> None:
+def test_invalid_legacy_vocabularies(tmp_path: Path) -> None:
     model_type = roberta(tmp_path)
     vocab = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
     good = (tmp_path / "vocab.json").read_bytes()
     for body in (b"", b"[]", b"\xff", json.dumps(vocab | {"q": "1"}).encode(), json.dumps(vocab | {"qq": 5}).encode()):
         (tmp_path / "vocab.json").write_bytes(body)
-        refused(tmp_path, model_type)
+        check_rejected(tmp_path, model_type)
     (tmp_path / "vocab.json").write_bytes(good)
     for body in (b"a b c\n", b"nosuch piece\n", b"\xff\n"):
         (tmp_path / "merges.txt").write_bytes(body)
-        refused(tmp_path, model_type, "merges.txt")
+        check_rejected(tmp_path, model_type, "merges.txt")
     folder = tmp_path / "words"
     bert_cased(folder)
     (folder / "vocab.txt").write_bytes(b"[UNK]\n\xff\n")
-    refused(folder, "bert", r"vocab\.txt is not UTF-8")
+    check_rejected(folder, "bert", r"vocab\.txt is not UTF-8")
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    for model_type, words in (
-        ("bert", r"looked for tokenizer\.json or vocab\.txt"),
+    for model_type, pattern in (
+        ("bert", r"expected tokenizer\.json or vocab\.txt"),
         ("gpt2", r"tokenizer\.json or vocab\.json \+ merges\.txt or encoder\.json \+ vocab\.bpe"),
         ("t5", r"spiece\.model"),
         ("xlm-roberta", r"sentencepiece\.bpe\.model"),
@@ -259,16 +259,16 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
         ("modernbert", r"tokenizer\.json"),
         ("nobody-knows", r"tokenizer\.json"),
     ):
-        refused(tmp_path, model_type, words)
-    refused(tmp_path / "nowhere", "bert", "looked for")
+        check_rejected(tmp_path, model_type, pattern)
+    check_rejected(tmp_path / "nowhere", "bert", "; expected ")
 
 
-def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+def test_a_folder_named_like_a_file(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").mkdir()
-    refused(tmp_path, "bert", "looked for")
+    check_rejected(tmp_path, "bert", "; expected ")
 
 
-def test_paths_in_the_settings_are_not_followed(tmp_path: Path) -> None:
+def test_paths_in_settings_are_ignored(tmp_path: Path) -> None:
     model_type = bert_cased(tmp_path / "model")
     before = load_tokenizer(tmp_path / "model", model_type, {}).source.golden()
     (tmp_path / "other.txt").write_text("[UNK]\n[CLS]\n[SEP]\n", encoding="utf-8")
@@ -282,49 +282,49 @@ def test_paths_in_the_settings_are_not_followed(tmp_path: Path) -> None:
     assert not set(bait) & set(json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()))
 
 
-def test_random_damage_is_a_tokenizer_or_a_sentence(tmp_path: Path) -> None:
-    choose = random.Random(5)
+def test_random_corruption_raises_tokenizer_errors(tmp_path: Path) -> None:
+    rng = random.Random(5)
     for name in ("bert_cased", "gpt2", "albert"):
         folder = tmp_path / name
-        _, model_type = saved(LEGACY[name], folder)
-        good = (folder / "tokenizer.json").read_bytes()
+        _, model_type = save_tokenizer(LEGACY[name], folder)
+        original = (folder / "tokenizer.json").read_bytes()
         for _ in range(25):
-            broken = bytearray(good)
-            for _ in range(choose.randint(1, 3)):
-                place = choose.randrange(len(broken))
-                broken[place : place + choose.randint(0, 4)] = bytes(choose.choice(b'{}[]",:0-xn\\') for _ in range(2))
-            (folder / "tokenizer.json").write_bytes(broken)
-            for kind in (model_type, "modernbert"):
+            damaged = bytearray(original)
+            for _ in range(rng.randint(1, 3)):
+                position = rng.randrange(len(damaged))
+                damaged[position : position + rng.randint(0, 4)] = bytes(rng.choice(b'{}[]",:0-xn\\') for _ in range(2))
+            (folder / "tokenizer.json").write_bytes(damaged)
+            for tested_type in (model_type, "modernbert"):
                 with contextlib.suppress(TokenizerError):
-                    tokenizer = load_tokenizer(folder, kind, {}).source
+                    tokenizer = load_tokenizer(folder, tested_type, {}).source
                     tokenizer.decode(tokenizer.encode("The keeper é").ids)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "pattern"),
     [
-        (None, "not NoneType"),
-        (3, "not int"),
-        (b"bytes", "not bytes"),
-        (["a", 3], "word 1 is of type int"),
-        ({"a": 1}, "not dict"),
-        ("half \ud83d a pair", "surrogate pair at character 5"),
+        (None, "got NoneType"),
+        (3, "got int"),
+        (b"bytes", "got bytes"),
+        (["a", 3], "word 1 has type int"),
+        ({"a": 1}, "got dict"),
+        ("half \ud83d a pair", "unpaired surrogate at character 5"),
         (["fine", "\udc00"], "surrogate"),
         (("a",), "tuple of 1"),
         (("a", "b", "c"), "tuple of 3"),
-        (("a", ["b"]), "same form"),
-        (("a", None), "not NoneType"),
+        (("a", ["b"]), "two strings or two lists"),
+        (("a", None), "got NoneType"),
     ],
 )
-def test_what_is_no_text_is_refused(family: Family, text: Any, words: str) -> None:
+def test_invalid_texts_are_rejected(family: Family, text: Any, pattern: str) -> None:
     ours, _ = family("bert_cased", "legacy")
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=pattern):
         ours.encode_batch([text])
     with pytest.raises(InputError, match="text 1"):
         ours.encode_batch(["good", text])
 
 
-def test_what_are_no_ids_is_refused(family: Family) -> None:
+def test_invalid_ids_are_rejected(family: Family) -> None:
     ours, _ = family("bert_cased", "legacy")
     for ids in ([-1], [2**40], ["7"], [1.5], [None]):
         with pytest.raises(InputError):
@@ -332,7 +332,7 @@ def test_what_are_no_ids_is_refused(family: Family) -> None:
     assert ours.decode([399_999]) == ""
 
 
-def test_a_tokenizer_that_fails_on_a_text_says_so(tmp_path: Path) -> None:
+def test_encoding_failures_are_reported(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[CLS]\n[SEP]\n[PAD]\n[MASK]\nword\n", encoding="utf-8")
     tokenizer = load_tokenizer(tmp_path, "bert", {}).source
     assert tokenizer.encode("word").tokens == ["[CLS]", "word", "[SEP]"]
@@ -340,8 +340,8 @@ def test_a_tokenizer_that_fails_on_a_text_says_so(tmp_path: Path) -> None:
         tokenizer.encode("other")
 
 
-def test_long_special_token_is_shortened_in_the_message(tmp_path: Path) -> None:
+def test_long_special_tokens_are_shortened_in_messages(tmp_path: Path) -> None:
     albert(tmp_path)
     settings = {"sep_token": "x" * 999, "added_tokens_decoder": {"400": {"content": "", "normalized": True}}}
     write_json(tmp_path / "tokenizer_config.json", settings)
-    assert len(refused(tmp_path, "albert", "lacks the special token")) < 200
+    assert len(check_rejected(tmp_path, "albert", "is not in the vocabulary")) < 200

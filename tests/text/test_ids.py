@@ -1,4 +1,4 @@
-"""The shorter way to ids and segments gives those of whole encodings, for every family and any text."""
+"""`encode_ids` returns the same ids and segments as `encode_batch`, for every family and any text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from tests.variation import scaled
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 
 
-def same(tokenizer: Tokenizer, items: list[Any]) -> None:
-    whole, ids = tokenizer.encode_batch(items), tokenizer.encode_ids(items)
-    assert [(one.ids, one.segments, len(one)) for one in whole] == [(one.ids, one.segments, len(one)) for one in ids]
-    assert not any(one.truncated for one in ids)
+def check_ids(tokenizer: Tokenizer, items: list[Any]) -> None:
+    encodings, token_ids = tokenizer.encode_batch(items), tokenizer.encode_ids(items)
+    assert [(encoding.ids, encoding.segments, len(encoding)) for encoding in encodings] == [
+        (encoding.ids, encoding.segments, len(encoding)) for encoding in token_ids
+    ]
+    assert not any(encoding.truncated for encoding in token_ids)
 
 
 @pytest.mark.thin(4)
@@ -32,50 +34,50 @@ def test_texts_pairs_and_words(family: Family, name: str, form: str) -> None:
     tokenizer, _ = family(name, form)
     texts = list(TEXTS)
     words = [words for words in WORDS if words]
-    same(tokenizer, [*texts, *zip(texts, texts[3:] + texts[:3], strict=True), *words, (words[0], words[1])])
-    same(tokenizer, [])
+    check_ids(tokenizer, [*texts, *zip(texts, texts[3:] + texts[:3], strict=True), *words, (words[0], words[1])])
+    check_ids(tokenizer, [])
 
 
 @settings(max_examples=scaled(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(RANDOM_TEXT, st.tuples(RANDOM_TEXT, RANDOM_TEXT)), min_size=1, max_size=4))
 def test_any_text(family: Family, items: list[Any]) -> None:
     for name in LEGACY:
-        same(family(name, "ours")[0], items)
+        check_ids(family(name, "ours")[0], items)
 
 
 def test_marian(tmp_path: Path) -> None:
     model_type = marian(tmp_path)
     tokenizer = load_tokenizer(tmp_path, model_type, {}).source
-    same(tokenizer, list(TEXTS))
+    check_ids(tokenizer, list(TEXTS))
 
 
-def test_what_is_no_text_is_refused_alike(family: Family) -> None:
+def test_invalid_texts_raise_equal_errors(family: Family) -> None:
     tokenizer, _ = family("bert_cased", "ours")
-    for wrong in (5, "half \ud800", ("a", ["b"]), ("a", "b", "c"), ["a", 1]):
-        said = []
+    for invalid in (5, "unpaired \ud800", ("a", ["b"]), ("a", "b", "c"), ["a", 1]):
+        messages = []
         for encode in (tokenizer.encode_batch, tokenizer.encode_ids):
-            with pytest.raises(InputError) as caught:
-                encode(["good", wrong])  # type: ignore[list-item]
-            said.append(str(caught.value))
-        assert said[0] == said[1]
+            with pytest.raises(InputError) as error:
+                encode(["good", invalid])  # type: ignore[list-item]
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]
 
 
-def test_many_long_texts_are_read_some_at_a_time(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_texts_are_encoded_in_batches(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, _ = family(next(iter(LEGACY)), FORMS[0])
     items: list[Any] = [text for text in TEXTS if text] * 3
     items = [*items, (items[0], items[1])]
-    together = (
+    expected = (
         tokenizer.encode_batch(items),
         tokenizer.encode_ids(items, max_length=9),
         tokenizer.encode_plain(items[:-1]),
     )
     monkeypatch.setattr(pipeline, "MAX_BATCH_CHARACTERS", 40)
-    assert together == (
+    assert expected == (
         tokenizer.encode_batch(items),
         tokenizer.encode_ids(items, max_length=9),
         tokenizer.encode_plain(items[:-1]),
     )
-    parts = list(pipeline.split_batches(items))
-    assert [one for part in parts for one in part] == items
-    assert all(len(part) == 1 or sum(map(len, part)) <= 40 for part in parts[:-1])
-    assert any(len(part) > 1 for part in parts)
+    batches = list(pipeline.split_batches(items))
+    assert [item for batch in batches for item in batch] == items
+    assert all(len(batch) == 1 or sum(map(len, batch)) <= 40 for batch in batches[:-1])
+    assert any(len(batch) > 1 for batch in batches)

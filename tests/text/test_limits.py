@@ -1,4 +1,4 @@
-"""A tokenizer.json whose work has no bound is refused before the library builds it; published pipelines are not."""
+"""A tokenizer.json of unbounded cost is rejected before the library builds it; published pipelines are accepted."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from clearhead.text.vocabulary import options as vocabulary_options
 from tests.text.test_patterns import LLAMA3
 
 
-def replacement(old: str, new: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"String": old}, "content": new}
+def make_replacement(pattern: str, content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
 
 
-def split(pattern: str) -> dict[str, Any]:
+def make_split(pattern: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
-def in_sequence(kind: str, *steps: dict[str, Any]) -> dict[str, Any]:
+def make_sequence(kind: str, *steps: dict[str, Any]) -> dict[str, Any]:
     return {"type": "Sequence", kind: list(steps)}
 
 
-def template(single: list[Any], ids: int = 1, token: str = "a") -> dict[str, Any]:
+def make_template(single: list[Any], ids: int = 1, token: str = "a") -> dict[str, Any]:
     special = {"[X]": {"id": "[X]", "ids": [0] * ids, "tokens": [token] * ids}}
     return {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": special}
 
 
-def made(tmp_path: Path, model: dict[str, Any] | None = None, **parts: Any) -> Tokenizer:
-    """A tokenizer.json that is taken as it is."""
+def load(tmp_path: Path, model: dict[str, Any] | None = None, **parts: Any) -> Tokenizer:
+    """Load a tokenizer.json without a recipe."""
     words = {"type": "WordLevel", "vocab": {"a": 0, "?": 1, "▁": 2, "▁a": 3}, "unk_token": "?"}
     data = {"version": "1.0", "added_tokens": [], "model": words | (model or {})} | parts
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     return load_tokenizer(tmp_path, "modernbert", {}).source
 
 
-def added(content: str, **flags: bool) -> dict[str, Any]:
-    usual = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": True, "special": False}
-    return {"id": 4, "content": content} | usual | flags
+def make_added_token(content: str, **flags: bool) -> dict[str, Any]:
+    defaults = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": True, "special": False}
+    return {"id": 4, "content": content} | defaults | flags
 
 
-def replacement_at(pattern: str, new: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": new}
+def make_regex_replacement(pattern: str, content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
 A, X = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[X]", "type_id": 0}}
@@ -58,40 +58,47 @@ PIECE = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##
 LONG_RULE = base64.b64encode((4).to_bytes(4, "little") + b"\0" * 4 + b"x" * 60_000 + b"\0").decode()
 
 HOSTILE: dict[str, dict[str, Any]] = {
-    "replacements": {"normalizer": in_sequence("normalizers", *[replacement("a", "aaaa")] * 12)},
-    "one long replacement": {"normalizer": replacement("a", "b" * 100_000)},
-    "nothing replaced": {"normalizer": replacement("", "b")},
-    "prepended": {"normalizer": in_sequence("normalizers", *[{"type": "Prepend", "prepend": "a" * 900}] * 3)},
-    "nested": {"normalizer": in_sequence("normalizers", in_sequence("normalizers", *[replacement("a", "a" * 90)] * 3))},
-    "many steps": {"normalizer": in_sequence("normalizers", *[{"type": "NFC"}] * 100)},
-    "expanded again": {"normalizer": in_sequence("normalizers", *[{"type": "NFKD"}, replacement("′", "⁗")] * 20)},
-    "two templates": {"post_processor": in_sequence("processors", template([X, A]), template([A, X]))},
-    "bytes of bytes": {"pre_tokenizer": in_sequence("pretokenizers", *[BYTES] * 30)},
+    "replacements": {"normalizer": make_sequence("normalizers", *[make_replacement("a", "aaaa")] * 12)},
+    "one long replacement": {"normalizer": make_replacement("a", "b" * 100_000)},
+    "nothing replaced": {"normalizer": make_replacement("", "b")},
+    "prepended": {"normalizer": make_sequence("normalizers", *[{"type": "Prepend", "prepend": "a" * 900}] * 3)},
+    "nested": {
+        "normalizer": make_sequence("normalizers", make_sequence("normalizers", *[make_replacement("a", "a" * 90)] * 3))
+    },
+    "many steps": {"normalizer": make_sequence("normalizers", *[{"type": "NFC"}] * 100)},
+    "expanded again": {
+        "normalizer": make_sequence("normalizers", *[{"type": "NFKD"}, make_replacement("′", "⁗")] * 20)
+    },
+    "two templates": {"post_processor": make_sequence("processors", make_template([X, A]), make_template([A, X]))},
+    "bytes of bytes": {"pre_tokenizer": make_sequence("pretokenizers", *[BYTES] * 30)},
     "a long rule": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": LONG_RULE}},
-    "pattern": {"pre_tokenizer": split("(a|a)*b")},
+    "pattern": {"pre_tokenizer": make_split("(a|a)*b")},
     "pattern of a replacement": {"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": "b"}},
     "no length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
-    "long template": {"post_processor": template([X] * 5_000 + [A])},
-    "many ids": {"post_processor": template([X, A], ids=5_000)},
-    "text twice": {"post_processor": template([A] * 200)},
+    "long template": {"post_processor": make_template([X] * 5_000 + [A])},
+    "many ids": {"post_processor": make_template([X, A], ids=5_000)},
+    "text twice": {"post_processor": make_template([A] * 200)},
     "added tokens": {"added_tokens": [{"id": 9, "content": "x" * 9_000_000}]},
-    "decoder": {"decoder": in_sequence("decoders", *[replacement("a", "aaaa")] * 12)},
+    "decoder": {"decoder": make_sequence("decoders", *[make_replacement("a", "aaaa")] * 12)},
     "long words": {"model": PIECE | {"max_input_chars_per_word": 10**9}},
     "long unknown": {"model": {"unk_token": "?" * 100_000}},
     "long affix": {"model": PIECE | {"continuing_subword_prefix": "#" * 100_000}},
-    "added tokens that grow": {"normalizer": replacement("x", "y" * 900), "added_tokens": [added("x" * 9_000)]},
+    "added tokens that grow": {
+        "normalizer": make_replacement("x", "y" * 900),
+        "added_tokens": [make_added_token("x" * 9_000)],
+    },
     "prepended to every stretch": {"normalizer": {"type": "Prepend", "prepend": "a" * 900}},
-    "put in at every stretch": {"normalizer": replacement_at("^", "b" * 900)},
-    "put in at every border": {"normalizer": replacement_at(r"\b", "b" * 900)},
-    "put in at every start": {"normalizer": replacement_at("^.|x", "b" * 900)},
-    "put in for nothing": {"normalizer": replacement_at("x?", "b" * 900)},
+    "put in at every stretch": {"normalizer": make_regex_replacement("^", "b" * 900)},
+    "put in at every border": {"normalizer": make_regex_replacement(r"\b", "b" * 900)},
+    "put in at every start": {"normalizer": make_regex_replacement("^.|x", "b" * 900)},
+    "put in for nothing": {"normalizer": make_regex_replacement("x?", "b" * 900)},
     "long unknown of every word": {"model": {"unk_token": "?" * 900}},
     "long prefix of every token": {"model": PIECE | {"continuing_subword_prefix": "#" * 900}},
     "long suffix of every token": {"model": {"end_of_word_suffix": "#" * 900}},
     "long entries": {"model": {"vocab": {"a" * 20_000: 0, "?": 1}}},
-    "long literal": {"pre_tokenizer": split("a") | {"pattern": {"String": "a" * 20_000}}},
-    "bytes of bytes of bytes": {"pre_tokenizer": in_sequence("pretokenizers", *[BYTES] * 3)},
-    "long tokens of a template": {"post_processor": template([X, A], token="a" * 200_000)},
+    "long literal": {"pre_tokenizer": make_split("a") | {"pattern": {"String": "a" * 20_000}}},
+    "bytes of bytes of bytes": {"pre_tokenizer": make_sequence("pretokenizers", *[BYTES] * 3)},
+    "long tokens of a template": {"post_processor": make_template([X, A], token="a" * 200_000)},
     "long separator": {"post_processor": {"type": "BertProcessing", "sep": ["a" * 2_000, 0], "cls": ["a", 0]}},
     "dropout": {"model": {"type": "BPE", "dropout": 0.1, "merges": []}},
     "an id too large": {"model": {"vocab": {"a": 0, "?": 2**32}}},
@@ -104,56 +111,58 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_pipelines_without_bounds(tmp_path: Path, case: str) -> None:
+def test_unbounded_pipelines_are_rejected(tmp_path: Path, case: str) -> None:
     with pytest.raises(TokenizerError, match=r"tokenizer\.json") as caught:
-        made(tmp_path, **HOSTILE[case])
+        load(tmp_path, **HOSTILE[case])
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "added tokens": {"added_tokens_decoder": {str(i): added("x" * 300_000 + str(i)) for i in range(9, 20)}},
-    "many added tokens": {"added_tokens_decoder": {str(i): added(str(i)) for i in range(9, 50)}},
-    "added tokens that grow": {"added_tokens_decoder": {"9": added("x" * 9_000)}},
-    "further tokens that grow": {"extra_special_tokens": [added("x" * 9_000)]},
+    "added tokens": {"added_tokens_decoder": {str(i): make_added_token("x" * 300_000 + str(i)) for i in range(9, 20)}},
+    "many added tokens": {"added_tokens_decoder": {str(i): make_added_token(str(i)) for i in range(9, 50)}},
+    "added tokens that grow": {"added_tokens_decoder": {"9": make_added_token("x" * 9_000)}},
+    "further tokens that grow": {"extra_special_tokens": [make_added_token("x" * 9_000)]},
     "long unknown": {"unk_token": "?" * 900},
     "long class token": {"cls_token": "?" * 9_000},
 }
 
 
 @pytest.mark.parametrize("case", SETTINGS)
-def test_settings_without_bounds(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbounded_settings_are_rejected(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vocabulary_limits, "MAX_ADDED_TOKENS", 40)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]), encoding="utf-8")
     with pytest.raises(TokenizerError, match=r"tokenizer_config\.json") as caught:
-        made(tmp_path, normalizer=replacement("x", "y" * 900))
+        load(tmp_path, normalizer=make_replacement("x", "y" * 900))
     assert len(str(caught.value)) < 600
 
 
 def test_special_tokens_are_not_normalized(tmp_path: Path) -> None:
-    token = added("x" * 9_000, special=True, normalized=False)
-    tokenizer = made(tmp_path, normalizer=replacement("x", "y" * 900), added_tokens=[token])
+    token = make_added_token("x" * 9_000, special=True, normalized=False)
+    tokenizer = load(tmp_path, normalizer=make_replacement("x", "y" * 900), added_tokens=[token])
     assert tokenizer.encode("x" * 9_000).ids == [4]
 
 
-def test_runs_at_the_end_of_a_line_are_read_once(tmp_path: Path) -> None:
-    """DeepSeek V2 has such a pattern: it is used with the same matches, but from the start of a run alone."""
+def test_patterns_at_the_end_of_a_line_take_linear_time(tmp_path: Path) -> None:
+    """DeepSeek V2 has such a pattern; it is anchored at the start of a run, with the same matches."""
     pieces = {"type": "BPE", "vocab": {"a": 0, " ": 1, "  ": 2, "?": 3}, "merges": [[" ", " "]], "unk_token": "?"}
-    tokenizer = made(tmp_path, model=pieces, pre_tokenizer=in_sequence("pretokenizers", split(r"\s+$")))
+    tokenizer = load(tmp_path, model=pieces, pre_tokenizer=make_sequence("pretokenizers", make_split(r"\s+$")))
     assert tokenizer.encode("a  a  ").tokens == ["a", "  ", "a", "  "]
     assert len(tokenizer.encode_plain(["a" + " " * 100_000 + "a"])[0]) == 50_002
 
 
 PUBLISHED: dict[str, dict[str, Any]] = {
-    "Llama": {"normalizer": in_sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, replacement(" ", "▁"))},
+    "Llama": {
+        "normalizer": make_sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, make_replacement(" ", "▁"))
+    },
     "GPT-2": {"pre_tokenizer": BYTES},
-    "GPT-4": {"pre_tokenizer": in_sequence("pretokenizers", split(LLAMA3), BYTES | {"use_regex": False})},
-    "T5": {"pre_tokenizer": in_sequence("pretokenizers", {"type": "WhitespaceSplit"}, METASPACE)},
+    "GPT-4": {"pre_tokenizer": make_sequence("pretokenizers", make_split(LLAMA3), BYTES | {"use_regex": False})},
+    "T5": {"pre_tokenizer": make_sequence("pretokenizers", {"type": "WhitespaceSplit"}, METASPACE)},
     "ALBERT": {
-        "normalizer": in_sequence(
+        "normalizer": make_sequence(
             "normalizers",
-            replacement("``", '"'),
-            replacement("''", '"'),
+            make_replacement("``", '"'),
+            make_replacement("''", '"'),
             {"type": "NFKD"},
             {"type": "StripAccents"},
             {"type": "Lowercase"},
@@ -161,25 +170,27 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         ),
         "pre_tokenizer": METASPACE,
     },
-    "one template": {"post_processor": template([X, A, X])},
+    "one template": {"post_processor": make_template([X, A, X])},
 }
 
 
 @pytest.mark.parametrize("case", PUBLISHED)
 def test_published_pipelines_load_and_encode(tmp_path: Path, case: str) -> None:
-    assert made(tmp_path, **PUBLISHED[case]).encode("a a ﷺ").ids
+    assert load(tmp_path, **PUBLISHED[case]).encode("a a ﷺ").ids
 
 
 @pytest.mark.parametrize("strategy", [{"Fixed": 10**9}, {"Fixed": 2**40}, "BatchLongest"], ids=str)
-def test_padding_and_cutting_of_a_file_are_never_done(tmp_path: Path, strategy: Any) -> None:
-    pad = {"strategy": strategy, "direction": "Right", "pad_to_multiple_of": 10**9, "pad_id": 0, "pad_type_id": 0}
-    cut = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
-    tokenizer = made(tmp_path, pre_tokenizer={"type": "Whitespace"}, padding=pad | {"pad_token": "a"}, truncation=cut)
+def test_padding_and_truncation_of_a_file_are_ignored(tmp_path: Path, strategy: Any) -> None:
+    padding = {"strategy": strategy, "direction": "Right", "pad_to_multiple_of": 10**9, "pad_id": 0, "pad_type_id": 0}
+    truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+    tokenizer = load(
+        tmp_path, pre_tokenizer={"type": "Whitespace"}, padding=padding | {"pad_token": "a"}, truncation=truncation
+    )
     assert tokenizer.encode("a a a").ids == [0, 0, 0]
     assert tokenizer.pad_token == "a"
 
 
-def test_a_recipe_does_not_run_the_steps_of_a_file(tmp_path: Path) -> None:
+def test_recipes_reject_unbounded_files(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nword\n", encoding="utf-8")
     load_tokenizer(tmp_path, "bert", {}).source.save(tmp_path / "saved")
     path = tmp_path / "saved" / "tokenizer.json"
@@ -190,29 +201,29 @@ def test_a_recipe_does_not_run_the_steps_of_a_file(tmp_path: Path) -> None:
             load_tokenizer(tmp_path / "saved", "bert", {})
 
 
-def test_short_texts_need_no_look() -> None:
+def test_short_texts_need_no_check() -> None:
     assert 4 * pipeline.MAX_UNCHECKED_CHARACTERS * limits.MAX_GROWTH <= limits.MAX_NORMALIZED_BYTES
 
 
-def test_texts_are_bounded_as_they_are_and_as_they_become(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = made(tmp_path, normalizer=replacement("a", "b" * 50))
+def test_texts_are_limited_before_and_after_normalization(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = load(tmp_path, normalizer=make_replacement("a", "b" * 50))
     monkeypatch.setattr(limits, "MAX_NORMALIZED_BYTES", 10_000)
     monkeypatch.setattr(limits, "NORMALIZED_CHUNK", 64)
     monkeypatch.setattr(pipeline, "MAX_UNCHECKED_CHARACTERS", 10)
-    assert tokenizer.encode("c" * 9_000).ids == [1]  # nothing of it grows
+    assert tokenizer.encode("c" * 9_000).ids == [1]  # normalization does not change it
     for call in (
         tokenizer.encode,
         lambda text: tokenizer.encode_ids([text]),
         lambda text: tokenizer.encode_plain([text]),
     ):
-        with pytest.raises(InputError, match="longer than 10,000 bytes"):
+        with pytest.raises(InputError, match="exceeds 10,000 bytes"):
             call("a" * 300)
     monkeypatch.setattr(limits, "MAX_TEXT_LENGTH", 100)
-    with pytest.raises(InputError, match="101 characters, more than the 100"):
+    with pytest.raises(InputError, match="101 characters, more than the maximum of 100"):
         tokenizer.encode("c" * 101)
-    with pytest.raises(InputError, match="more than the 100"):
+    with pytest.raises(InputError, match="more than the maximum of 100"):
         tokenizer.encode(["c" * 6_000, "c" * 6_000])
 
 
-def test_special_tokens_that_can_be_learned_can_be_loaded() -> None:
+def test_trained_special_tokens_can_be_loaded() -> None:
     assert vocabulary_options.MAX_SPECIAL_TOKEN_BYTES <= vocabulary_limits.MAX_AFFIX_BYTES

@@ -1,4 +1,4 @@
-"""Marian: pieces as SentencePiece itself cuts them, ids from vocab.json, on both sides of a translation."""
+"""Marian tokenizers: pieces match SentencePiece, ids come from vocab.json, for source and target."""
 
 from __future__ import annotations
 
@@ -39,81 +39,83 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "phrases": {"split_by_whitespace": False},
 }
 CODES = (">>fr<< Hello world", ">>fr<<Hello", ">>xx<< unknown code", ">>a", "a >>fr<< b", "</s>>>fr<<x", "<pad></s> y")
-Both = Callable[[str], tuple[TokenizerPair, Any]]
+LoadPair = Callable[[str], tuple[TokenizerPair, Any]]
 
 
 @pytest.fixture(scope="session")
-def both(tmp_path_factory: pytest.TempPathFactory, reference_of: Callable[[Path], Any]) -> Both:
-    made: dict[str, tuple[TokenizerPair, Any]] = {}
+def load_pair(tmp_path_factory: pytest.TempPathFactory, reference_of: Callable[[Path], Any]) -> LoadPair:
+    loaded_pairs: dict[str, tuple[TokenizerPair, Any]] = {}
 
     def build(name: str) -> tuple[TokenizerPair, Any]:
-        if name not in made:
+        if name not in loaded_pairs:
             folder = tmp_path_factory.mktemp(name)
             marian(folder, **VARIANTS[name])
-            made[name] = load_tokenizer(folder, "marian", {}), reference_of(folder)
-        return made[name]
+            loaded_pairs[name] = load_tokenizer(folder, "marian", {}), reference_of(folder)
+        return loaded_pairs[name]
 
     return build
 
 
-def sides(pair: TokenizerPair) -> tuple[Tokenizer, Tokenizer]:
+def get_sides(pair: TokenizerPair) -> tuple[Tokenizer, Tokenizer]:
     assert pair.target is not None
     return pair.source, pair.target
 
 
-def piece_cutter(data: bytes) -> Callable[[str], list[str]]:
-    """The pieces of a text under a SentencePiece model."""
+def make_piece_splitter(data: bytes) -> Callable[[str], list[str]]:
+    """Return a function that splits texts with a SentencePiece model."""
     model = parse_model(data, "spiece.model")
     normalizer, segment = SentencePieceNormalizer(model, "spiece.model"), make_segmenter(model, "spiece.model")
 
-    def cut(text: str) -> list[str]:
+    def split(text: str) -> list[str]:
         budget = StepBudget(len(text))
         return [piece for piece, _, _ in segment(normalizer.normalize(text, budget)[0], budget)]
 
-    return cut
+    return split
 
 
-def random_texts(count: int) -> list[str]:
-    choose = random.Random(7)
+def make_random_texts(count: int) -> list[str]:
+    rng = random.Random(7)
     letters = "abcdeeé \u0301\u0323\u0302\t\n漢字▁<>.,!ﬁ½\u200b👩\u200d한ÅÄß0kp"
-    texts = ["".join(choose.choice(letters) for _ in range(choose.randint(0, 25))) for _ in range(count)]
-    return [choose.choice(["", "", ">>fr<<", "x</s> ", "<unk>"]) + text for text in texts]
+    texts = ["".join(rng.choice(letters) for _ in range(rng.randint(0, 25))) for _ in range(count)]
+    return [rng.choice(["", "", ">>fr<<", "x</s> ", "<unk>"]) + text for text in texts]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_both_sides_encode_and_decode_as_in_transformers(both: Both, name: str) -> None:
-    pair, theirs = both(name)
-    source, target = sides(pair)
-    for text in [*TEXTS, *SENTENCES, *CODES, *random_texts(150)]:
+def test_source_and_target_match_transformers(load_pair: LoadPair, name: str) -> None:
+    pair, theirs = load_pair(name)
+    source, target = get_sides(pair)
+    for text in [*TEXTS, *SENTENCES, *CODES, *make_random_texts(150)]:
         expected = theirs(text, return_special_tokens_mask=True)
-        found = source.encode(text)
-        assert found.ids == expected["input_ids"], text
-        assert found.special == [bool(mark) for mark in expected["special_tokens_mask"]], text
-        found = target.encode(text)
-        assert found.ids == theirs(text_target=text)["input_ids"], text
+        encoding = source.encode(text)
+        assert encoding.ids == expected["input_ids"], text
+        assert encoding.special == [bool(flag) for flag in expected["special_tokens_mask"]], text
+        encoding = target.encode(text)
+        assert encoding.ids == theirs(text_target=text)["input_ids"], text
         for skip in (True, False):
-            assert target.decode(found.ids, skip_special=skip) == theirs.decode(found.ids, skip_special_tokens=skip)
+            assert target.decode(encoding.ids, skip_special=skip) == theirs.decode(
+                encoding.ids, skip_special_tokens=skip
+            )
     for words in WORDS[:3]:
-        found = source.encode(words)
-        assert found.ids == theirs(words, is_split_into_words=True)["input_ids"]
-        assert {w for w in found.words if w is not None} <= set(range(len(words)))
+        encoding = source.encode(words)
+        assert encoding.ids == theirs(words, is_split_into_words=True)["input_ids"]
+        assert {w for w in encoding.words if w is not None} <= set(range(len(words)))
 
 
-def test_numbers_are_those_of_transformers(both: Both) -> None:
+def test_vocabulary_matches_transformers(load_pair: LoadPair) -> None:
     for name in ("unigram", "separate"):
-        pair, theirs = both(name)
+        pair, theirs = load_pair(name)
         assert pair.source.vocab == theirs.get_vocab()
         assert pair.source.vocab_size == len(theirs)
         assert pair.source.max_length == theirs.model_max_length == 512
         for key in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
             assert getattr(pair.source, f"{key}_id") == getattr(theirs, f"{key}_token_id")
-    assert both("unigram")[0].source.token_id(">>fr<<") is not None
-    assert both("unigram")[0].source.token_id("no such token") is None
+    assert load_pair("unigram")[0].source.token_id(">>fr<<") is not None
+    assert load_pair("unigram")[0].source.token_id("no such token") is None
 
 
-def test_control_the_other_side_gives_other_ids(both: Both) -> None:
-    pair, theirs = both("separate")
-    source, target = sides(pair)
+def test_source_and_target_ids_differ(load_pair: LoadPair) -> None:
+    pair, theirs = load_pair("separate")
+    source, target = get_sides(pair)
     text = SENTENCES[6]
     assert source.encode(text).ids == theirs(text)["input_ids"]
     assert target.encode(text).ids != theirs(text)["input_ids"]
@@ -121,17 +123,17 @@ def test_control_the_other_side_gives_other_ids(both: Both) -> None:
 
 @settings(max_examples=scaled(150), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_random_text_encodes_as_in_transformers(both: Both, text: str) -> None:
+def test_random_text_matches_transformers(load_pair: LoadPair, text: str) -> None:
     for name in ("unigram", "bpe_bytes"):
-        pair, theirs = both(name)
-        found = pair.source.encode(text)
-        assert found.ids == theirs(text)["input_ids"]
-        assert all(0 <= start <= end <= len(text) for start, end in found.offsets)
-        assert sorted(w for w in found.words if w is not None) == [w for w in found.words if w is not None]
+        pair, theirs = load_pair(name)
+        encoding = pair.source.encode(text)
+        assert encoding.ids == theirs(text)["input_ids"]
+        assert all(0 <= start <= end <= len(text) for start, end in encoding.offsets)
+        assert sorted(w for w in encoding.words if w is not None) == [w for w in encoding.words if w is not None]
 
 
-def test_offsets_point_at_the_words(both: Both) -> None:
-    source = both("unigram")[0].source
+def test_offsets_match_words(load_pair: LoadPair) -> None:
+    source = load_pair("unigram")[0].source
     text = ">>fr<<  The  old keeper\u0301</s> wrote"
     encoding = source.encode(text)
     spans: dict[int, tuple[int, int]] = {}
@@ -142,80 +144,80 @@ def test_offsets_point_at_the_words(both: Both) -> None:
 
 
 @pytest.mark.parametrize("name", ["unigram", "separate"])
-def test_saving_and_reading_back(both: Both, name: str, tmp_path: Path, reference_of: Callable[[Path], Any]) -> None:
-    pair, theirs = both(name)
-    mine, foreign = tmp_path / "mine", tmp_path / "foreign"
-    pair.source.save(mine)
-    theirs.save_pretrained(foreign)
-    for folder in (mine, foreign):
+def test_save_and_reload(load_pair: LoadPair, name: str, tmp_path: Path, reference_of: Callable[[Path], Any]) -> None:
+    pair, theirs = load_pair(name)
+    own, reference = tmp_path / "mine", tmp_path / "foreign"
+    pair.source.save(own)
+    theirs.save_pretrained(reference)
+    for folder in (own, reference):
         write_json(folder / "config.json", {"model_type": "marian"})
-        again = load_tokenizer(folder, "marian", {})
-        read = reference_of(folder)
+        reloaded = load_tokenizer(folder, "marian", {})
+        loaded = reference_of(folder)
         for text in (*TEXTS, *CODES):
-            assert again.source.encode(text) == pair.source.encode(text)
-            assert sides(again)[1].encode(text) == sides(pair)[1].encode(text)
-            assert read(text)["input_ids"] == theirs(text)["input_ids"]
+            assert reloaded.source.encode(text) == pair.source.encode(text)
+            assert get_sides(reloaded)[1].encode(text) == get_sides(pair)[1].encode(text)
+            assert loaded(text)["input_ids"] == theirs(text)["input_ids"]
 
 
-def test_cutting_is_counted(both: Both) -> None:
-    pair, theirs = both("unigram")
+def test_truncation_is_counted(load_pair: LoadPair) -> None:
+    pair, theirs = load_pair("unigram")
     text = SENTENCES[0]
-    whole = pair.source.encode(text)
-    cut = pair.source.encode(text, max_length=6)
-    assert cut.ids == theirs(text, truncation=True, max_length=6)["input_ids"]
-    assert cut.truncated == len(whole) - 6
+    complete = pair.source.encode(text)
+    truncated = pair.source.encode(text, max_length=6)
+    assert truncated.ids == theirs(text, truncation=True, max_length=6)["input_ids"]
+    assert truncated.truncated == len(complete) - 6
     assert len(pair.source.windows(text, max_length=6, stride=2)) > 3
 
 
-def test_the_real_model_is_cut_as_sentencepiece_cuts_it() -> None:
+def test_pieces_of_a_published_model_match_sentencepiece() -> None:
     data = real("albert/spiece.model")[0].read_bytes()
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-    cut = piece_cutter(data)
-    for text in [*TEXTS, *SENTENCES, *random_texts(1500), "ggg 000,000 aaaa eeeee xxx " * 20]:
-        assert cut(text) == theirs.encode(text, out_type=str)
+    split = make_piece_splitter(data)
+    for text in [*TEXTS, *SENTENCES, *make_random_texts(1500), "ggg 000,000 aaaa eeeee xxx " * 20]:
+        assert split(text) == theirs.encode(text, out_type=str)
 
 
-def test_a_line_of_a_megabyte(both: Both) -> None:
-    pair, theirs = both("unigram")
+def test_very_long_line(load_pair: LoadPair) -> None:
+    pair, theirs = load_pair("unigram")
     line = "The old lighthouse keeper wrote é 漢 letters. " * 5_000
     assert pair.source.encode(line).ids == theirs(line)["input_ids"]
 
 
-def test_a_long_line_keeps_its_precision(both: Both) -> None:
-    """SentencePiece sets its sums back to zero on the way; random letters are full of near ties that show it."""
-    pair, theirs = both("unigram")
+def test_long_line_with_score_resets(load_pair: LoadPair) -> None:
+    """SentencePiece resets path scores in long lines; random letters have many near ties that depend on it."""
+    pair, theirs = load_pair("unigram")
     line = "".join(random.Random(0).choices("etaoinshrdlu  ", k=300_000))
     assert pair.source.encode(line).ids == theirs(line)["input_ids"]
 
 
 @pytest.mark.parametrize("symbols", ["ab,a,b,abc,bc", "é,éa,aé,a,aa,aaa", "▁a,a▁b,b,▁"])
-def test_user_defined_pieces_that_overlap(symbols: str) -> None:
+def test_overlapping_user_defined_pieces(symbols: str) -> None:
     data = sentence_pieces(SENTENCES[:10], vocab_size=220, user_defined_symbols=symbols)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-    cut = piece_cutter(data)
-    choose = random.Random(3)
+    split = make_piece_splitter(data)
+    rng = random.Random(3)
     for _ in range(1000):
-        text = "".join(choose.choices("abcéek >p", k=choose.randint(1, 14)))
-        assert cut(text) == theirs.encode(text, out_type=str), text
+        text = "".join(rng.choices("abcéek >p", k=rng.randint(1, 14)))
+        assert split(text) == theirs.encode(text, out_type=str), text
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_unsupported_files_are_rejected(tmp_path: Path) -> None:
     marian(tmp_path)
     tokenizer = load_tokenizer(tmp_path, "marian", {}).source
-    with pytest.raises(InputError, match="one text"):
+    with pytest.raises(InputError, match="single text"):
         tokenizer.encode("a", "b")
-    for change, words in (
-        ({"sp_model_kwargs": {"enable_sampling": True}}, "chance"),
-        ({"extra_special_tokens": ["<x>"]}, "no further special tokens"),
-        ({"unk_token": "<none>"}, "lacks the unk_token"),
-        ({"added_tokens_decoder": {"3": {"content": "x", "lstrip": True}}}, "strip blanks"),
+    for change, pattern in (
+        ({"sp_model_kwargs": {"enable_sampling": True}}, "random"),
+        ({"extra_special_tokens": ["<x>"]}, "additional special tokens"),
+        ({"unk_token": "<none>"}, "the unk_token .* is not in the vocabulary"),
+        ({"added_tokens_decoder": {"3": {"content": "x", "lstrip": True}}}, "lstrip, rstrip or single_word"),
     ):
         write_json(tmp_path / "tokenizer_config.json", change)
-        with pytest.raises(TokenizerError, match=words):
+        with pytest.raises(TokenizerError, match=pattern):
             load_tokenizer(tmp_path, "marian", {})
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "target.spm").unlink()
-    with pytest.raises(TokenizerError, match=r"found no target\.spm; looked for source\.spm, target\.spm, vocab\.json"):
+    with pytest.raises(TokenizerError, match=r"target\.spm not found; expected source\.spm, target\.spm, vocab\.json"):
         load_tokenizer(tmp_path, "marian", {})
 
 
@@ -244,27 +246,27 @@ def test_hostile_marian_files(tmp_path: Path) -> None:
     assert load_tokenizer(tmp_path, "marian", {}).target is not None
 
 
-def test_damaged_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
-    """Flip bytes of a SentencePiece file: it loads and encodes, or it is a TokenizerError."""
+def test_corrupt_bytes_raise_tokenizer_errors(tmp_path: Path) -> None:
+    """With random bytes changed, a SentencePiece file loads and encodes, or raises a TokenizerError."""
     data = sentence_pieces(SENTENCES[:6], vocab_size=120)
-    choose = random.Random(11)
-    refused = 0
-    for turn in range(200):
-        broken = bytearray(data)
-        reach = len(data) if turn % 4 else 2_000  # the pieces come first, the rest is the table of normalisation
-        for _ in range(choose.randint(1, 30)):
-            broken[choose.randrange(reach)] = choose.randrange(256)
-        if turn % 5 == 0:
-            del broken[choose.randrange(len(broken)) :]
+    rng = random.Random(11)
+    rejected = 0
+    for trial in range(200):
+        damaged = bytearray(data)
+        limit = len(data) if trial % 4 else 2_000  # the pieces precede the normalization table
+        for _ in range(rng.randint(1, 30)):
+            damaged[rng.randrange(limit)] = rng.randrange(256)
+        if trial % 5 == 0:
+            del damaged[rng.randrange(len(damaged)) :]
         try:
-            model = parse_model(bytes(broken), "broken.model")
+            model = parse_model(bytes(damaged), "broken.model")
             text, origins = SentencePieceNormalizer(model, "broken.model").normalize(
                 "A keeper e\u0301 ﬁ ½ 漢", StepBudget(18)
             )
             make_segmenter(model, "broken.model")(text, StepBudget(18))
-            with contextlib.suppress(ValueError):  # a byte piece that names no byte: reported when the folder is loaded
+            with contextlib.suppress(ValueError):  # an invalid byte piece is reported when the folder is loaded
                 make_joiner(model)([p.text for p in model.pieces])
             assert len(origins) == len(text) + 1
         except TokenizerError:
-            refused += 1
-    assert refused > 20
+            rejected += 1
+    assert rejected > 20

@@ -1,4 +1,4 @@
-"""Subword markers: how each kind of vocabulary writes words, and checksums from before there was one reader."""
+"""Subword markers of each kind of vocabulary, with recorded checksums of the results."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from tests.text.scripts import random_texts
 SPECIAL = ("[CLS]", "<s>")
 
 
-def vocabularies(seed: int = 5) -> list[list[str]]:
-    """Random vocabularies: most of the tokens of each have one marker, others have any or none."""
-    draw, made = random.Random(seed), []
+def make_vocabularies(seed: int = 5) -> list[list[str]]:
+    """Make random vocabularies in which most tokens have the same marker and others any or none."""
+    rng, make_vocabularies = random.Random(seed), []
     for _ in range(400):
-        own, share = draw.choice(("", "##", "Ġ", "▁", "Ċ", "</w>")), draw.random()
+        marker, share = rng.choice(("", "##", "Ġ", "▁", "Ċ", "</w>")), rng.random()
         vocab: dict[str, int] = {}
-        for text in random_texts(draw.randrange(1, 40), seed=draw.randrange(1 << 30)):
+        for text in random_texts(rng.randrange(1, 40), seed=rng.randrange(1 << 30)):
             token = (text.split() or ["a"])[0]
-            if draw.random() < share:
-                token = token + own if own == "</w>" else own + token
+            if rng.random() < share:
+                token = token + marker if marker == "</w>" else marker + token
             vocab[token] = len(vocab)
-        made.append(list(vocab))
-    return made
+        make_vocabularies.append(list(vocab))
+    return make_vocabularies
 
 
-def numbered(tokens: list[str]) -> dict[str, int]:
+def make_vocab(tokens: list[str]) -> dict[str, int]:
     return {token: number for number, token in enumerate(tokens)}
 
 
-def whole_words(tokens: list[str]) -> list[str | None]:
-    read = make_whole_word_lookup(numbered(tokens))
-    return [read(token) for token in tokens]
+def find_whole_words(tokens: list[str]) -> list[str | None]:
+    get_word = make_whole_word_lookup(make_vocab(tokens))
+    return [get_word(token) for token in tokens]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def whole_words(tokens: list[str]) -> list[str | None]:
     [
         (find_continuations, 2388252474),
         (find_start_marker, 2489039390),
-        (whole_words, 1184661773),
+        (find_whole_words, 1184661773),
         (lambda tokens: strip_subword_markers(tokens, [token in SPECIAL for token in tokens]), 1876698796),
     ],
     ids=["continuations", "start", "whole words", "text"],
 )
-def test_readers_give_what_was_recorded(reader: Callable[[list[str]], Any], recorded: int) -> None:
+def test_results_match_recorded_checksums(reader: Callable[[list[str]], Any], recorded: int) -> None:
     checksum = 0
-    for tokens in vocabularies():
+    for tokens in make_vocabularies():
         checksum = zlib.crc32(json.dumps(reader(tokens)).encode(), checksum)
     assert checksum == recorded
 
@@ -74,26 +74,26 @@ def test_readers_give_what_was_recorded(reader: Callable[[list[str]], Any], reco
         (["Ġ", "âĤ", "¬"], [(" ", True), ("‹E2 82›", False), ("‹AC›", False)]),
     ],
 )
-def test_text_without_markers(tokens: list[str], expected: list[tuple[str, bool]]) -> None:
+def test_markers_are_stripped(tokens: list[str], expected: list[tuple[str, bool]]) -> None:
     assert strip_subword_markers(tokens, [token in SPECIAL for token in tokens]) == expected
 
 
-def test_byte_alphabet_is_whole() -> None:
+def test_byte_alphabet_is_complete() -> None:
     assert sorted(byte_alphabet().values()) == list(range(256))
     assert decode_bytes("ĠÃ©tÃ©") == " été"
-    assert decode_bytes("東") == "東"  # no character of the alphabet
+    assert decode_bytes("東") == "東"  # not in the alphabet
 
 
 def test_continuations_and_whole_words_of_each_kind() -> None:
     wordpiece = ["the", "##s", "##", "a"]
     assert find_continuations(wordpiece) == [False, True, False, False]
-    assert whole_words(wordpiece) == ["the", None, None, "a"]
+    assert find_whole_words(wordpiece) == ["the", None, None, "a"]
     by_bytes = ["Ġthe", "s", "!", "Ã"]
     assert find_continuations(by_bytes) == [False, True, False, True]
-    assert whole_words(by_bytes) == ["the", None, None, None]
+    assert find_whole_words(by_bytes) == ["the", None, None, None]
     by_space = ["▁the", "s", "!"]
     assert find_continuations(by_space) == [False, True, False]
-    assert whole_words(by_space) == ["the", None, None]
+    assert find_whole_words(by_space) == ["the", None, None]
     ends = ["the</w>", "th"]
-    assert whole_words(ends) == ["the", None]
+    assert find_whole_words(ends) == ["the", None]
     assert [find_start_marker(tokens) for tokens in (wordpiece, by_bytes, by_space, ends)] == [None, "Ġ", "▁", None]

@@ -1,4 +1,4 @@
-"""Folders as the hub has them: tokenizer.json with all sorts of settings beside it."""
+"""Folders as found on the hub: tokenizer.json with various settings files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Family = Callable[[str, str], tuple[Tokenizer, Any]]
 Reference = Callable[[Path], Any]
 
 
-def same(ours: Tokenizer, theirs: Any) -> None:
+def check_equal(ours: Tokenizer, theirs: Any) -> None:
     texts = list(TEXTS)
     for encoding, raw in zip(ours.encode_batch(texts), theirs(texts).encodings, strict=True):
         assert encoding.ids == raw.ids
@@ -44,8 +44,8 @@ def same(ours: Tokenizer, theirs: Any) -> None:
     assert ours.vocab == theirs.get_vocab()
 
 
-def modern(folder: Path) -> Pipeline:
-    """A tokenizer.json in ModernBERT's form: byte pairs with a template, and [MASK] that takes the blank before it."""
+def make_modernbert_pipeline(folder: Path) -> Pipeline:
+    """Make a pipeline like ModernBERT's: byte-level BPE with a template and a [MASK] token with lstrip."""
     folder.mkdir(exist_ok=True)
     vocab, merges = byte_pairs(("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"))
     pipeline = Pipeline(models.BPE(vocab=vocab, merges=[(a, b) for a, b in (m.split(" ") for m in merges)]))
@@ -53,31 +53,33 @@ def modern(folder: Path) -> Pipeline:
     pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     pipeline.add_special_tokens([AddedToken("[MASK]", lstrip=True, special=True), "[CLS]", "[SEP]", "[PAD]", "[UNK]"])
     pipeline.add_tokens([AddedToken("|||IP|||"), AddedToken("   ", normalized=True)])
-    ends = [("[CLS]", vocab["[CLS]"]), ("[SEP]", vocab["[SEP]"])]
+    boundary_tokens = [("[CLS]", vocab["[CLS]"]), ("[SEP]", vocab["[SEP]"])]
     pair = "[CLS]:0 $A:0 [SEP]:0 $B:0 [SEP]:0"
-    pipeline.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=ends)
+    pipeline.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair=pair, special_tokens=boundary_tokens
+    )
     write_json(folder / "config.json", {"model_type": "modernbert"})
-    named = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    special_tokens = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
     write_json(
         folder / "tokenizer_config.json",
-        named | {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, "unk_token": "[UNK]"},
+        special_tokens | {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, "unk_token": "[UNK]"},
     )
     return pipeline
 
 
-def test_a_file_that_is_its_own_recipe(tmp_path: Path, reference_of: Reference) -> None:
-    modern(tmp_path).save(str(tmp_path / "tokenizer.json"))
+def test_tokenizer_json_without_a_recipe(tmp_path: Path, reference_of: Reference) -> None:
+    make_modernbert_pipeline(tmp_path).save(str(tmp_path / "tokenizer.json"))
     ours = load_tokenizer(tmp_path, "modernbert", {}).source
-    same(ours, reference_of(tmp_path))
+    check_equal(ours, reference_of(tmp_path))
     assert ours.max_length == 8192
     ours.save(tmp_path / "saved")
     write_json(tmp_path / "saved" / "config.json", {"model_type": "modernbert"})
-    same(load_tokenizer(tmp_path / "saved", "modernbert", {}).source, reference_of(tmp_path / "saved"))
+    check_equal(load_tokenizer(tmp_path / "saved", "modernbert", {}).source, reference_of(tmp_path / "saved"))
     assert load_tokenizer(tmp_path / "saved", "modernbert", {}).source.golden() == ours.golden()
 
 
-def test_cutting_and_padding_in_the_file_are_switched_off(tmp_path: Path) -> None:
-    pipeline = modern(tmp_path)
+def test_truncation_and_padding_of_the_file_are_disabled(tmp_path: Path) -> None:
+    pipeline = make_modernbert_pipeline(tmp_path)
     pipeline.enable_truncation(max_length=4)
     pipeline.enable_padding(length=64, pad_token="[PAD]", pad_id=3)
     pipeline.save(str(tmp_path / "tokenizer.json"))
@@ -86,7 +88,7 @@ def test_cutting_and_padding_in_the_file_are_switched_off(tmp_path: Path) -> Non
     assert len(encoding) > 8
     assert ours.pad_id not in encoding.ids
     assert encoding.truncated == 0
-    for name in ("bert_cased", "roberta", "t5"):  # and in files that are only quarried for their vocabulary
+    for name in ("bert_cased", "roberta", "t5"):  # also in files from which only the vocabulary is read
         folder = tmp_path / name
         model_type = LEGACY[name](folder / "legacy")
         load_tokenizer(folder / "legacy", model_type, {}).source.save(folder)
@@ -96,34 +98,34 @@ def test_cutting_and_padding_in_the_file_are_switched_off(tmp_path: Path) -> Non
         data["padding"] |= {"pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}
         write_json(folder / "tokenizer.json", data)
         ours = load_tokenizer(folder, model_type, {}).source
-        whole = ours.encode(SENTENCES[0])
-        assert 8 < len(whole) < 64
-        ends = ours.encode(SENTENCES[0], max_length=6)
-        inserted = sum(whole.special)
-        first = whole.special.index(False)
-        assert [i for i, s in zip(ends.ids, ends.special, strict=True) if not s] == [
-            i for i, s in zip(whole.ids, whole.special, strict=True) if not s
-        ][-(6 - inserted) :], "the file says that texts are cut on the left"
+        complete = ours.encode(SENTENCES[0])
+        assert 8 < len(complete) < 64
+        truncated = ours.encode(SENTENCES[0], max_length=6)
+        inserted = sum(complete.special)
+        first = complete.special.index(False)
+        assert [i for i, s in zip(truncated.ids, truncated.special, strict=True) if not s] == [
+            i for i, s in zip(complete.ids, complete.special, strict=True) if not s
+        ][-(6 - inserted) :], "the file truncates on the left"
         assert first in (0, 1)
 
 
-def test_a_model_with_the_tokenizer_of_another_family(tmp_path: Path, reference_of: Reference) -> None:
+def test_tokenizer_class_of_another_family(tmp_path: Path, reference_of: Reference) -> None:
     xlm_roberta(tmp_path)
     write_json(tmp_path / "config.json", {"model_type": "bert"})
     write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": "XLMRobertaTokenizerFast"})
-    same(load_tokenizer(tmp_path, "bert", {"model_type": "bert"}).source, reference_of(tmp_path))
+    check_equal(load_tokenizer(tmp_path, "bert", {"model_type": "bert"}).source, reference_of(tmp_path))
 
 
-def test_the_class_may_be_named_in_config_json(tmp_path: Path, reference_of: Reference) -> None:
+def test_tokenizer_class_in_config_json(tmp_path: Path, reference_of: Reference) -> None:
     xlm_roberta(tmp_path)
     config = {"model_type": "bert", "tokenizer_class": "XLMRobertaTokenizer"}
     write_json(tmp_path / "config.json", config)
-    same(load_tokenizer(tmp_path, "bert", config).source, reference_of(tmp_path))
+    check_equal(load_tokenizer(tmp_path, "bert", config).source, reference_of(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["bert_cased", "roberta", "albert", "xlm_roberta", "t5", "deberta", "mpnet", "gpt2"])
 def test_added_tokens_in_the_settings(tmp_path: Path, family: Family, reference_of: Reference, name: str) -> None:
-    """Files as version 4 wrote them: an added_tokens_decoder in tokenizer_config.json, flags and all."""
+    """Files of `transformers` 4: tokenizer_config.json has an added_tokens_decoder with flags."""
     theirs = family(name, "legacy")[1]
     theirs.save_pretrained(tmp_path)
     decoder = {str(i): t.__getstate__() for i, t in theirs.added_tokens_decoder.items()}
@@ -140,7 +142,7 @@ def test_added_tokens_in_the_settings(tmp_path: Path, family: Family, reference_
     model_type = LEGACY[name](tmp_path / "again")
     write_json(tmp_path / "config.json", {"model_type": model_type})
     ours, theirs = load_tokenizer(tmp_path, model_type, {}).source, reference_of(tmp_path)
-    same(ours, theirs)
+    check_equal(ours, theirs)
     text = "a New Word, no New Words [SPECIAL]  b <mask> c [MASK] d"
     assert ours.encode(text).ids == theirs(text)["input_ids"]
     assert ours.decode(ours.encode(text).ids) == theirs.decode(theirs(text)["input_ids"], skip_special_tokens=True)
@@ -151,23 +153,25 @@ def test_special_tokens_as_ordinary_text(tmp_path: Path, reference_of: Reference
     path = tmp_path / "tokenizer_config.json"
     write_json(path, json.loads(path.read_text()) | {"split_special_tokens": True, "image_token": "<image>"})
     ours, theirs = load_tokenizer(tmp_path, model_type, {}).source, reference_of(tmp_path)
-    same(ours, theirs)
+    check_equal(ours, theirs)
     assert ours.encode("[MASK]").ids != [ours.cls_id, ours.mask_id, ours.sep_id]
     assert ours.token_id("<image>") == theirs.convert_tokens_to_ids("<image>")
 
 
-def test_openai_names_of_the_files(tmp_path: Path, family: Family) -> None:
+def test_openai_file_names(tmp_path: Path, family: Family) -> None:
     encoder, merges = real("gpt2/encoder.json", "gpt2/vocab.bpe")
     (tmp_path / "encoder.json").write_bytes(encoder.read_bytes())
     (tmp_path / "vocab.bpe").write_bytes(merges.read_bytes())
     ours = load_tokenizer(tmp_path, "gpt2", {}).source
     theirs = family("gpt2_real", "legacy")[1]
     for text in TEXTS[:17]:
-        assert [ours.bos_id, *ours.encode(text).ids] == theirs(text)["input_ids"]  # that folder asks for a first token
+        assert [ours.bos_id, *ours.encode(text).ids] == theirs(text)[
+            "input_ids"
+        ]  # the reference folder sets add_bos_token
 
 
-def test_a_disagreement_of_the_files_is_noted(tmp_path: Path, reference_of: Reference) -> None:
-    """A cased tokenizer.json without settings: `transformers` 5 lower-cases all the same; so do we, but not mutely."""
+def test_conflicting_files_are_noted(tmp_path: Path, reference_of: Reference) -> None:
+    """`transformers` 5 lowercases with a cased tokenizer.json without settings; Clearhead does, too, with a note."""
     vocab = word_pieces(("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
     pipeline = Pipeline(models.WordPiece(vocab, unk_token="[UNK]"))
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=False)
@@ -175,7 +179,7 @@ def test_a_disagreement_of_the_files_is_noted(tmp_path: Path, reference_of: Refe
     pipeline.save(str(tmp_path / "tokenizer.json"))
     write_json(tmp_path / "config.json", {"model_type": "bert"})
     ours = load_tokenizer(tmp_path, "bert", {}).source
-    same(ours, reference_of(tmp_path))
+    check_equal(ours, reference_of(tmp_path))
     assert len(ours.notes) == 1
     assert "'The'" in ours.notes[0]
     assert "'the'" in ours.notes[0]
@@ -184,21 +188,21 @@ def test_a_disagreement_of_the_files_is_noted(tmp_path: Path, reference_of: Refe
 
 
 @pytest.mark.parametrize("name", LEGACY)
-def test_files_that_agree_have_no_notes(family: Family, name: str) -> None:
+def test_consistent_files_have_no_notes(family: Family, name: str) -> None:
     for form in ("legacy", "theirs", "ours"):
         assert family(name, form)[0].notes == ()
 
 
-def test_the_mask_token_takes_the_blank_before_it(family: Family) -> None:
+def test_mask_token_absorbs_the_preceding_space(family: Family) -> None:
     ours, _ = family("roberta_prefixed", "legacy")
     assert ours.encode("a <mask>").tokens == ["<s>", "Ġa", " <mask>", "</s>"]
-    # Version 5 lost this for bare legacy files: without settings the blank stays a token of its own.
+    # `transformers` 5 ignores this for legacy files without settings: the space is a separate token.
     plain, theirs = family("roberta", "legacy")
     assert plain.encode("a <mask>").ids == theirs("a <mask>")["input_ids"]
     assert plain.encode("a <mask>").tokens == ["<s>", "a", "Ġ", "<mask>", "</s>"]
 
 
-def test_an_empty_second_text_is_still_a_second_text(family: Family) -> None:
+def test_empty_second_text(family: Family) -> None:
     ours, theirs = family("bert_cased", "legacy")
     assert ours.encode("one", "").ids == theirs(["one"], [""])["input_ids"][0]
     assert ours.encode("one", "").ids == [*ours.encode("one").ids, ours.sep_id]
@@ -207,14 +211,14 @@ def test_an_empty_second_text_is_still_a_second_text(family: Family) -> None:
 def test_mixed_batches_keep_their_order(family: Family) -> None:
     ours, _ = family("bert_cased", "legacy")
     batch: list[Any] = ["a text", ["some", "words"], ("a", "pair"), (["two"], ["lists"]), "", []]
-    found = ours.encode_batch(batch)
-    assert found == [ours.encode(*item) if isinstance(item, tuple) else ours.encode(item) for item in batch]
+    encodings = ours.encode_batch(batch)
+    assert encodings == [ours.encode(*item) if isinstance(item, tuple) else ours.encode(item) for item in batch]
     assert ours.encode_batch([]) == []
     assert ours.encode_batch(iter(["a", "b"])) == [ours.encode("a"), ours.encode("b")]
     assert [e.truncated for e in ours.encode_batch(["a", "a b c d"], max_length=4)] == [0, 2]
 
 
-def test_piece_files_are_read_as_protobuf_reads_them() -> None:
+def test_model_files_match_protobuf() -> None:
     from sentencepiece import sentencepiece_model_pb2 as pb
 
     for options in ({}, {"model_type": "bpe", "byte_fallback": True, "vocab_size": 600}, {"add_dummy_prefix": False}):
@@ -233,7 +237,7 @@ def test_piece_files_are_read_as_protobuf_reads_them() -> None:
     assert parse_model(data + b"\x50\x07\xf9\x01" + b"12345678", "x.model").pieces == ours.pieces  # unknown fields
 
 
-def test_what_it_says_of_itself(family: Family) -> None:
+def test_repr_and_properties(family: Family) -> None:
     ours, _ = family("bert_cased", "legacy")
     assert repr(ours) == "Tokenizer(WordPiece, 402 tokens, unk=[UNK] sep=[SEP] pad=[PAD] cls=[CLS] mask=[MASK])"
     assert ours.special_tokens_map["mask_token"] == "[MASK]"
@@ -241,7 +245,7 @@ def test_what_it_says_of_itself(family: Family) -> None:
     assert ours.bos_id is None
 
 
-def test_saving_where_nothing_can_be_saved(family: Family, tmp_path: Path) -> None:
+def test_saving_errors(family: Family, tmp_path: Path) -> None:
     ours, _ = family("bert_cased", "legacy")
     (tmp_path / "file").write_text("x")
     with pytest.raises(TokenizerError, match="cannot be saved"):
@@ -254,14 +258,14 @@ def test_saving_where_nothing_can_be_saved(family: Family, tmp_path: Path) -> No
     ]
 
 
-def test_importing_is_light() -> None:
+def test_import_does_not_load_heavy_libraries() -> None:
     heavy = ("torch", "transformers", "sentencepiece", "google.protobuf")
     code = f"import sys, clearhead.text; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
-def test_many_threads_may_share_it(family: Family) -> None:
+def test_tokenizer_is_thread_safe(family: Family) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     ours, _ = family("bert_cased", "legacy")

@@ -1,4 +1,4 @@
-"""Ids, offsets, words, segments and special tokens are those of `transformers`, for every family and every form."""
+"""Ids, offsets, words, segments and special tokens match `transformers`, for every family and file format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Family = Callable[[str, str], tuple[Tokenizer, Any]]
 FORMS = ("legacy", "theirs", "ours")
 FUZZED = ("bert_cased", "roberta_prefixed", "albert", "t5", "deberta_split", "openai_gpt")
 
-# Letters of many scripts, marks that combine, blanks of all sorts, and what looks like a special token.
+# Letters of many scripts, combining marks, white space, and strings that look like special tokens.
 LETTERS = st.sampled_from(
     "aeAEßéıΣ漢字かな한글אב\u0301\u0308\u200b\u200d\u00ad\t\n\r \u00a0\u3000.,'\"`()<>[]/_▁#👩🏽ﬁ½²\x00\x07"
 )
@@ -32,8 +32,8 @@ PARTS = st.one_of(
 RANDOM_TEXT = st.lists(PARTS, max_size=40).map("".join)
 
 
-def as_encoding(raw: Any) -> Encoding:
-    """A reference encoding in our own form."""
+def make_encoding(raw: Any) -> Encoding:
+    """Convert an encoding of the reference library."""
     return Encoding(
         ids=raw.ids,
         tokens=raw.tokens,
@@ -48,24 +48,24 @@ def as_encoding(raw: Any) -> Encoding:
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LEGACY)
-def test_encoding_is_that_of_transformers(family: Family, name: str, form: str) -> None:
+def test_encodings_match_transformers(family: Family, name: str, form: str) -> None:
     ours, theirs = family(name, form)
     texts = list(TEXTS)
-    assert ours.encode_batch(texts) == [as_encoding(e) for e in theirs(texts).encodings]
+    assert ours.encode_batch(texts) == [make_encoding(e) for e in theirs(texts).encodings]
     assert [ours.encode(text) for text in texts] == ours.encode_batch(texts)
-    firsts, seconds = texts, texts[5:] + texts[:5]
-    pairs = list(zip(firsts, seconds, strict=True))
-    assert ours.encode_batch(pairs) == [as_encoding(e) for e in theirs(firsts, seconds).encodings]
+    first_texts, second_texts = texts, texts[5:] + texts[:5]
+    pairs = list(zip(first_texts, second_texts, strict=True))
+    assert ours.encode_batch(pairs) == [make_encoding(e) for e in theirs(first_texts, second_texts).encodings]
     for words in WORDS:
         if words:
-            assert ours.encode(words) == as_encoding(theirs(words, is_split_into_words=True).encodings[0])
+            assert ours.encode(words) == make_encoding(theirs(words, is_split_into_words=True).encodings[0])
     split = theirs([WORDS[0]], [WORDS[1]], is_split_into_words=True).encodings[0]
-    assert ours.encode(WORDS[0], WORDS[1]) == as_encoding(split)
+    assert ours.encode(WORDS[0], WORDS[1]) == make_encoding(split)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LEGACY)
-def test_decoding_and_vocabulary_are_those_of_transformers(family: Family, name: str, form: str) -> None:
+def test_decoding_and_vocabulary_match_transformers(family: Family, name: str, form: str) -> None:
     ours, theirs = family(name, form)
     for text in TEXTS:
         ids = ours.encode(text).ids
@@ -83,49 +83,49 @@ def test_decoding_and_vocabulary_are_those_of_transformers(family: Family, name:
 
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("name", LEGACY)
-def test_truncation_is_that_of_transformers(family: Family, name: str) -> None:
+def test_truncation_matches_transformers(family: Family, name: str) -> None:
     ours, theirs = family(name, "legacy")
     text, second = TEXTS[6] * 3, TEXTS[7] * 2
-    whole, whole_pair = len(ours.encode(text)), len(ours.encode(text, second))
-    for limit in (5, 8, 13, 30, whole - 1, whole, whole + 1):
-        cut = ours.encode(text, max_length=limit)
-        assert cut.ids == theirs(text, truncation=True, max_length=limit)["input_ids"]
-        assert cut.truncated == max(whole - limit, 0)
-        for first, other in ((text, second), (second, text), (text, text)):
-            cut = ours.encode(first, other, max_length=limit)
-            assert cut.ids == theirs([first], [other], truncation=True, max_length=limit)["input_ids"][0]
-    assert ours.encode(text, second, max_length=whole_pair).truncated == 0
+    length, pair_length = len(ours.encode(text)), len(ours.encode(text, second))
+    for limit in (5, 8, 13, 30, length - 1, length, length + 1):
+        truncated = ours.encode(text, max_length=limit)
+        assert truncated.ids == theirs(text, truncation=True, max_length=limit)["input_ids"]
+        assert truncated.truncated == max(length - limit, 0)
+        for first, partner in ((text, second), (second, text), (text, text)):
+            truncated = ours.encode(first, partner, max_length=limit)
+            assert truncated.ids == theirs([first], [partner], truncation=True, max_length=limit)["input_ids"][0]
+    assert ours.encode(text, second, max_length=pair_length).truncated == 0
 
 
 @pytest.mark.parametrize("name", FUZZED)
 @settings(max_examples=scaled(60), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(text=RANDOM_TEXT, second=RANDOM_TEXT)
-def test_random_text_encodes_as_in_transformers(family: Family, name: str, text: str, second: str) -> None:
+def test_random_text_matches_transformers(family: Family, name: str, text: str, second: str) -> None:
     ours, theirs = family(name, "legacy")
     expected = theirs([text, second], [second, text]).encodings
-    assert ours.encode_batch([(text, second), (second, text)]) == [as_encoding(e) for e in expected]
+    assert ours.encode_batch([(text, second), (second, text)]) == [make_encoding(e) for e in expected]
     ids = ours.encode(text).ids
     assert ids == theirs(text)["input_ids"]
     assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
 
 
 @pytest.mark.parametrize("name", LEGACY)
-def test_control_one_wrong_value_is_seen(family: Family, name: str) -> None:
-    """The comparison above can fail: change one value of any list and it does."""
+def test_a_single_difference_is_detected(family: Family, name: str) -> None:
+    """Encodings that differ in one value of any list are not equal."""
     ours, theirs = family(name, "legacy")
-    expected = as_encoding(theirs(TEXTS[6]).encodings[0])
-    found = ours.encode(TEXTS[6])
-    assert found == expected
-    assert replace(found, ids=[found.ids[0] + 1, *found.ids[1:]]) != expected
-    assert replace(found, offsets=[*found.offsets[:-1], (7, 9)]) != expected
-    assert replace(found, words=[9, *found.words[1:]]) != expected
-    assert replace(found, segments=[1, *found.segments[1:]]) != expected
-    assert replace(found, special=[not found.special[0], *found.special[1:]]) != expected
-    assert replace(found, sides=[1, *found.sides[1:]]) != expected
+    expected = make_encoding(theirs(TEXTS[6]).encodings[0])
+    encoding = ours.encode(TEXTS[6])
+    assert encoding == expected
+    assert replace(encoding, ids=[encoding.ids[0] + 1, *encoding.ids[1:]]) != expected
+    assert replace(encoding, offsets=[*encoding.offsets[:-1], (7, 9)]) != expected
+    assert replace(encoding, words=[9, *encoding.words[1:]]) != expected
+    assert replace(encoding, segments=[1, *encoding.segments[1:]]) != expected
+    assert replace(encoding, special=[not encoding.special[0], *encoding.special[1:]]) != expected
+    assert replace(encoding, sides=[1, *encoding.sides[1:]]) != expected
 
 
-def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Path) -> None:
-    """The texts are hard enough to tell a tokenizer that forgot one of its settings."""
+def test_texts_detect_wrong_settings(family: Family, tmp_path: Path) -> None:
+    """The test texts reveal a tokenizer that ignores one of its settings."""
     for name, setting, value in (
         ("bert_cased", "do_lower_case", True),
         ("bert_cased", "tokenize_chinese_chars", True),
@@ -145,7 +145,7 @@ def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_line_of_a_megabyte(family: Family) -> None:
+def test_very_long_line(family: Family) -> None:
     line = ("The lighthouse keeper's café, 東京 and 3.14 letters. " * 22_000)[: 1 << 20]
     for name in ("bert_real", "albert_real"):
         ours, theirs = family(name, "legacy")
@@ -156,7 +156,7 @@ def test_a_line_of_a_megabyte(family: Family) -> None:
         assert inner == expected[1:-1]
 
 
-def test_golden_ids_are_those_of_transformers(family: Family) -> None:
+def test_golden_ids_match_transformers(family: Family) -> None:
     for name in ("bert_cased", "gpt2", "t5"):
         ours, theirs = family(name, "legacy")
         golden = ours.golden()

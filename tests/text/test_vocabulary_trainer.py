@@ -1,4 +1,4 @@
-"""Learned tokenizers: the same files from the same text, read alike by `transformers`, whole and bounded."""
+"""Trained tokenizers: deterministic, equal in `transformers`, with bounded memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FORMS: list[dict[str, Any]] = [
     {"kind": "bpe", "use": "bert", "split": "bert", "normalize": "bert-cased"},
     {"kind": "bpe", "use": "plain", "split": "whitespace"},
     {"kind": "wordpiece", "use": "transformer", "split": "blanks", "normalize": "nfc"},
-    {"kind": "bpe", "split": "metaspace"},  # for gpt, with an unknown token of its own
+    {"kind": "bpe", "split": "metaspace"},  # for gpt, with a separate unknown token
     {"use": "roberta"},
     {"use": "marian", "byte_fallback": True, "size": 700},
     {"use": "t5", "size": 500},
@@ -68,48 +68,48 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
-def lines(count: int = 400, seed: int = 0) -> list[str]:
-    """Sentences of made-up words; some occur often, some once."""
-    chance = random.Random(seed)
+def make_lines(count: int = 400, seed: int = 0) -> list[str]:
+    """Make sentences of artificial words with a skewed frequency distribution."""
+    rng = random.Random(seed)
     words = [stem + ending for stem in STEMS for ending in ENDINGS]
-    weights = [1 / (place + 1) for place in range(len(words))]
-    return [" ".join(chance.choices(words, weights, k=chance.randint(3, 12))) + "." for _ in range(count)]
+    weights = [1 / (rank + 1) for rank in range(len(words))]
+    return [" ".join(rng.choices(words, weights, k=rng.randint(3, 12))) + "." for _ in range(count)]
 
 
-def named(form: dict[str, Any]) -> str:
+def format_options(form: dict[str, Any]) -> str:
     return "-".join(str(value) for value in form.values())
 
 
 @pytest.fixture(scope="module")
-def learned() -> Callable[..., Learned]:
-    made: dict[str, Learned] = {}
+def train() -> Callable[..., Learned]:
+    trained_tokenizers: dict[str, Learned] = {}
 
     def make(form: dict[str, Any]) -> Learned:
-        key = named(form)
-        if key not in made:
-            made[key] = clearhead.learn_tokenizer(lines(), **({"size": 400} | form))
-        return made[key]
+        key = format_options(form)
+        if key not in trained_tokenizers:
+            trained_tokenizers[key] = clearhead.learn_tokenizer(make_lines(), **({"size": 400} | form))
+        return trained_tokenizers[key]
 
     return make
 
 
-@pytest.mark.parametrize("form", FORMS, ids=named)
-def test_transformers_reads_the_same(
-    form: dict[str, Any], learned: Callable[..., Learned], reference_of: Callable[[Path], Any], tmp_path: Path
+@pytest.mark.parametrize("form", FORMS, ids=format_options)
+def test_transformers_loads_the_same_tokenizer(
+    form: dict[str, Any], train: Callable[..., Learned], reference_of: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    made = learned(form)
-    folder = made.save(tmp_path / "made")
+    trained = train(form)
+    folder = trained.save(tmp_path / "made")
     assert sorted(path.name for path in folder.iterdir()) == [
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
     ]
     theirs, ours = reference_of(folder), load_tokenizer(folder, "", {}).source
-    assert len(theirs) == ours.vocab_size == made.vocabulary <= made.size
+    assert len(theirs) == ours.vocab_size == trained.vocabulary <= trained.size
     assert theirs.get_vocab() == ours.vocab
-    for text in [*PROBES, *lines(20, seed=1), *made.special]:
+    for text in [*PROBES, *make_lines(20, seed=1), *trained.special]:
         expected = theirs(text, return_offsets_mapping=True)
-        encoding = made.tokenizer.encode(text)
+        encoding = trained.tokenizer.encode(text)
         assert encoding == ours.encode(text)
         assert encoding.ids == expected["input_ids"]
         assert encoding.offsets == [tuple(span) for span in expected["offset_mapping"]]
@@ -120,124 +120,126 @@ def test_transformers_reads_the_same(
         key: token for key, token in theirs.special_tokens_map.items() if isinstance(token, str)
     }
     assert all(theirs.convert_ids_to_tokens(theirs.all_special_ids)), "every special token has an id"
-    assert ours.golden() == made.tokenizer.golden()
+    assert ours.golden() == trained.tokenizer.golden()
 
 
-@pytest.mark.parametrize("form", FORMS, ids=named)
-def test_ids_are_whole_numbers_without_gaps(form: dict[str, Any], learned: Callable[..., Learned]) -> None:
-    made = learned(form)
-    assert sorted(made.tokenizer.vocab.values()) == list(range(made.vocabulary))
-    assert set(made.special) <= set(made.tokenizer.vocab)
+@pytest.mark.parametrize("form", FORMS, ids=format_options)
+def test_ids_are_consecutive(form: dict[str, Any], train: Callable[..., Learned]) -> None:
+    trained = train(form)
+    assert sorted(trained.tokenizer.vocab.values()) == list(range(trained.vocabulary))
+    assert set(trained.special) <= set(trained.tokenizer.vocab)
 
 
-def test_what_stands_around_a_text(learned: Callable[..., Learned]) -> None:
-    def around(form: dict[str, Any], *texts: str) -> tuple[list[str], list[int]]:
-        encoding = learned(form).tokenizer.encode(*texts)
-        kept = [
+def test_templates(train: Callable[..., Learned]) -> None:
+    def describe_template(form: dict[str, Any], *texts: str) -> tuple[list[str], list[int]]:
+        encoding = train(form).tokenizer.encode(*texts)
+        layout = [
             (token if special else "AB"[side or 0], segment)
             for token, special, side, segment in zip(
                 encoding.tokens, encoding.special, encoding.sides, encoding.segments, strict=True
             )
         ]
-        short = [pair for place, pair in enumerate(kept) if place == 0 or pair != kept[place - 1] or len(pair[0]) > 1]
-        return [token for token, _ in short], [segment for _, segment in short]
+        collapsed = [
+            pair for index, pair in enumerate(layout) if index == 0 or pair != layout[index - 1] or len(pair[0]) > 1
+        ]
+        return [token for token, _ in collapsed], [segment for _, segment in collapsed]
 
-    assert around(FORMS[2], "rad", "haus") == (["[CLS]", "A", "[SEP]", "B", "[SEP]"], [0, 0, 0, 1, 1])
-    assert around(FORMS[3], "rad") == (["A", "</s>"], [0, 0])
-    assert around(FORMS[0], "rad") == (["A"], [0])
-    assert around({"use": "roberta"}, "rad", "haus")[0] == ["<s>", "A", "</s>", "</s>", "B", "</s>"]
-    t5 = learned({"use": "t5", "size": 500}).tokenizer
+    assert describe_template(FORMS[2], "rad", "haus") == (["[CLS]", "A", "[SEP]", "B", "[SEP]"], [0, 0, 0, 1, 1])
+    assert describe_template(FORMS[3], "rad") == (["A", "</s>"], [0, 0])
+    assert describe_template(FORMS[0], "rad") == (["A"], [0])
+    assert describe_template({"use": "roberta"}, "rad", "haus")[0] == ["<s>", "A", "</s>", "</s>", "B", "</s>"]
+    t5 = train({"use": "t5", "size": 500}).tokenizer
     assert [t5.token_id(token) for token in ("<pad>", "</s>", "<unk>", "<extra_id_0>")] == [0, 1, 2, t5.vocab_size - 1]
-    marian = learned({"use": "marian", "byte_fallback": True, "size": 700}).tokenizer
+    marian = train({"use": "marian", "byte_fallback": True, "size": 700}).tokenizer
     assert [marian.eos_id, marian.unk_id, marian.pad_id] == [0, 1, marian.vocab_size - 1]
-    assert learned({"use": "roberta"}).tokenizer.pad_id == 1
+    assert train({"use": "roberta"}).tokenizer.pad_id == 1
 
 
-BY_BYTES = clearhead.learn_tokenizer(lines(), kind="bpe", size=400)
+BYTE_LEVEL = clearhead.learn_tokenizer(make_lines(), kind="bpe", size=400)
 
 
 @settings(max_examples=scaled(300), deadline=None)
 @given(st.text())
-def test_byte_level_gives_every_text_back(text: str) -> None:
-    encoding = BY_BYTES.tokenizer.encode(text)
+def test_byte_level_is_lossless(text: str) -> None:
+    encoding = BYTE_LEVEL.tokenizer.encode(text)
     if "<|endoftext|>" not in text:
-        assert BY_BYTES.tokenizer.decode(encoding.ids) == text
-    assert BY_BYTES.unknown == 0
+        assert BYTE_LEVEL.tokenizer.decode(encoding.ids) == text
+    assert BYTE_LEVEL.unknown == 0
 
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs", "Z", "C")), min_size=1, max_size=8), min_size=1))
-def test_byte_fallback_gives_words_back(words: list[str]) -> None:
+def test_byte_fallback_preserves_words(words: list[str]) -> None:
     text = " ".join(words)
     if "▁" not in text:
         assert WITH_FALLBACK.tokenizer.decode(WITH_FALLBACK.tokenizer.encode(text).ids) == text
 
 
 WITH_FALLBACK = clearhead.learn_tokenizer(
-    lines(), kind="bpe", use="transformer", split="metaspace", byte_fallback=True, size=600
+    make_lines(), kind="bpe", use="transformer", split="metaspace", byte_fallback=True, size=600
 )
 
-TWICE = """
+TRAINING_SCRIPT = """
 import sys, hashlib
 from pathlib import Path
 import clearhead
-from tests.text.test_vocabulary_trainer import lines
+from tests.text.test_vocabulary_trainer import make_lines
 folder = Path(sys.argv[1])
 for kind in ("bpe", "unigram", "wordpiece"):
     for size in (280, 400, 700):
-        clearhead.learn_tokenizer(lines(150), folder / f"{kind}{size}", kind=kind, use="bert", size=size)
+        clearhead.learn_tokenizer(make_lines(150), folder / f"{kind}{size}", kind=kind, use="bert", size=size)
 """
 
 
-def test_the_same_text_gives_the_same_files_in_any_process(tmp_path: Path) -> None:
-    made = []
+def test_training_is_deterministic_across_processes(tmp_path: Path) -> None:
+    files_by_process = []
     for name in ("first", "second", "third"):
         folder = tmp_path / name
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        subprocess.run([sys.executable, "-c", TWICE, str(folder)], check=True, env=environment)
-        made.append({str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.json"))})
-    assert len(made[0]) == 27
-    assert made[0] == made[1] == made[2]
+        subprocess.run([sys.executable, "-c", TRAINING_SCRIPT, str(folder)], check=True, env=environment)
+        files_by_process.append({str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.json"))})
+    assert len(files_by_process[0]) == 27
+    assert files_by_process[0] == files_by_process[1] == files_by_process[2]
 
 
-def test_bpe_learns_what_the_library_learns() -> None:
+def test_bpe_matches_the_library() -> None:
     peer = Pipeline(models.BPE())
     peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     options: dict[str, Any] = {"vocab_size": 500, "min_frequency": 2, "show_progress": False}
-    peer.train_from_iterator(lines(), trainers.BpeTrainer(initial_alphabet=alphabet, **options))
-    ours = clearhead.learn_tokenizer(lines(), kind="bpe", size=501)
+    peer.train_from_iterator(make_lines(), trainers.BpeTrainer(initial_alphabet=alphabet, **options))
+    ours = clearhead.learn_tokenizer(make_lines(), kind="bpe", size=501)
     assert set(peer.get_vocab()) | {"<|endoftext|>"} == set(ours.tokenizer.vocab)
 
 
-def test_unigram_learns_what_the_library_learns() -> None:
+def test_unigram_matches_the_library() -> None:
     peer = Pipeline(models.Unigram())
     peer.pre_tokenizer = pre_tokenizers.Metaspace()
     options: dict[str, Any] = {"vocab_size": 197, "show_progress": False, "unk_token": "<unk>"}
-    peer.train_from_iterator(lines(), trainers.UnigramTrainer(special_tokens=["<unk>"], **options))
-    ours = clearhead.learn_tokenizer(lines(), kind="unigram", size=200, normalize="none")
+    peer.train_from_iterator(make_lines(), trainers.UnigramTrainer(special_tokens=["<unk>"], **options))
+    ours = clearhead.learn_tokenizer(make_lines(), kind="unigram", size=200, normalize="none")
     assert set(peer.get_vocab()) == set(ours.tokenizer.vocab) - {"<pad>", "<s>", "</s>"}
 
 
-def test_the_report_counts_what_it_says() -> None:
-    texts = lines(200)
-    made = clearhead.learn_tokenizer(texts, kind="wordpiece", size=200, normalize="bert-cased", characters=25)
-    tokens = [token for text in texts for token in made.tokenizer.encode(text).tokens[1:-1]]
+def test_reported_counts() -> None:
+    texts = make_lines(200)
+    trained = clearhead.learn_tokenizer(texts, kind="wordpiece", size=200, normalize="bert-cased", characters=25)
+    tokens = [token for text in texts for token in trained.tokenizer.encode(text).tokens[1:-1]]
     words = sum(len(text.split()) for text in texts)
-    assert (made.lines, made.words) == (200, words)
-    assert made.tokens_per_word == pytest.approx(len(tokens) / words)
-    assert made.unknown == pytest.approx(tokens.count("[UNK]") / len(tokens))
-    assert made.unknown > 0
+    assert (trained.lines, trained.words) == (200, words)
+    assert trained.tokens_per_word == pytest.approx(len(tokens) / words)
+    assert trained.unknown == pytest.approx(tokens.count("[UNK]") / len(tokens))
+    assert trained.unknown > 0
     letters = [letter for text in texts for letter in text if letter != " "]
-    kept = [letter for letter in letters if letter in made.tokenizer.vocab]
-    assert made.characters == len(set(kept)) == 25
-    assert made.covered == pytest.approx(len(kept) / len(letters))
-    told = json.loads(json.dumps(made.to_json(), allow_nan=False))
-    assert (told["kind"], told["vocabulary"], told["folder"]) == ("wordpiece", made.vocabulary, None)
-    assert "tokens per word" in made._repr_html_()
+    covered = [letter for letter in letters if letter in trained.tokenizer.vocab]
+    assert trained.characters == len(set(covered)) == 25
+    assert trained.covered == pytest.approx(len(covered) / len(letters))
+    report = json.loads(json.dumps(trained.to_json(), allow_nan=False))
+    assert (report["kind"], report["vocabulary"], report["folder"]) == ("wordpiece", trained.vocabulary, None)
+    assert "tokens per word" in trained._repr_html_()
 
 
-def test_pieces_must_occur_often_enough() -> None:
+def test_min_count() -> None:
     texts = ["abc abc abc xyz"] * 2
     often = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=3)
     assert "▁abc" in often.tokenizer.vocab
@@ -248,51 +250,51 @@ def test_pieces_must_occur_often_enough() -> None:
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(st.text(max_size=400))
-def test_stretches_are_the_line(line: str) -> None:
+def test_chunks_join_to_the_line(line: str) -> None:
     assert "".join(split_chunks(line)) == line
     assert all(0 < len(stretch) <= MAX_CHUNK_LENGTH for stretch in split_chunks(line))
 
 
-def test_a_full_bag_keeps_shares() -> None:
-    chance = random.Random(0)
+def test_subsampling_preserves_relative_frequencies() -> None:
+    rng = random.Random(0)
 
     def texts() -> Iterator[str]:
-        for place in range(20_000):
-            yield f"common word{chance.randrange(10**9)} {'early' if place < 10_000 else 'late'}"
+        for line_number in range(20_000):
+            yield f"common word{rng.randrange(10**9)} {'early' if line_number < 10_000 else 'late'}"
 
-    bag = count_chunks(texts(), most=50_000)
-    assert sum(map(len, bag.counts)) <= 50_000
-    assert (bag.sampling_interval, bag.lines) == (8, 20_000)
-    common, early, late = (bag.counts[word] for word in ("common", " early", " late"))
-    assert common == pytest.approx(20_000 / bag.sampling_interval, rel=0.05)
+    counter = count_chunks(texts(), max_characters=50_000)
+    assert sum(map(len, counter.counts)) <= 50_000
+    assert (counter.sampling_interval, counter.lines) == (8, 20_000)
+    common, early, late = (counter.counts[word] for word in ("common", " early", " late"))
+    assert common == pytest.approx(20_000 / counter.sampling_interval, rel=0.05)
     assert early == pytest.approx(late, rel=0.05)
 
 
-def test_counts_of_very_long_texts_are_divided() -> None:
+def test_large_counts_are_scaled() -> None:
     words = {"often": 9_000, "some": 900, "once": 1}
-    assert scale_counts(words, most=10_000) == (words, 1)
-    assert scale_counts(words, most=1_000) == ({"often": 900, "some": 90}, 10)
+    assert scale_counts(words, max_words=10_000) == (words, 1)
+    assert scale_counts(words, max_words=1_000) == ({"often": 900, "some": 90}, 10)
 
 
-def test_a_line_without_end_is_read_in_pieces(tmp_path: Path) -> None:
+def test_very_long_lines_are_read_in_parts(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     with path.open("w") as file:
         for _ in range(40):
-            file.write(" ".join(lines(300)) + " ")
-    made = clearhead.learn_tokenizer(path, kind="bpe", size=300)
-    assert made.lines >= 10
-    assert made.words > 40 * 300
+            file.write(" ".join(make_lines(300)) + " ")
+    trained = clearhead.learn_tokenizer(path, kind="bpe", size=300)
+    assert trained.lines >= 10
+    assert trained.words > 40 * 300
 
 
-def test_files_of_every_kind_give_the_same(tmp_path: Path) -> None:
-    texts = lines(60)
+def test_all_file_formats_give_the_same_vocabulary(tmp_path: Path) -> None:
+    texts = make_lines(60)
     (tmp_path / "plain.txt").write_text("\n".join(texts))
     (tmp_path / "windows.en").write_bytes("\r\n".join(texts).encode("utf-16"))
     with gzip.open(tmp_path / "packed.txt.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(texts) + "\n")
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"id": n, "text": t}) + "\n" for n, t in enumerate(texts)))
     (tmp_path / "pairs.tsv").write_text(
-        "de\ten\n" + "".join(f"{one}\t{two}\n" for one, two in zip(texts[::2], texts[1::2], strict=True))
+        "de\ten\n" + "".join(f"{first}\t{second}\n" for first, second in zip(texts[::2], texts[1::2], strict=True))
     )
     expected = clearhead.learn_tokenizer(texts, size=300).tokenizer.vocab
 
@@ -328,36 +330,36 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[2], FORMS[5]], ids=named)
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[2], FORMS[5]], ids=format_options)
 @pytest.mark.parametrize("token", HOSTILE)
-def test_hostile_special_tokens_are_only_tokens(
+def test_special_tokens_with_special_syntax(
     token: str, form: dict[str, Any], reference_of: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    made = clearhead.learn_tokenizer(lines(40), tmp_path / "made", **(form | {"size": 600, "special": [token]}))
+    trained = clearhead.learn_tokenizer(make_lines(40), tmp_path / "made", **(form | {"size": 600, "special": [token]}))
     theirs = reference_of(tmp_path / "made")
-    assert theirs.convert_tokens_to_ids(token) == made.tokenizer.token_id(token)
-    assert token in made.special
+    assert theirs.convert_tokens_to_ids(token) == trained.tokenizer.token_id(token)
+    assert token in trained.special
     for text in (f"rad {token} haus", token, "wind"):
-        assert theirs(text)["input_ids"] == made.tokenizer.encode(text).ids
-        assert made.tokenizer.token_id(token) in made.tokenizer.encode(f"rad {token} haus").ids
+        assert theirs(text)["input_ids"] == trained.tokenizer.encode(text).ids
+        assert trained.tokenizer.token_id(token) in trained.tokenizer.encode(f"rad {token} haus").ids
 
 
 @pytest.mark.parametrize("token", ["$A", "[SEP]:1", "<b>"])
-def test_hostile_names_of_special_tokens_stand_in_the_template(
-    token: str, reference_of: Callable[[Path], Any], tmp_path: Path
-) -> None:
-    made = clearhead.learn_tokenizer(lines(40), tmp_path / "made", use="bert", size=200, special=[f"cls={token}"])
-    assert made.tokenizer.encode("rad").tokens[0] == token == made.tokenizer.cls_token
-    assert reference_of(tmp_path / "made")("rad", "haus")["input_ids"] == made.tokenizer.encode("rad", "haus").ids
+def test_templates_with_special_syntax(token: str, reference_of: Callable[[Path], Any], tmp_path: Path) -> None:
+    trained = clearhead.learn_tokenizer(
+        make_lines(40), tmp_path / "made", use="bert", size=200, special=[f"cls={token}"]
+    )
+    assert trained.tokenizer.encode("rad").tokens[0] == token == trained.tokenizer.cls_token
+    assert reference_of(tmp_path / "made")("rad", "haus")["input_ids"] == trained.tokenizer.encode("rad", "haus").ids
 
 
-def test_special_tokens_in_the_text_are_told() -> None:
-    made = clearhead.learn_tokenizer(["a </s> b"] * 300, kind="unigram", size=50)
-    assert any("'</s>' stands in 300 words" in note for note in made.notes)
+def test_special_tokens_in_the_text_are_noted() -> None:
+    trained = clearhead.learn_tokenizer(["a </s> b"] * 300, kind="unigram", size=50)
+    assert any("'</s>' stands in 300 words" in note for note in trained.notes)
 
 
 @pytest.mark.parametrize(
-    ("texts", "options", "said"),
+    ("texts", "options", "message"),
     [
         ([], {}, "no text to learn from"),
         (["  ", "\n"], {"kind": "unigram"}, "no words to learn from"),
@@ -366,37 +368,37 @@ def test_special_tokens_in_the_text_are_told() -> None:
         ({"a": 1}, {}, "not a dict"),
         (b"abc", {}, "not a bytes"),
         (["abc"], {"kind": "words"}, "kind must be one of bpe, unigram, wordpiece"),
-        (["abc"], {"use": "lstm"}, "can be for bert, roberta, gpt"),
-        (["abc"], {"size": 0}, "size must be a whole number from 1"),
-        (["abc"], {"size": 1.5}, "size must be a whole number"),
-        (["abc"], {"size": True}, "size must be a whole number"),
-        (["abc"], {"size": 100}, "size 100 is too small for 1 special tokens and 256 forms"),
-        (["abc def"], {"kind": "wordpiece", "size": 9}, "give at least 15, or keep fewer characters"),
-        (["abc def"], {"kind": "unigram", "size": 9}, "give at least 11"),
+        (["abc"], {"use": "lstm"}, "use must be one of bert, roberta, gpt"),
+        (["abc"], {"size": 0}, "size must be an integer from 1"),
+        (["abc"], {"size": 1.5}, "size must be an integer"),
+        (["abc"], {"size": True}, "size must be an integer"),
+        (["abc"], {"size": 100}, "size 100 is too small for 1 special tokens and 256 single-character tokens"),
+        (["abc def"], {"kind": "wordpiece", "size": 9}, "use at least 15, or limit the characters"),
+        (["abc def"], {"kind": "unigram", "size": 9}, "use at least 11"),
         (["abc"], {"kind": "wordpiece", "split": "metaspace"}, "one of bert, blanks, whitespace for wordpiece"),
         (["abc"], {"kind": "unigram", "split": "bert"}, "split must be one of metaspace, byte-level for unigram"),
-        (["abc"], {"byte_fallback": True}, "Byte fallback is for"),
-        (["abc"], {"characters": 3}, "limit of characters means nothing"),
-        (["abc"], {"normalize": "nfc,upper"}, "and not 'upper'"),
+        (["abc"], {"byte_fallback": True}, "byte_fallback requires"),
+        (["abc"], {"characters": 3}, "characters cannot be limited"),
+        (["abc"], {"normalize": "nfc,upper"}, "got 'upper'"),
         (["abc"], {"limit": 0}, "limit is a number of lines"),
-        (["abc"], {"min_count": 0}, "min_count must be a whole number"),
+        (["abc"], {"min_count": 0}, "min_count must be an integer"),
         (["abc"], {"special": [""]}, "must have 1 to 100 bytes"),
-        (["abc"], {"special": ["a b"]}, "no blanks"),
-        (["abc"], {"special": ["<a>", "<a>"]}, "there twice"),
-        (["abc"], {"special": ["\x00"]}, "cannot be printed"),
-        (["abc"], {"special": [3]}, "must be a string"),
-        (["abc"], {"use": "plain", "special": ["pad=</s>"]}, "cannot be the padding"),
+        (["abc"], {"special": ["a b"]}, "without white space"),
+        (["abc"], {"special": ["<a>", "<a>"]}, "more than once"),
+        (["abc"], {"special": ["\x00"]}, "not printable"),
+        (["abc"], {"special": [3]}, "must be strings"),
+        (["abc"], {"use": "plain", "special": ["pad=</s>"]}, "cannot have a second role"),
         (["abc"], {"text": "a"}, "text and encoding are for files"),
     ],
 )
-def test_mistakes_are_one_sentence(texts: Any, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_invalid_options(texts: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
         clearhead.learn_tokenizer(texts, **options)
-    assert said in str(caught.value)
+    assert message in str(error.value)
 
 
-def test_files_that_cannot_be_learned_from(tmp_path: Path) -> None:
-    good = "\n".join(lines(30))
+def test_invalid_training_files(tmp_path: Path) -> None:
+    good = "\n".join(make_lines(30))
     cases: dict[str, tuple[bytes, dict[str, Any], str]] = {
         "empty.txt": (b"", {}, "empty.txt is empty"),
         "blank.txt": (b"\n \n\n", {}, "blank.txt holds no text"),
@@ -407,11 +409,11 @@ def test_files_that_cannot_be_learned_from(tmp_path: Path) -> None:
         "named.csv": (b"de,en\na,b\n", {"text": "fr"}, "has no column 'fr'; it has de, en"),
         "cut.txt.gz": (gzip.compress(os.urandom(400_000))[:300_000], {}, "cut.txt.gz"),
     }
-    for name, (data, options, said) in cases.items():
+    for name, (data, options, message) in cases.items():
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(ClearheadError) as caught:
+        with pytest.raises(ClearheadError) as error:
             clearhead.learn_tokenizer(tmp_path / name, size=300, **options)
-        assert said in str(caught.value), name
+        assert message in str(error.value), name
     with pytest.raises(InputError, match=r"nowhere\.txt is not there"):
         clearhead.learn_tokenizer("nowhere.txt")
     (tmp_path / "good.txt").write_text(good)
@@ -427,39 +429,39 @@ def test_files_that_cannot_be_learned_from(tmp_path: Path) -> None:
     assert any("1 lines that are not UTF-8 text, the first is line 31" in note for note in odd.notes)
 
 
-def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+def test_existing_folders_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match="is there already and not empty"):
-        clearhead.learn_tokenizer(lines(30), tmp_path / "out", size=300)
+        clearhead.learn_tokenizer(make_lines(30), tmp_path / "out", size=300)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
     with pytest.raises(InputError, match="too small"):
-        clearhead.learn_tokenizer(lines(30), tmp_path / "new", size=10)
+        clearhead.learn_tokenizer(make_lines(30), tmp_path / "new", size=10)
     assert not (tmp_path / "new").exists()
 
 
-def test_more_than_the_text_gives_is_a_note() -> None:
+def test_smaller_vocabularies_are_noted() -> None:
     for kind in ("bpe", "unigram", "wordpiece"):
-        made = clearhead.learn_tokenizer(["to be or not to be"], kind=kind, size=5000)
-        assert made.vocabulary < 5000
-        assert any("fewer than the 5,000 that were asked for" in note for note in made.notes)
-        assert any("6 words are little text" in note for note in made.notes)
+        trained = clearhead.learn_tokenizer(["to be or not to be"], kind=kind, size=5000)
+        assert trained.vocabulary < 5000
+        assert any("fewer than the 5,000 that were asked for" in note for note in trained.notes)
+        assert any("6 words are little text" in note for note in trained.notes)
 
 
-def test_one_letter_is_text_enough() -> None:
+def test_a_single_character_is_enough_text() -> None:
     for kind in ("bpe", "unigram", "wordpiece"):
-        made = clearhead.learn_tokenizer(["a"], kind=kind, size=300)
-        assert made.tokenizer.encode("a").ids
+        trained = clearhead.learn_tokenizer(["a"], kind=kind, size=300)
+        assert trained.tokenizer.encode("a").ids
 
 
-def test_a_line_does_not_walk_over_all_words() -> None:
-    """Counting must not take longer with every word that is known: a large text would never end."""
+def test_adding_a_line_does_not_iterate_over_all_words() -> None:
+    """The time to count a line must not depend on the number of counted words."""
 
-    class Known(Counter[str]):
+    class NonIterableCounter(Counter[str]):
         def __iter__(self) -> Iterator[str]:
-            raise AssertionError("every known word was looked at")
+            raise AssertionError("iterated over all counted words")
 
-    bag = ChunkCounter()
-    bag.counts = Known({"one": 1})
-    bag.add("one two two")
-    assert dict(bag.counts.items()) == {"one": 2, " two": 2}
+    counter = ChunkCounter()
+    counter.counts = NonIterableCounter({"one": 1})
+    counter.add("one two two")
+    assert dict(counter.counts.items()) == {"one": 2, " two": 2}

@@ -1,4 +1,4 @@
-"""Nothing is lost: windows hold every token, and what truncation cuts is counted exactly."""
+"""Windows cover every token, and truncation counts the removed tokens exactly."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SIZES = st.integers(0, 40)
 LONG = " ".join(SENTENCES[:6])
 
 
-def made_up(first: int, second: int | None) -> Encoding:
-    """An encoding of BERT's form with numbered tokens: 1000.. for the first text, 2000.. for the second."""
+def make_encoding(first: int, second: int | None) -> Encoding:
+    """Make a BERT encoding with consecutive ids: from 1000 for the first text, from 2000 for the second."""
     sides: list[int | None] = [None, *[0] * first, None]
     if second is not None:
         sides += [*[1] * second, None]
@@ -38,44 +38,52 @@ def made_up(first: int, second: int | None) -> Encoding:
     )
 
 
-def of_side(encoding: Encoding, side: int) -> list[int]:
+def select_ids(encoding: Encoding, side: int) -> list[int]:
     return [i for i, s in zip(encoding.ids, encoding.sides, strict=True) if s == side]
 
 
 @settings(max_examples=scaled(300), deadline=None)
 @given(SIZES, st.one_of(st.none(), SIZES), st.integers(1, 60), st.sampled_from(["left", "right"]))
 def test_truncation_counts_exactly(first: int, second: int | None, limit: int, side: str) -> None:
-    whole = made_up(first, second)
-    inserted = sum(whole.special)
-    if limit < inserted and len(whole) > limit:
+    encoding = make_encoding(first, second)
+    inserted = sum(encoding.special)
+    if limit < inserted and len(encoding) > limit:
         with pytest.raises(InputError, match="special tokens"):
-            truncate(whole, limit, side=side)
+            truncate(encoding, limit, side=side)
         return
-    cut = truncate(whole, limit, side=side)
-    assert len(cut) == min(len(whole), limit)
-    assert cut.truncated == len(whole) - len(cut)
-    assert [i for i, s in zip(cut.ids, cut.special, strict=True) if s] == [
-        i for i, s in zip(whole.ids, whole.special, strict=True) if s
+    truncated = truncate(encoding, limit, side=side)
+    assert len(truncated) == min(len(encoding), limit)
+    assert truncated.truncated == len(encoding) - len(truncated)
+    assert [i for i, s in zip(truncated.ids, truncated.special, strict=True) if s] == [
+        i for i, s in zip(encoding.ids, encoding.special, strict=True) if s
     ]
     for text in (0, 1):
-        before, after = of_side(whole, text), of_side(cut, text)
+        before, after = select_ids(encoding, text), select_ids(truncated, text)
         assert after == (before[: len(after)] if side == "right" else before[len(before) - len(after) :])
-    lists = (cut.ids, cut.tokens, cut.offsets, cut.words, cut.segments, cut.special, cut.sides)
-    assert {len(values) for values in lists} == {len(cut)}
+    lists = (
+        truncated.ids,
+        truncated.tokens,
+        truncated.offsets,
+        truncated.words,
+        truncated.segments,
+        truncated.special,
+        truncated.sides,
+    )
+    assert {len(values) for values in lists} == {len(truncated)}
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 100))
-def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> None:
-    kept = allocate_lengths(room, first, second)
-    assert sum(kept) == min(room, first + second)
-    assert 0 <= kept[0] <= first
-    assert 0 <= kept[1] <= second
-    if kept[0] < first and kept[1] < second:
-        assert abs(kept[0] - kept[1]) <= 1
-    elif kept[0] < first:
-        assert kept[0] >= kept[1] - 1
-    elif kept[1] < second:
-        assert kept[1] >= kept[0] - 1
+def test_longer_text_is_truncated_first(first: int, second: int, room: int) -> None:
+    lengths = allocate_lengths(room, first, second)
+    assert sum(lengths) == min(room, first + second)
+    assert 0 <= lengths[0] <= first
+    assert 0 <= lengths[1] <= second
+    if lengths[0] < first and lengths[1] < second:
+        assert abs(lengths[0] - lengths[1]) <= 1
+    elif lengths[0] < first:
+        assert lengths[0] >= lengths[1] - 1
+    elif lengths[1] < second:
+        assert lengths[1] >= lengths[0] - 1
 
 
 @settings(max_examples=scaled(300), deadline=None)
@@ -87,56 +95,56 @@ def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> Non
     st.booleans(),
 )
 def test_windows_cover_every_token(first: int, second: int | None, limit: int, stride: int, over_second: bool) -> None:
-    whole = made_up(first, second)
+    encoding = make_encoding(first, second)
     side = 1 if over_second and second is not None else 0
-    tokens, other = of_side(whole, side), of_side(whole, 1 - side)
-    room = limit - (len(whole) - len(tokens))
-    if len(whole) > limit and room <= stride:
+    tokens, fixed = select_ids(encoding, side), select_ids(encoding, 1 - side)
+    room = limit - (len(encoding) - len(tokens))
+    if len(encoding) > limit and room <= stride:
         with pytest.raises(InputError, match="stride"):
-            split_into_windows(whole, max_length=limit, stride=stride, side=side)
+            split_into_windows(encoding, max_length=limit, stride=stride, side=side)
         return
-    found = split_into_windows(whole, max_length=limit, stride=stride, side=side)
-    parts = [of_side(window, side) for window in found]
+    windows = split_into_windows(encoding, max_length=limit, stride=stride, side=side)
+    parts = [select_ids(window, side) for window in windows]
     joined = parts[0] + [i for part in parts[1:] for i in part[stride:]]
-    assert joined == tokens  # every token, in order, none twice beyond the stride
-    for window, part in zip(found, parts, strict=True):
+    assert joined == tokens  # all tokens in order, repeated only within the stride
+    for window, part in zip(windows, parts, strict=True):
         assert len(window) <= limit
         assert window.truncated == 0
-        assert of_side(window, 1 - side) == other
-        assert sum(window.special) == sum(whole.special)
-        assert len(part) == room or window is found[-1] or len(found) == 1
-    for left, right in pairwise(parts):
-        assert left[len(left) - stride :] == right[:stride]
-        assert len(right) > stride  # the last window brings something new
+        assert select_ids(window, 1 - side) == fixed
+        assert sum(window.special) == sum(encoding.special)
+        assert len(part) == room or window is windows[-1] or len(windows) == 1
+    for previous, following in pairwise(parts):
+        assert previous[len(previous) - stride :] == following[:stride]
+        assert len(following) > stride  # the last window has new tokens
 
 
 @pytest.mark.parametrize("name", ["bert_cased", "roberta", "albert", "deberta"])
-def test_windows_are_those_of_transformers(family: Family, name: str) -> None:
+def test_windows_match_transformers(family: Family, name: str) -> None:
     ours, theirs = family(name, "legacy")
     for limit, stride in ((12, 0), (16, 3), (20, 10), (500, 5)):
         options = {"max_length": limit, "stride": stride, "return_overflowing_tokens": True}
-        found = ours.windows(LONG, max_length=limit, stride=stride)
+        windows = ours.windows(LONG, max_length=limit, stride=stride)
         expected = theirs(LONG, truncation=True, **options).encodings
-        assert [w.ids for w in found] == [e.ids for e in expected]
-        assert [w.offsets for w in found] == [e.offsets for e in expected]
+        assert [w.ids for w in windows] == [e.ids for e in expected]
+        assert [w.offsets for w in windows] == [e.offsets for e in expected]
         question = "Who?"
-        found = ours.windows(question, LONG, max_length=limit + 8, stride=stride)
+        windows = ours.windows(question, LONG, max_length=limit + 8, stride=stride)
         options["max_length"] = limit + 8
         expected = theirs(question, LONG, truncation="only_second", **options).encodings
-        assert [w.ids for w in found] == [e.ids for e in expected]
-        assert [w.segments for w in found] == [e.type_ids for e in expected]
-        found = ours.windows(LONG, question, max_length=limit + 8, stride=stride, only="first")
+        assert [w.ids for w in windows] == [e.ids for e in expected]
+        assert [w.segments for w in windows] == [e.type_ids for e in expected]
+        windows = ours.windows(LONG, question, max_length=limit + 8, stride=stride, only="first")
         expected = theirs(LONG, question, truncation="only_first", **options).encodings
-        assert [w.ids for w in found] == [e.ids for e in expected]
+        assert [w.ids for w in windows] == [e.ids for e in expected]
 
 
-def test_control_a_window_too_few_is_seen(family: Family) -> None:
+def test_a_missing_window_is_detected(family: Family) -> None:
     ours, _ = family("bert_cased", "legacy")
-    found = ours.windows(LONG, max_length=16, stride=3)
-    whole = of_side(ours.encode(LONG), 0)
-    parts = [of_side(w, 0) for w in found]
-    assert parts[0] + [i for p in parts[1:] for i in p[3:]] == whole
-    assert parts[0] + [i for p in parts[1:-1] for i in p[3:]] != whole
+    windows = ours.windows(LONG, max_length=16, stride=3)
+    tokens = select_ids(ours.encode(LONG), 0)
+    parts = [select_ids(w, 0) for w in windows]
+    assert parts[0] + [i for p in parts[1:] for i in p[3:]] == tokens
+    assert parts[0] + [i for p in parts[1:-1] for i in p[3:]] != tokens
 
 
 def test_short_and_empty_texts_are_one_window(family: Family) -> None:
@@ -146,27 +154,27 @@ def test_short_and_empty_texts_are_one_window(family: Family) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "pattern"),
     [
-        (lambda t: t.encode("x", max_length=0), "at least 1"),
-        (lambda t: t.encode("x", max_length=-1), "at least 1"),
-        (lambda t: t.encode("x", max_length=2.5), "whole number"),
-        (lambda t: t.encode("x", max_length=True), "whole number"),
+        (lambda t: t.encode("x", max_length=0), "integer >= 1"),
+        (lambda t: t.encode("x", max_length=-1), "integer >= 1"),
+        (lambda t: t.encode("x", max_length=2.5), "must be an integer"),
+        (lambda t: t.encode("x", max_length=True), "must be an integer"),
         (lambda t: t.encode("a b c", max_length=1), "special tokens"),
-        (lambda t: t.windows(LONG, max_length=10, stride=-1), "at least 0"),
+        (lambda t: t.windows(LONG, max_length=10, stride=-1), "integer >= 0"),
         (lambda t: t.windows(LONG, max_length=10, stride=8), "stride"),
         (lambda t: t.windows(LONG, LONG, max_length=10, stride=1), "max_length"),
-        (lambda t: t.windows(LONG, max_length=10, only="second"), "only="),
-        (lambda t: t.windows(LONG, LONG, max_length=10, only="third"), "only="),
+        (lambda t: t.windows(LONG, max_length=10, only="second"), "only must be"),
+        (lambda t: t.windows(LONG, LONG, max_length=10, only="third"), "only must be"),
     ],
 )
-def test_impossible_lengths_get_a_sentence(family: Family, call: Callable[[Tokenizer], object], words: str) -> None:
+def test_invalid_lengths_are_rejected(family: Family, call: Callable[[Tokenizer], object], pattern: str) -> None:
     ours, _ = family("bert_cased", "legacy")
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=pattern):
         call(ours)
 
 
-def test_nothing_is_cut_unless_asked_for(family: Family) -> None:
+def test_texts_are_not_truncated_by_default(family: Family) -> None:
     for name in ("bert_cased", "roberta", "t5"):
         ours, _ = family(name, "legacy")
         text = LONG * 40

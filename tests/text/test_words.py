@@ -1,7 +1,6 @@
-"""Word borders, recorded before the splitters of all packages became one module: they may never move.
+"""Word boundaries must not change, because models, runs and published results depend on them.
 
-Models, runs and published numbers depend on them. `word_splits.json` holds what each splitter makes of a hundred random
-texts, for reading, and a checksum of what it makes of five thousand.
+`word_splits.json` has the words of each function for a hundred random texts, and a checksum for five thousand.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
 
 
 def checksum(splitter: Callable[[str], list[Any]], texts: list[str]) -> int:
-    sum_so_far = 0
+    total = 0
     for text in texts:
-        sum_so_far = zlib.crc32(json.dumps(splitter(text)).encode(), sum_so_far)
-    return sum_so_far
+        total = zlib.crc32(json.dumps(splitter(text)).encode(), total)
+    return total
 
 
 def test_every_splitter_is_recorded() -> None:
@@ -46,16 +45,16 @@ def test_every_splitter_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
-def test_borders_do_not_move(name: str) -> None:
+def test_boundaries_match_the_record(name: str) -> None:
     texts = random_texts(5000, seed=1)
     assert texts[:100] == RECORDED["texts"]
     for text, expected in zip(texts, RECORDED[name], strict=False):
-        found = [list(part) if isinstance(part, tuple) else part for part in SPLITTERS[name](text)]
-        assert found == expected, text
+        spans = [list(part) if isinstance(part, tuple) else part for part in SPLITTERS[name](text)]
+        assert spans == expected, text
     assert checksum(SPLITTERS[name], texts) == RECORDED["checksums"][name]
 
 
-def test_a_moved_border_would_be_seen() -> None:
+def test_a_changed_boundary_is_detected() -> None:
     texts = random_texts(5000, seed=1)
     for name, splitter in SPLITTERS.items():
         moved = {text: splitter(text) for text in texts[4000:]}
@@ -86,12 +85,12 @@ def test_parts_cover_the_text() -> None:
         ("compounds", ["Don’t", "U", "S", "style", "3", "5", "東京"]),
     ],
 )
-def test_how_the_splitters_differ(splitter: str, expected: list[str]) -> None:
+def test_differences_between_span_functions(splitter: str, expected: list[str]) -> None:
     text = "Don’t U.S.-style, 3.5 東京"
     assert [text[start:end] for start, end in SPLITTERS[splitter](text)] == expected
 
 
-def test_how_lists_of_words_differ() -> None:
+def test_differences_between_word_lists() -> None:
     text = "Don’t U.S.-style, 3.5 東京 a"
     assert words.split_tfidf_words(text) == ["Don", "style", "東京"]
     assert words.split_shingle_words(text) == ["Don", "t", "U", "S", "style", "3", "5", "東", "京", "a"]
@@ -99,7 +98,7 @@ def test_how_lists_of_words_differ() -> None:
     assert words.split_words_with_blanks("  a b\n") == ["  a", " b", "\n"]
 
 
-def test_a_word_stands_by_itself() -> None:
+def test_find_word_matches_standalone_words() -> None:
     assert words.find_word("bank banks bank", "bank") == [(0, 4), (11, 15)]
     assert words.find_word("Bank of the BANK", "bank") == [(0, 4), (12, 16)]
     assert words.find_word("don't", "don’t") == [(0, 5)]
@@ -107,7 +106,7 @@ def test_a_word_stands_by_itself() -> None:
     assert words.find_word("banks", "bank") == []
 
 
-def test_marks_are_looked_for_wherever_there_are_some() -> None:
-    """A whole search takes 90 ms at the first text, one of the planes with marks 12."""
+def test_mark_ranges_are_complete() -> None:
+    """Searching all of Unicode takes 90 ms at the first text, searching only these ranges 12 ms."""
     marks = [code for code in range(0x110000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")]
     assert [code for codes in words.MARK_RANGES for code in codes if words._is_mark(code)] == marks

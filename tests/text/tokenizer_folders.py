@@ -1,4 +1,4 @@
-"""Small model folders for the tests: vocabularies learned on the spot, or real ones when they are at hand."""
+"""Small model folders for the tests, with vocabularies that are trained on the fly or, if available, published."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def real(*names: str) -> list[Path]:
-    """Real vocabulary files, or a skip that says which one is missing."""
+    """Return the paths of published vocabulary files; skip the test if one is missing."""
     paths = [WEIGHTS / name for name in names]
     for path in paths:
         if not path.is_file():
@@ -122,7 +122,7 @@ def _vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], list[s
 
 
 def sentence_pieces(sentences: tuple[str, ...] = SENTENCES, **options: Any) -> bytes:
-    """A SentencePiece model learned from a few sentences."""
+    """Train a SentencePiece model on a few sentences."""
     settings: dict[str, Any] = {
         "vocab_size": 320,
         "hard_vocab_limit": False,
@@ -310,7 +310,7 @@ LEGACY: dict[str, Callable[[Path], str]] = {
 
 
 def marian(folder: Path, *, separate: bool = False, **options: Any) -> str:
-    """A translation folder: two SentencePiece models and one vocabulary, or two."""
+    """Write a translation folder with two SentencePiece models and one or two vocabularies."""
     _config(folder, "marian")
     source = sentence_pieces(SENTENCES[:10], **({"vocab_size": 200} | options))
     target = sentence_pieces(SENTENCES[6:], **({"vocab_size": 200} | options))
@@ -333,5 +333,5 @@ def marian(folder: Path, *, separate: bool = False, **options: Any) -> str:
 def _marian_pieces(data: bytes) -> list[str]:
     model = sentencepiece.SentencePieceProcessor(model_proto=data)
     pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())]
-    # As in real folders, some pieces of the model are missing in the vocabulary and become unknown.
+    # As in published folders, some pieces are missing in the vocabulary and become unknown.
     return ["</s>", "<unk>", *(p for i, p in enumerate(pieces[3:]) if i % 17)]

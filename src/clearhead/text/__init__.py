@@ -1,7 +1,7 @@
-"""Text to ids and back: tokenizers as they are read, learned, bounded and saved.
+"""Tokenizers: loading, training, resource limits and saving.
 
-Also the only place that splits text into words (`words`) and recognizes subword markers (`subwords`). The tokenizers
-themselves are imported when they are used, so that splitting words costs nothing more.
+Text is split into words only in `words`, and subword markers are recognized only in `subwords`. Tokenizers are imported
+on first use, so that splitting words does not load the `tokenizers` library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a model folder to its tokenizer: find the files, choose the recipe, build the pipeline."""
+"""Load the tokenizer of a model folder: find its files, select a recipe and build the pipeline."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from clearhead.text.tokenizer_class import resolve_tokenizer_class
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerPair:
-    """The tokenizer of a model's input and, for translation models that have one, of its output."""
+    """The tokenizer of a model's input and, for some translation models, a second one for its output."""
 
     source: Tokenizer
     target: Tokenizer | None = None
 
 
-RECIPE_GROWTH_FACTOR = 8.0  # of the steps that a recipe sets itself, on paper
-TARGET_FOLDER = "target"  # the folder of a second vocabulary, where the two languages have one each
+RECIPE_GROWTH_FACTOR = 8.0  # upper bound for the steps that a recipe adds itself
+TARGET_FOLDER = "target"  # subfolder of the target vocabulary, if each language has its own
 
 
 def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
-    """Read the tokenizer of a model folder; `config` is its parsed config.json."""
+    """Load the tokenizer of a model folder; `config` is its parsed config.json."""
     folder = Path(folder)
     pair = _load(folder, model_type, config)
     if not config.get("target_vocab_size") or not (folder / TARGET_FOLDER / "tokenizer.json").is_file():
@@ -64,54 +64,60 @@ def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> Tok
 
 
 def _load(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
-    kind = resolve_tokenizer_class(folder, model_type, config)
-    if kind == "MarianTokenizer":
+    class_name = resolve_tokenizer_class(folder, model_type, config)
+    if class_name == "MarianTokenizer":
         source, target = load_marian(folder)
         return TokenizerPair(source=source, target=target)
-    recipe = RECIPES.get(kind)
+    recipe = RECIPES.get(class_name)
     if not (folder / "tokenizer.json").is_file():
         if recipe is None:
-            raise TokenizerError(f"{folder.name}: found no tokenizer.json, which a {kind} of type {model_type!r} needs")
-        return TokenizerPair(source=_from_legacy(folder, recipe))
+            raise TokenizerError(
+                f"{folder.name}: tokenizer.json not found, required for a {class_name} of model type {model_type!r}"
+            )
+        return TokenizerPair(source=_load_legacy(folder, recipe))
     text = read_text(folder / "tokenizer.json")
     data = parse_json_object(text, "tokenizer.json")
     settings = read_settings(folder, data)
     with wrap_library_errors("tokenizer.json cannot be used"):
         if recipe is None:
-            return TokenizerPair(source=_as_it_is(text, settings, data))
+            return TokenizerPair(source=_load_unchanged(text, settings, data))
         check_recipe_parts(data)
-        return TokenizerPair(source=_assemble(recipe, _from_tokenizer_json(data, recipe), settings, data))
+        return TokenizerPair(source=_build_tokenizer(recipe, _read_json_vocabulary(data, recipe), settings, data))
 
 
-def _from_legacy(folder: Path, recipe: TokenizerRecipe) -> Tokenizer:
-    found = next((names for names in recipe.files if all((folder / n).is_file() for n in names)), None)
-    if found is None and (folder / "vocab.txt").is_file():  # an ALBERT, say, that was trained on WordPiece
-        recipe, found = RECIPES["BertTokenizer"], ("vocab.txt",)
-    if found is None:
-        looked = " or ".join(["tokenizer.json", *(" + ".join(names) for names in recipe.files)])
-        raise TokenizerError(f"{folder.name}: found no vocabulary for a {recipe.name}; looked for {looked}")
+def _load_legacy(folder: Path, recipe: TokenizerRecipe) -> Tokenizer:
+    file_names = next((names for names in recipe.files if all((folder / n).is_file() for n in names)), None)
+    if file_names is None and (folder / "vocab.txt").is_file():  # such as an ALBERT with a WordPiece vocabulary
+        recipe, file_names = RECIPES["BertTokenizer"], ("vocab.txt",)
+    if file_names is None:
+        expected_files = " or ".join(["tokenizer.json", *(" + ".join(names) for names in recipe.files)])
+        raise TokenizerError(f"{folder.name}: no vocabulary found for a {recipe.name}; expected {expected_files}")
     settings = read_settings(folder, None)
-    with wrap_library_errors(f"{' + '.join(found)} cannot be used"):
+    with wrap_library_errors(f"{' + '.join(file_names)} cannot be used"):
         if recipe.model == "Unigram":
-            vocabulary = _from_pieces(folder / found[0])
-            settings.options["unk_id"] = vocabulary.unk_id  # tokenizer.json has no other place to keep it
+            vocabulary = _read_sentencepiece_vocabulary(folder / file_names[0])
+            settings.options["unk_id"] = (
+                vocabulary.unk_id
+            )  # kept as an option, because tokenizer.json has no field for it
             if recipe.order_pieces is not None:
-                given = RecipeInputs(
-                    vocabulary=vocabulary, settings=settings, special_tokens=_specials(recipe, settings)
+                inputs = RecipeInputs(
+                    vocabulary=vocabulary, settings=settings, special_tokens=_resolve_special_tokens(recipe, settings)
                 )
-                vocabulary = replace(vocabulary, scores=recipe.order_pieces(given))
+                vocabulary = replace(vocabulary, scores=recipe.order_pieces(inputs))
         elif recipe.model == "BPE":
-            for name in found:
-                read_text(folder / name)  # size and encoding first, with our own words
-            ids, merges = models.BPE.read_file(*(str(folder / name) for name in found))
-            vocabulary = Vocabulary(ids=check_vocabulary(ids, found[0]), merges=merges)
+            for name in file_names:
+                read_text(folder / name)  # check size and encoding before the library reads the file
+            ids, merges = models.BPE.read_file(*(str(folder / name) for name in file_names))
+            vocabulary = Vocabulary(ids=check_vocabulary(ids, file_names[0]), merges=merges)
         else:
-            read_text(folder / found[0])
-            vocabulary = Vocabulary(ids=check_vocabulary(models.WordPiece.read_file(str(folder / found[0])), found[0]))
-        return _assemble(recipe, vocabulary, settings, {})
+            read_text(folder / file_names[0])
+            vocabulary = Vocabulary(
+                ids=check_vocabulary(models.WordPiece.read_file(str(folder / file_names[0])), file_names[0])
+            )
+        return _build_tokenizer(recipe, vocabulary, settings, {})
 
 
-def _from_pieces(path: Path) -> Vocabulary:
+def _read_sentencepiece_vocabulary(path: Path) -> Vocabulary:
     model = parse_model(read_bytes(path, limit=MAX_MODEL_BYTES), path.name)
     added: list[Token] = [
         AddedToken(piece.text, normalized=False, special=piece.kind == CONTROL)
@@ -126,54 +132,56 @@ def _from_pieces(path: Path) -> Vocabulary:
     )
 
 
-def _from_tokenizer_json(data: dict[str, Any], recipe: TokenizerRecipe) -> Vocabulary:
-    """The parts of tokenizer.json that a recipe takes over: vocabulary, merges, table of normalisation, template."""
+def _read_json_vocabulary(data: dict[str, Any], recipe: TokenizerRecipe) -> Vocabulary:
+    """Read what a recipe takes from tokenizer.json: vocabulary, merges, charsmap and post-processor."""
     model = data.get("model")
     if not isinstance(model, dict):
         raise TokenizerError("tokenizer.json: model must be an object")
-    kind, vocab = model.get("type"), model.get("vocab")
-    if kind not in (None, recipe.model):  # very old files do not say
+    model_type, vocab = model.get("type"), model.get("vocab")
+    if model_type not in (None, recipe.model):  # very old files have no model type
         raise TokenizerError(
-            f"tokenizer.json holds a {kind} model, but a {recipe.name} is a {recipe.model}; if the file is right, "
-            'write "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json'
+            f"tokenizer.json contains a {model_type} model, but {recipe.name} requires {recipe.model}; if the file is "
+            'correct, set "tokenizer_class": "PreTrainedTokenizerFast" in tokenizer_config.json'
         )
-    post_processor = _post_processor(data)
+    post_processor = _load_post_processor(data)
     if recipe.model == "Unigram":
-        if not isinstance(vocab, list) or not all(isinstance(v, list) and len(v) == 2 for v in vocab):
-            raise TokenizerError("tokenizer.json: the vocabulary of a Unigram model must be a list of piece and score")
+        if not isinstance(vocab, list) or not all(isinstance(entry, list) and len(entry) == 2 for entry in vocab):
+            raise TokenizerError(
+                "tokenizer.json: the vocabulary of a Unigram model must be a list of [piece, score] pairs"
+            )
         scores = [(piece, score) for piece, score in vocab]
-        return Vocabulary(scores=scores, charsmap=_charsmap(data), post_processor=post_processor)
-    if isinstance(vocab, list):  # an old form: the position is the id
-        vocab = {v[0] if isinstance(v, list) and v else v: i for i, v in enumerate(vocab)}
+        return Vocabulary(scores=scores, charsmap=_decode_charsmap(data), post_processor=post_processor)
+    if isinstance(vocab, list):  # old format: the position is the id
+        vocab = {entry[0] if isinstance(entry, list) and entry else entry: index for index, entry in enumerate(vocab)}
     if not isinstance(vocab, dict):
-        raise TokenizerError("tokenizer.json: the vocabulary must be an object of token and id")
-    ids, merges = check_vocabulary(vocab, "tokenizer.json"), _merges(model.get("merges") or [])
+        raise TokenizerError("tokenizer.json: the vocabulary must map tokens to ids")
+    ids, merges = check_vocabulary(vocab, "tokenizer.json"), _parse_merges(model.get("merges") or [])
     return Vocabulary(ids=ids, merges=merges, post_processor=post_processor)
 
 
-def _merges(rows: object) -> list[tuple[str, str]]:
+def _parse_merges(rows: object) -> list[tuple[str, str]]:
     pairs = []
     for row in rows if isinstance(rows, list) else [rows]:
         pair = row.split(" ") if isinstance(row, str) else row
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(p, str) for p in pair):
-            raise TokenizerError(f"tokenizer.json: merges must be a list of pairs, but one is {str(row)[:80]!r}")
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(symbol, str) for symbol in pair):
+            raise TokenizerError(f"tokenizer.json: merges must be a list of pairs, got the entry {str(row)[:80]!r}")
         pairs.append((pair[0], pair[1]))
     return pairs
 
 
-def _post_processor(data: dict[str, Any]) -> Any:
-    # The library reads it only as part of a whole tokenizer: give it one without a vocabulary, which is quick.
+def _load_post_processor(data: dict[str, Any]) -> Any:
+    # The library parses a post-processor only within a tokenizer. One with an empty vocabulary is fast to build.
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
     part: dict[str, Any] = {"version": data.get("version", "1.0"), "added_tokens": [], "model": model}
     return Pipeline.from_str(json.dumps(part | {"post_processor": data.get("post_processor")})).post_processor
 
 
-def _charsmap(data: dict[str, Any]) -> bytes | None:
+def _decode_charsmap(data: dict[str, Any]) -> bytes | None:
     steps = data.get("normalizer") or []
     if isinstance(steps, dict):
         steps = steps.get("normalizers") if steps.get("type") == "Sequence" else [steps]
-    if not isinstance(steps, list) or not all(isinstance(s, dict) for s in steps):
-        raise TokenizerError("tokenizer.json: normalizer must be an object, or a sequence of them")
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise TokenizerError("tokenizer.json: normalizer must be an object or a sequence of objects")
     for step in steps:
         if step.get("type") == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
             try:
@@ -183,110 +191,122 @@ def _charsmap(data: dict[str, Any]) -> bytes | None:
     return None
 
 
-def _specials(recipe: TokenizerRecipe | None, settings: TokenizerSettings) -> SpecialTokens:
-    """The named special tokens in their fixed order, the settings' own before the recipe's."""
+def _resolve_special_tokens(recipe: TokenizerRecipe | None, settings: TokenizerSettings) -> SpecialTokens:
+    """Return the named special tokens in their fixed order; tokens of the settings override those of the recipe."""
     defaults = recipe.special_tokens if recipe is not None else {}
-    specials: SpecialTokens = {}
+    special_tokens: SpecialTokens = {}
     for key in SPECIAL_TOKEN_KEYS:
         token = settings.special_tokens.get(key, defaults.get(key))
         if recipe is not None and key in recipe.lstrip_tokens and isinstance(token, str):
             token = AddedToken(token, lstrip=True)
         if token is not None:
             check_special_token(key, str(token))
-        specials[key] = token
-    return specials
+        special_tokens[key] = token
+    return special_tokens
 
 
-def _assemble(
+def _build_tokenizer(
     recipe: TokenizerRecipe, vocabulary: Vocabulary, settings: TokenizerSettings, data: dict[str, Any]
 ) -> Tokenizer:
-    """Follow a recipe."""
-    given = RecipeInputs(vocabulary=vocabulary, settings=settings, special_tokens=_specials(recipe, settings))
+    """Build a tokenizer from a recipe and a vocabulary."""
+    inputs = RecipeInputs(
+        vocabulary=vocabulary, settings=settings, special_tokens=_resolve_special_tokens(recipe, settings)
+    )
     additional = settings.additional if vocabulary.added_tokens is None else vocabulary.added_tokens
     if recipe.extend_special_tokens is not None:
         additional = recipe.extend_special_tokens(additional, settings)
     extra = settings.extra if settings.extra is not None else additional
-    pipeline = recipe.build_pipeline(given)
+    pipeline = recipe.build_pipeline(inputs)
     if vocabulary.post_processor is not None:
         pipeline.post_processor = vocabulary.post_processor
-    table = vocabulary.charsmap
-    growth = RECIPE_GROWTH_FACTOR * (1.0 if table is None else check_charsmap(table, "the tokenizer"))
-    _check_tokens(given, extra or [], growth)
-    return _complete(pipeline, recipe, given, extra or [], data, growth)
+    charsmap = vocabulary.charsmap
+    growth = RECIPE_GROWTH_FACTOR * (1.0 if charsmap is None else check_charsmap(charsmap, "the tokenizer"))
+    _check_tokens(inputs, extra or [], growth)
+    return _finish_tokenizer(pipeline, recipe, inputs, extra or [], data, growth)
 
 
-def _as_it_is(text: str, settings: TokenizerSettings, data: dict[str, Any]) -> Tokenizer:
-    """Take a tokenizer.json that is its own recipe."""
+def _load_unchanged(text: str, settings: TokenizerSettings, data: dict[str, Any]) -> Tokenizer:
+    """Load a tokenizer.json without a recipe."""
     is_changed = bound_patterns(data)
     growth = check_pipeline(data)
     pipeline = Pipeline.from_str(json.dumps(data) if is_changed else text)
-    specials = _specials(None, settings)
+    special_tokens = _resolve_special_tokens(None, settings)
     if pipeline.padding is not None and "pad_token" not in settings.special_tokens:
-        specials["pad_token"] = parse_token(pipeline.padding["pad_token"], "tokenizer.json: pad_token")
+        special_tokens["pad_token"] = parse_token(pipeline.padding["pad_token"], "tokenizer.json: pad_token")
     extra = settings.extra if settings.extra is not None else settings.additional
-    given = RecipeInputs(vocabulary=Vocabulary(), settings=settings, special_tokens=specials)
-    _check_tokens(given, extra or [], measure_normalizer_growth(data))
-    return _complete(pipeline, None, given, extra or [], data, growth)
+    inputs = RecipeInputs(vocabulary=Vocabulary(), settings=settings, special_tokens=special_tokens)
+    _check_tokens(inputs, extra or [], measure_normalizer_growth(data))
+    return _finish_tokenizer(pipeline, None, inputs, extra or [], data, growth)
 
 
-def _check_tokens(given: RecipeInputs, extra: list[Token], growth: float) -> None:
-    """Refuse added and special tokens of the settings that take too long to search for."""
-    settings = given.settings
-    tokens = [*settings.added.values(), *given.special_tokens.values(), *settings.model_specific.values(), *extra]
+def _check_tokens(inputs: RecipeInputs, extra: list[Token], growth: float) -> None:
+    """Reject added and special tokens of the settings that take too long to search for."""
+    settings = inputs.settings
+    tokens = [*settings.added.values(), *inputs.special_tokens.values(), *settings.model_specific.values(), *extra]
     contents = (
         (str(token), isinstance(token, AddedToken) and token.normalized) for token in tokens if token is not None
     )
     check_added_tokens(contents, growth, "tokenizer_config.json")
 
 
-def _complete(
+def _finish_tokenizer(
     pipeline: Pipeline,
     recipe: TokenizerRecipe | None,
-    given: RecipeInputs,
+    inputs: RecipeInputs,
     extra: list[Token],
     data: dict[str, Any],
     growth: float,
 ) -> Tokenizer:
     """Add the special tokens, then the post-processor that inserts them."""
-    settings, specials = given.settings, given.special_tokens
-    pipeline.no_truncation()  # before anything is encoded: padding may ask for a billion tokens
+    settings, special_tokens = inputs.settings, inputs.special_tokens
+    pipeline.no_truncation()  # before the first encode: the file may request padding to a billion tokens
     pipeline.no_padding()
-    add_tokens(pipeline, settings, specials, extra)
+    add_tokens(pipeline, settings, special_tokens, extra)
     check_normalized_tokens(pipeline)
-    asked = "add_bos_token" in settings.options or "add_eos_token" in settings.options
-    if asked or pipeline.post_processor is None:
-        pipeline.post_processor = build_default_template(pipeline, settings, specials)
+    has_bos_eos_options = "add_bos_token" in settings.options or "add_eos_token" in settings.options
+    if has_bos_eos_options or pipeline.post_processor is None:
+        pipeline.post_processor = build_default_template(pipeline, settings, special_tokens)
     if recipe is not None and recipe.build_post_processor is not None:
-        pipeline.post_processor = recipe.build_post_processor(pipeline, given)
-    pipeline.encode_special_tokens = settings.flag("split_special_tokens", False)
-    _probe(pipeline)
+        pipeline.post_processor = recipe.build_post_processor(pipeline, inputs)
+    pipeline.encode_special_tokens = settings.get_flag("split_special_tokens", False)
+    _check_post_processor(pipeline)
     note = describe_conflict(data, pipeline) if recipe is not None else None
     return Tokenizer(
-        RustPipeline(pipeline, clean_up=settings.flag("clean_up_tokenization_spaces", False), growth=growth),
-        specials={key: None if token is None else str(token) for key, token in specials.items()},
-        config=_config(recipe, settings, specials, extra),
+        RustPipeline(pipeline, clean_up=settings.get_flag("clean_up_tokenization_spaces", False), growth=growth),
+        specials={key: None if token is None else str(token) for key, token in special_tokens.items()},
+        config=_make_config(recipe, settings, special_tokens, extra),
         max_length=resolve_max_length(settings.options),
         truncation_side=resolve_truncation_side(settings.options, data),
         notes=() if note is None else (note,),
     )
 
 
-def _config(
-    recipe: TokenizerRecipe | None, settings: TokenizerSettings, specials: SpecialTokens, extra: list[Token]
+def _make_config(
+    recipe: TokenizerRecipe | None, settings: TokenizerSettings, special_tokens: SpecialTokens, extra: list[Token]
 ) -> dict[str, Any]:
-    """What tokenizer_config.json must say for the same tokenizer to come back."""
-    kept = {k: v for k, v in select_savable(settings.options).items() if k not in ("add_bos_token", "add_eos_token")}
-    known = {k: v for k, v in specials.items() if v is not None or (recipe is not None and k in recipe.special_tokens)}
-    tokens = {k: None if v is None else str(v) for k, v in (known | settings.model_specific).items()}
-    kind = recipe.name if recipe is not None else "PreTrainedTokenizerFast"
-    named = kept | tokens | {"tokenizer_class": kind}
-    return named | {"extra_special_tokens": [str(token) for token in extra]} if extra else named
+    """Return the contents of tokenizer_config.json that restore the same tokenizer."""
+    saved_options = {
+        key: value
+        for key, value in select_savable(settings.options).items()
+        if key not in ("add_bos_token", "add_eos_token")
+    }
+    token_settings = {
+        key: value
+        for key, value in special_tokens.items()
+        if value is not None or (recipe is not None and key in recipe.special_tokens)
+    }
+    tokens = {
+        key: None if value is None else str(value) for key, value in (token_settings | settings.model_specific).items()
+    }
+    class_name = recipe.name if recipe is not None else "PreTrainedTokenizerFast"
+    config = saved_options | tokens | {"tokenizer_class": class_name}
+    return config | {"extra_special_tokens": [str(token) for token in extra]} if extra else config
 
 
-def _probe(pipeline: Pipeline) -> None:
-    """Fail now rather than at the first text: a post-processor may insert tokens that do not exist."""
+def _check_post_processor(pipeline: Pipeline) -> None:
+    """Raise a TokenizerError if the post-processor inserts ids that do not exist."""
     for encoding in (pipeline.encode(""), pipeline.encode("", "")):
-        if wrong := [index for index in encoding.ids if pipeline.id_to_token(index) is None]:
-            raise TokenizerError(f"the post-processor inserts ids that the vocabulary does not have: {wrong[:8]}")
+        if unknown_ids := [token_id for token_id in encoding.ids if pipeline.id_to_token(token_id) is None]:
+            raise TokenizerError(f"the post-processor inserts ids that are not in the vocabulary: {unknown_ids[:8]}")
         if len(encoding.ids) != len(encoding.tokens):
-            raise TokenizerError("the post-processor inserts another number of ids than of tokens")
+            raise TokenizerError("the post-processor inserts different numbers of ids and tokens")

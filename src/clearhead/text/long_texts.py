@@ -1,8 +1,8 @@
-"""The beginning of a long text: the same tokens as if all of it were encoded, and an honest count of the rest.
+"""Encode the beginning of a long text to the same tokens as the complete text, and count the others.
 
-Where only the first tokens are read, encoding a megabyte with its offsets is a waste: one quick pass counts its tokens
-and gives the ids, and the offsets come from a prefix whose ids are compared with them. A text that is too long for one
-pass is counted in parts, cut at blanks.
+If only the first tokens are needed, encoding a megabyte with offsets is wasteful. A fast pass computes the ids and
+counts the tokens, and the offsets come from a prefix whose ids must match. A text that is too long for one pass is
+counted in chunks, split at white space.
 """
 
 from __future__ import annotations
@@ -16,102 +16,102 @@ from clearhead.text.encoding import Encoding, TokenIds, truncate
 from clearhead.text.limits.pipeline_limits import MAX_TEXT_LENGTH, check_text_size
 from clearhead.text.pipeline import EncodeInput
 
-LONG_TEXT = 16_384  # characters; below it, encoding everything is as quick
-CHARACTERS_PER_TOKEN = (
-    16  # characters of a prefix for each token that is read, at first; most tokens have three to five
-)
-PREFIX_GROWTH = 8  # of the prefix where it does not suffice
-EXTRA_TOKENS = 8  # tokens that a prefix must have behind the last that is read, for the cut may change those before it
-CHUNK_SIZE = 1 << 20  # characters that are counted together
-BLANK_SEARCH = 4_096  # characters in which a blank is looked for
+LONG_TEXT = 16_384  # characters; shorter texts are encoded completely, which is as fast
+CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tokens have three to five characters
+PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
+EXTRA_TOKENS = 8  # tokens required after the last requested one, because the cut may change the tokens before it
+CHUNK_SIZE = 1 << 20  # characters that are counted in one call
+BLANK_SEARCH = 4_096  # characters before the end of a chunk that are searched for white space
 
 
 class EncodingBackend(Protocol):
-    """What is needed of a backend."""
+    """The backend methods that encoding long texts requires."""
 
     @property
-    def most_text(self) -> int | None: ...
+    def max_text_length(self) -> int | None: ...
     def encode(self, items: Sequence[EncodeInput], *, split: bool) -> list[Encoding]: ...
-    def ids(
+    def encode_ids(
         self, items: Sequence[EncodeInput], *, split: bool, max_length: int | None = None, side: str = "right"
     ) -> list[TokenIds]: ...
-    def count(self, text: str) -> int: ...
+    def count_tokens(self, text: str) -> int: ...
 
 
 def is_long(item: EncodeInput, max_length: int) -> bool:
-    """Whether looking at the beginning alone may be quicker."""
-    return max(map(len, _texts(item))) > max(LONG_TEXT, CHARACTERS_PER_TOKEN * max_length)
+    """Whether encoding only the beginning of a text may be faster."""
+    return max(map(len, _get_texts(item))) > max(LONG_TEXT, CHARACTERS_PER_TOKEN * max_length)
 
 
 def is_huge(item: EncodeInput) -> bool:
     """Whether a text is too long for one pass."""
-    return max(map(len, _texts(item))) > MAX_TEXT_LENGTH
+    return max(map(len, _get_texts(item))) > MAX_TEXT_LENGTH
 
 
 def encode_long_text_ids(backend: EncodingBackend, item: EncodeInput, max_length: int, side: str) -> TokenIds:
-    """The first tokens of a text or a pair, and how many follow."""
+    """Encode the first tokens of a text or a pair, and count the tokens that follow."""
     if not is_huge(item):
-        return backend.ids([item], split=False, max_length=max_length, side=side)[0]
-    texts = _texts(item)
-    if side == "left" or backend.most_text is not None:
+        return backend.encode_ids([item], split=False, max_length=max_length, side=side)[0]
+    texts = _get_texts(item)
+    if side == "left" or backend.max_text_length is not None:
         for text in texts:
-            check_text_size(text, max_length=backend.most_text)
-    heads = [text[: next(_cuts(text))] for text in texts]
-    found = backend.ids([_item(heads)], split=False, max_length=max_length, side=side)[0]
-    if not found.truncated:  # the first million characters hold hardly a token: what follows would be needed, too
+            check_text_size(text, max_length=backend.max_text_length)
+    prefixes = [text[: next(_iter_chunk_ends(text))] for text in texts]
+    encoded = backend.encode_ids([_make_item(prefixes)], split=False, max_length=max_length, side=side)[0]
+    if not encoded.truncated:  # the first chunk does not fill max_length, so later chunks would be needed, too
         raise InputError(
-            f"a text has {max(map(len, texts)):,} characters, more than the {MAX_TEXT_LENGTH:,} that are tokenized at "
-            "once; split it"
+            f"a text has {max(map(len, texts)):,} characters, more than the maximum of {MAX_TEXT_LENGTH:,} that can be "
+            "tokenized at once; split it"
         )
-    return TokenIds(found.ids, found.segments, found.truncated + sum(_rest(backend, text) for text in texts))
+    return TokenIds(
+        encoded.ids, encoded.segments, encoded.truncated + sum(_count_remaining(backend, text) for text in texts)
+    )
 
 
 def encode_long_text(backend: EncodingBackend, item: EncodeInput, max_length: int, side: str) -> Encoding:
-    """The same with tokens and offsets."""
-    texts = _texts(item)
+    """Encode the first tokens of a text or a pair with offsets, and count the tokens that follow."""
+    texts = _get_texts(item)
     size = CHARACTERS_PER_TOKEN * max_length
     if side == "left" or max(map(len, texts)) <= max(LONG_TEXT, size):
         return truncate(backend.encode([item], split=False)[0], max_length, side=side)
-    wanted = encode_long_text_ids(backend, item, max_length, side)
-    while wanted.truncated and size < max(map(len, texts)):
-        prefixes = [text if len(text) <= size else text[: _blank_before(text, size)] for text in texts]
-        found = backend.encode([_item(prefixes)], split=False)[0]
-        cut = truncate(found, max_length)
-        if cut.ids == wanted.ids and all(
-            prefix is text or found.sides.count(place) >= cut.sides.count(place) + EXTRA_TOKENS
-            for place, (prefix, text) in enumerate(zip(prefixes, texts, strict=True))
+    expected = encode_long_text_ids(backend, item, max_length, side)
+    while expected.truncated and size < max(map(len, texts)):
+        prefixes = [text if len(text) <= size else text[: _find_blank_before(text, size)] for text in texts]
+        encoded = backend.encode([_make_item(prefixes)], split=False)[0]
+        shortened = truncate(encoded, max_length)
+        if shortened.ids == expected.ids and all(
+            prefix is text or encoded.sides.count(text_index) >= shortened.sides.count(text_index) + EXTRA_TOKENS
+            for text_index, (prefix, text) in enumerate(zip(prefixes, texts, strict=True))
         ):
-            return replace(cut, truncated=wanted.truncated)
+            return replace(shortened, truncated=expected.truncated)
         size *= PREFIX_GROWTH
     return truncate(backend.encode([item], split=False)[0], max_length)
 
 
-def _texts(item: EncodeInput) -> list[str]:
+def _get_texts(item: EncodeInput) -> list[str]:
     return [str(part) for part in item] if isinstance(item, tuple) else [str(item)]
 
 
-def _item(texts: list[str]) -> EncodeInput:
+def _make_item(texts: list[str]) -> EncodeInput:
     return texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 
-def _rest(backend: EncodingBackend, text: str) -> int:
-    """Tokens behind the first part of a text."""
+def _count_remaining(backend: EncodingBackend, text: str) -> int:
+    """Count the tokens after the first chunk of a text."""
     start, count = 0, 0
-    for end in _cuts(text):
-        count += backend.count(text[start:end]) if start else 0
+    for end in _iter_chunk_ends(text):
+        count += backend.count_tokens(text[start:end]) if start else 0
         start = end
     return count
 
 
-def _cuts(text: str) -> Iterator[int]:
-    """Where the parts of a text end."""
+def _iter_chunk_ends(text: str) -> Iterator[int]:
+    """Yield the end positions of the chunks of a text."""
     end = 0
     while end < len(text):
-        end = len(text) if len(text) - end <= CHUNK_SIZE else _blank_before(text, end + CHUNK_SIZE)
+        end = len(text) if len(text) - end <= CHUNK_SIZE else _find_blank_before(text, end + CHUNK_SIZE)
         yield end
 
 
-def _blank_before(text: str, end: int) -> int:
-    """The last place up to `end` where a word ends, if there is one nearby: no token reaches over it."""
-    found = max(text.rfind(blank, end - BLANK_SEARCH, end) for blank in " \n")
-    return found if found > 0 else end
+def _find_blank_before(text: str, end: int) -> int:
+    """Return the last white space before `end`, which no token crosses, or `end` if there is none nearby."""
+    position = max(text.rfind(blank, end - BLANK_SEARCH, end) for blank in " \n")
+    return position if position > 0 else end

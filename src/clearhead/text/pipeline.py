@@ -1,4 +1,4 @@
-"""A pipeline of the `tokenizers` library behind the few calls that a Tokenizer needs."""
+"""Tokenizer backend based on the `tokenizers` library."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from clearhead.text.files import wrap_library_errors
 from clearhead.text.limits.pipeline_limits import check_text_size
 from clearhead.text.recipes import SpecialTokens
 from clearhead.text.settings import Token, TokenizerSettings
-from clearhead.text.token_counter import MODELS, WordTokenCounter, build_word_token_counter, group_words_by_frequency
+from clearhead.text.token_counter import (
+    WORD_MODELS,
+    WordTokenCounter,
+    build_word_token_counter,
+    group_words_by_frequency,
+)
 
-MAX_BATCH_CHARACTERS = (
-    1_000_000  # characters of texts that the library holds as tokens together: some hundred bytes for each
-)
-LONG_TEXT = 16_384  # characters of a text whose words are worth counting
-CHARACTERS_PER_TOKEN = (
-    16  # characters of the first words for each token that is read, at first; most tokens have three to five
-)
-PREFIX_GROWTH = 8  # of the first words where they do not suffice
-MAX_UNCHECKED_CHARACTERS = 1_500  # fewer need no look at their size, however much a pipeline makes them grow
+MAX_BATCH_CHARACTERS = 1_000_000  # tokenized in one call, as the library needs over a hundred bytes per token
+LONG_TEXT = 16_384  # characters; the words of longer texts are counted
+CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tokens have three to five characters
+PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
+MAX_UNCHECKED_CHARACTERS = 1_500  # shorter texts stay within the limits, whatever the pipeline does
 # A text, or a text already split into words; a tuple is a pair of one kind.
 TextInput = str | list[str]
 EncodeInput = TextInput | tuple[TextInput, TextInput]
@@ -33,213 +34,227 @@ EncodeInputT = TypeVar("EncodeInputT", bound=EncodeInput)
 
 
 class RustPipeline:
-    """Encodes and decodes with a `tokenizers.Tokenizer` that is never changed after loading."""
+    """Backend for a `tokenizers.Tokenizer`, which is not modified after loading."""
 
-    most_text: int | None = None  # characters that are tokenized at once: as many as for any text
+    max_text_length: int | None = None  # characters that can be tokenized at once; None for the general limit
 
     def __init__(self, pipeline: Any, *, clean_up: bool = False, growth: float = 1.0) -> None:
         self.pipeline = pipeline
-        self.growth = growth  # how many times longer the pipeline can make a text, in bytes
-        # Cutting and padding are never done behind the caller's back, whatever the file asks for.
+        self.growth = growth  # maximum factor by which the pipeline lengthens a text, in bytes
+        # Truncation and padding settings of the file are ignored.
         pipeline.no_truncation()
         pipeline.no_padding()
         self.kind = type(pipeline.model).__name__
-        # `transformers` tidies spaces before punctuation on request, but not for BPE, where it would lose some.
+        # On request, `transformers` removes spaces before punctuation, except for BPE, where this would be lossy.
         self.clean_up = clean_up and self.kind != "BPE"
 
     def encode(self, items: Sequence[EncodeInput], *, split: bool) -> list[Encoding]:
-        """Encode texts or pairs whole, with special tokens; `split` says that the texts are lists of words."""
+        """Encode texts or pairs with special tokens, without truncation; with `split`, texts are lists of words."""
         with wrap_library_errors("the tokenizer failed on this text"):
-            self._check(items)
+            self._check_sizes(items)
             return [
-                _as_encoding(e)
-                for some in split_batches(items)
-                for e in self.pipeline.encode_batch(some, is_pretokenized=split)
+                _make_encoding(raw)
+                for batch in split_batches(items)
+                for raw in self.pipeline.encode_batch(batch, is_pretokenized=split)
             ]
 
-    def ids(
+    def encode_ids(
         self, items: Sequence[EncodeInput], *, split: bool, max_length: int | None = None, side: str = "right"
     ) -> list[TokenIds]:
-        """The same ids and segments, without tracking where each came from; cut at `max_length` if there is one."""
+        """Encode texts or pairs to ids and segments, without offsets, truncated to `max_length`."""
         with wrap_library_errors("the tokenizer failed on this text"):
-            self._check(items)
-            long: dict[int, TokenIds] = {}
+            self._check_sizes(items)
+            long_ids: dict[int, TokenIds] = {}
             if max_length is not None and side == "right" and not split:
-                at = [place for place, item in enumerate(items) if _is_long(item)]
-                if at and (reader := self._word_reader) is not None:
-                    long = {place: self._ids_of_first_words(reader, items[place], max_length) for place in at}
-            short = [
-                TokenIds(e.ids, e.type_ids)
-                if max_length is None or len(e) <= max_length
-                else _cut_ids(e, max_length, side)
-                for some in split_batches([item for place, item in enumerate(items) if place not in long])
-                for e in self.pipeline.encode_batch_fast(some, is_pretokenized=split)
+                long_indices = [index for index, item in enumerate(items) if _is_long(item)]
+                if long_indices and (counter := self._word_counter) is not None:
+                    long_ids = {
+                        index: self._encode_first_words(counter, items[index], max_length) for index in long_indices
+                    }
+            short_ids = [
+                TokenIds(raw.ids, raw.type_ids)
+                if max_length is None or len(raw) <= max_length
+                else _truncate_ids(raw, max_length, side)
+                for batch in split_batches([item for index, item in enumerate(items) if index not in long_ids])
+                for raw in self.pipeline.encode_batch_fast(batch, is_pretokenized=split)
             ]
-            if not long:
-                return short
-            rest = iter(short)
-            return [long[place] if place in long else next(rest) for place in range(len(items))]
+            if not long_ids:
+                return short_ids
+            short_iterator = iter(short_ids)
+            return [long_ids[index] if index in long_ids else next(short_iterator) for index in range(len(items))]
 
     @cached_property
-    def _word_reader(self) -> WordTokenCounter | None:
-        return build_word_token_counter(json.loads(self.pipeline.to_str())) if self.kind in MODELS else None
+    def _word_counter(self) -> WordTokenCounter | None:
+        return build_word_token_counter(json.loads(self.pipeline.to_str())) if self.kind in WORD_MODELS else None
 
-    def _ids_of_first_words(self, reader: WordTokenCounter, item: EncodeInput, max_length: int) -> TokenIds:
-        """The first tokens of a text or a pair from its first words, and how many follow."""
+    def _encode_first_words(self, counter: WordTokenCounter, item: EncodeInput, max_length: int) -> TokenIds:
+        """Encode the first words of a text or a pair, and count the tokens that follow."""
         texts = [str(part) for part in item] if isinstance(item, tuple) else [str(item)]
         size = max(LONG_TEXT, CHARACTERS_PER_TOKEN * max_length)
         while True:
-            heads = [reader.take_first_words(text, size) for text in texts]
-            raw = self.pipeline.encode_batch_fast([tuple(heads) if isinstance(item, tuple) else heads[0]])[0]
+            prefixes = [counter.take_first_words(text, size) for text in texts]
+            raw = self.pipeline.encode_batch_fast([tuple(prefixes) if isinstance(item, tuple) else prefixes[0]])[0]
             sides = raw.sequence_ids
-            found = [sides.count(place) for place in range(len(texts))]
-            rests = [text[len(head) :] for head, text in zip(heads, texts, strict=True)]
-            if all(not rest or one >= max_length for rest, one in zip(rests, found, strict=True)):
+            counts = [sides.count(side) for side in range(len(texts))]
+            remainders = [text[len(prefix) :] for prefix, text in zip(prefixes, texts, strict=True)]
+            if all(not remaining or count >= max_length for remaining, count in zip(remainders, counts, strict=True)):
                 break
             size *= PREFIX_GROWTH
-        beyond = [self._count(rest) for rest in rests]
-        whole = [first + more for first, more in zip(found, beyond, strict=True)]
-        if len(raw) + sum(beyond) <= max_length:
+        extra_counts = [self._count_unchecked(remaining) for remaining in remainders]
+        full_counts = [count + extra for count, extra in zip(counts, extra_counts, strict=True)]
+        if len(raw) + sum(extra_counts) <= max_length:
             return TokenIds(raw.ids, raw.type_ids)
-        return _cut_ids(raw, max_length, "right", whole)
+        return _truncate_ids(raw, max_length, "right", full_counts)
 
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts alone, with nothing around them."""
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode texts to ids without special tokens."""
         with wrap_library_errors("the tokenizer failed on this text"):
-            self._check(texts)
+            self._check_sizes(texts)
             return [
-                e.ids
-                for some in split_batches(texts)
-                for e in self.pipeline.encode_batch_fast(some, add_special_tokens=False)
+                raw.ids
+                for batch in split_batches(texts)
+                for raw in self.pipeline.encode_batch_fast(batch, add_special_tokens=False)
             ]
 
-    def count(self, text: str) -> int:
-        """How many tokens a text alone has."""
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text without special tokens."""
         with wrap_library_errors("the tokenizer failed on this text"):
-            self._check([text])
-            return self._count(text)
+            self._check_sizes([text])
+            return self._count_unchecked(text)
 
-    def _count(self, text: str) -> int:
-        reader = self._word_reader if len(text) > LONG_TEXT else None
-        if reader is None:
+    def _count_unchecked(self, text: str) -> int:
+        counter = self._word_counter if len(text) > LONG_TEXT else None
+        if counter is None:
             return len(self.pipeline.encode_batch_fast([text], add_special_tokens=False)[0])
-        quick, count = [], 0
+        fast_groups, count = [], 0
         normalizer, splitter = self.pipeline.normalizer, self.pipeline.pre_tokenizer
-        for times, words in group_words_by_frequency(text):
-            if reader.is_slow(words):
+        for frequency, words in group_words_by_frequency(text):
+            if counter.is_slow(words):
                 normal = words if normalizer is None else normalizer.normalize_str(words)
-                if not reader.has_added_token(words) and not reader.has_added_token(normal):
-                    count += times * reader.count_tokens([word for word, _ in splitter.pre_tokenize_str(normal)])
+                if not counter.has_added_token(words) and not counter.has_added_token(normal):
+                    count += frequency * counter.count_tokens([word for word, _ in splitter.pre_tokenize_str(normal)])
                     continue
-            quick.append((times, words))
-        found = self.pipeline.encode_batch_fast([words for _, words in quick], add_special_tokens=False)
-        return count + sum(times * len(one) for (times, _), one in zip(quick, found, strict=True))
+            fast_groups.append((frequency, words))
+        encodings = self.pipeline.encode_batch_fast([words for _, words in fast_groups], add_special_tokens=False)
+        return count + sum(
+            frequency * len(encoding) for (frequency, _), encoding in zip(fast_groups, encodings, strict=True)
+        )
 
-    def _check(self, items: Sequence[EncodeInput]) -> None:
+    def _check_sizes(self, items: Sequence[EncodeInput]) -> None:
         for item in items:
             for part in item if isinstance(item, tuple) else (item,):
-                if _characters(part) > MAX_UNCHECKED_CHARACTERS:
-                    whole = part if isinstance(part, str) else "".join(part)
-                    check_text_size(whole, self.growth, self.pipeline.normalizer)
+                if _count_characters(part) > MAX_UNCHECKED_CHARACTERS:
+                    text = part if isinstance(part, str) else "".join(part)
+                    check_text_size(text, self.growth, self.pipeline.normalizer)
 
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
-        """Ids back to text."""
+        """Convert ids to text."""
         with wrap_library_errors("the tokenizer failed to decode these ids"):
             text: str = self.pipeline.decode(ids, skip_special_tokens=skip_special)
         return clean_up_spaces(text) if self.clean_up else text
 
     def token_id(self, token: str) -> int | None:
-        """The id of a token, None if it has none."""
-        found: int | None = self.pipeline.token_to_id(token)
-        return found
+        """Return the id of a token, or None if it is not in the vocabulary."""
+        token_id: int | None = self.pipeline.token_to_id(token)
+        return token_id
 
     def vocab(self) -> dict[str, int]:
-        """All tokens with their ids, added ones too."""
-        found: dict[str, int] = self.pipeline.get_vocab(with_added_tokens=True)
-        return found
+        """Return all tokens and their ids, including added tokens."""
+        vocab: dict[str, int] = self.pipeline.get_vocab(with_added_tokens=True)
+        return vocab
 
     def size(self) -> int:
-        """How many tokens there are, added ones too."""
-        found: int = self.pipeline.get_vocab_size(with_added_tokens=True)
-        return found
+        """Return the number of tokens, including added tokens."""
+        size: int = self.pipeline.get_vocab_size(with_added_tokens=True)
+        return size
 
     def files(self) -> dict[str, bytes]:
-        """The vocabulary and the pipeline as files."""
+        """Return the files of the tokenizer by name."""
         return {"tokenizer.json": self.pipeline.to_str(pretty=True).encode()}
 
 
 def split_batches(items: Sequence[EncodeInputT]) -> Iterator[list[EncodeInputT]]:
-    """The items in their order, as many at a time as memory allows; a long one stands alone."""
-    some: list[EncodeInputT] = []
+    """Yield batches of consecutive items with a limited number of characters; longer items form their own batch."""
+    batch: list[EncodeInputT] = []
     size = 0
     for item in items:
-        characters = sum(map(_characters, item)) if isinstance(item, tuple) else _characters(item)
-        if some and size + characters > MAX_BATCH_CHARACTERS:
-            yield some
-            some, size = [], 0
-        some.append(item)
+        characters = sum(map(_count_characters, item)) if isinstance(item, tuple) else _count_characters(item)
+        if batch and size + characters > MAX_BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
         size += characters
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
-def _characters(text: TextInput) -> int:
+def _count_characters(text: TextInput) -> int:
     return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
-def add_tokens(pipeline: Any, settings: TokenizerSettings, specials: SpecialTokens, extra: list[Token]) -> None:
-    """Give every added and special token an id, in the order that `transformers` does."""
-    wanted: list[Token] = list(settings.added.values())
-    known = {token.content for token in pipeline.get_added_tokens_decoder().values()} | {str(t) for t in wanted}
-    names = [token for token in (specials | settings.model_specific).values() if token is not None]
-    for token in [*names, *extra]:
-        if str(token) not in known:
-            known.add(str(token))
-            wanted.append(token)
-    named = {str(token) for token in names}
-    full = []
-    for token in wanted:
+def add_tokens(
+    pipeline: Any, settings: TokenizerSettings, special_tokens_by_key: SpecialTokens, extra: list[Token]
+) -> None:
+    """Add the added and special tokens to the pipeline, in the order of `transformers`."""
+    new_tokens: list[Token] = list(settings.added.values())
+    known_contents = {token.content for token in pipeline.get_added_tokens_decoder().values()} | {
+        str(t) for t in new_tokens
+    }
+    special_tokens = [
+        token for token in (special_tokens_by_key | settings.model_specific).values() if token is not None
+    ]
+    for token in [*special_tokens, *extra]:
+        if str(token) not in known_contents:
+            known_contents.add(str(token))
+            new_tokens.append(token)
+    special_contents = {str(token) for token in special_tokens}
+    added_tokens = []
+    for token in new_tokens:
         if isinstance(token, str):
             token = AddedToken(token, special=True)
-        elif not token.special and str(token) in named:
+        elif not token.special and str(token) in special_contents:
             token.special = True
-        full.append(token)
-    pipeline.add_tokens(full)
+        added_tokens.append(token)
+    pipeline.add_tokens(added_tokens)
 
 
-def build_default_template(pipeline: Any, settings: TokenizerSettings, specials: SpecialTokens) -> Any:
-    """The post-processor of a kind that has none: the text alone, with bos and eos if the settings ask for them."""
-    ends = [specials.get(f"{n}_token") if settings.flag(f"add_{n}_token", False) else None for n in ("bos", "eos")]
+def build_default_template(pipeline: Any, settings: TokenizerSettings, special_tokens: SpecialTokens) -> Any:
+    """Build the default post-processor, which adds bos and eos if the settings request them."""
+    boundary_tokens = [
+        special_tokens.get(f"{n}_token") if settings.get_flag(f"add_{n}_token", False) else None for n in ("bos", "eos")
+    ]
 
     def template(name: str, segment: int) -> str:
-        before, after = (f"{token}:{segment}" if token is not None else "" for token in ends)
+        before, after = (f"{token}:{segment}" if token is not None else "" for token in boundary_tokens)
         return f"{before} ${name}:{segment} {after}".strip()
 
     return processors.TemplateProcessing(
         single=template("A", 0),
         pair=f"{template('A', 0)} {template('B', 1)}",
-        special_tokens=[(str(token), pipeline.token_to_id(str(token))) for token in ends if token is not None],
+        special_tokens=[
+            (str(token), pipeline.token_to_id(str(token))) for token in boundary_tokens if token is not None
+        ],
     )
 
 
 def check_text(text: object, where: str = "the text") -> None:
-    """Refuse what is neither a string nor a list of strings."""
+    """Raise an InputError unless the text is a string or a list of strings."""
     if isinstance(text, str):
         return
     if not isinstance(text, list):
-        raise InputError(f"{where} must be a string or a list of words, not {type(text).__name__}")
+        raise InputError(f"{where} must be a string or a list of words, got {type(text).__name__}")
     for index, word in enumerate(text):
         if not isinstance(word, str):
-            raise InputError(f"{where} must be a list of words, but word {index} is of type {type(word).__name__}")
+            raise InputError(f"{where} must be a list of words, but word {index} has type {type(word).__name__}")
 
 
 def check_surrogates(text: str, where: str) -> None:
-    """Refuse half surrogate pairs, which no UTF-8 text holds and the library cannot take."""
+    """Raise an InputError for unpaired surrogates, which are not valid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} holds half a surrogate pair at character {error.start}, which is not text; "
+            f"{where} contains an unpaired surrogate at character {error.start}, which is not valid text; "
             "decode its source with errors='replace'"
         ) from None
 
@@ -248,16 +263,16 @@ def _is_long(item: EncodeInput) -> bool:
     return max(map(len, item if isinstance(item, tuple) else (item,))) > LONG_TEXT
 
 
-def _cut_ids(raw: Any, max_length: int, side: str, whole: Sequence[int] | None = None) -> TokenIds:
-    """The tokens that are kept; `whole` says how many each text has where these are only the first."""
+def _truncate_ids(raw: Any, max_length: int, side: str, full_counts: Sequence[int] | None = None) -> TokenIds:
+    """Truncate an encoding; `full_counts` are the token counts of the complete texts if only prefixes were encoded."""
     sides = raw.sequence_ids
-    kept = compute_kept_positions(sides, max_length, side, whole)
+    positions = compute_kept_positions(sides, max_length, side, full_counts)
     ids, segments = raw.ids, raw.type_ids
-    beyond = 0 if whole is None else sum(whole) - len(sides) + sides.count(None)
-    return TokenIds([ids[i] for i in kept], [segments[i] for i in kept], len(ids) + beyond - max_length)
+    extra = 0 if full_counts is None else sum(full_counts) - len(sides) + sides.count(None)
+    return TokenIds([ids[i] for i in positions], [segments[i] for i in positions], len(ids) + extra - max_length)
 
 
-def _as_encoding(raw: Any) -> Encoding:
+def _make_encoding(raw: Any) -> Encoding:
     return Encoding(
         ids=raw.ids,
         tokens=raw.tokens,
@@ -270,12 +285,12 @@ def _as_encoding(raw: Any) -> Encoding:
 
 
 def clean_up_spaces(text: str) -> str:
-    """Take back the blanks that joining tokens puts before punctuation."""
-    for loose, tight in _TIDY:
-        text = text.replace(loose, tight)
+    """Remove the spaces before punctuation and contractions that joining tokens creates."""
+    for spaced, unspaced in _SPACE_REPLACEMENTS:
+        text = text.replace(spaced, unspaced)
     return text
 
 
-_MARKS = (".", "?", "!", ",")
-_SHORT = ("n't", "'m", "'s", "'ve", "'re")
-_TIDY = [*((f" {m}", m) for m in _MARKS), (" ' ", "'"), *((f" {s}", s) for s in _SHORT)]
+_PUNCTUATION = (".", "?", "!", ",")
+_CONTRACTIONS = ("n't", "'m", "'s", "'ve", "'re")
+_SPACE_REPLACEMENTS = [*((f" {m}", m) for m in _PUNCTUATION), (" ' ", "'"), *((f" {s}", s) for s in _CONTRACTIONS)]

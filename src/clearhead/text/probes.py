@@ -1,9 +1,9 @@
-"""A handful of hard texts whose ids tell one tokenizer from another."""
+"""Difficult texts whose ids distinguish one tokenizer from another."""
 
 from __future__ import annotations
 
-# Each one is there for a difference seen between tokenizers: case, accents (composed and decomposed), scripts without
-# spaces, joined emoji, direction marks, invisible characters, runs of blanks, long words, and special tokens as text.
+# Each text covers a known difference between tokenizers: case, accents (composed and decomposed), scripts without
+# spaces, joined emoji, direction marks, invisible characters, repeated spaces, long words, and special tokens in text.
 PROBES = (
     "The quick brown fox doesn't jump over 3.14 lazy dogs -- it's 'late'!",
     "Straße, naïve café, NAÏVE CAFÉ; cafe\u0301 e\u0323\u0302",

@@ -1,7 +1,7 @@
-"""The settings beside a vocabulary: tokenizer_config.json, special_tokens_map.json and added_tokens.json as one value.
+"""Tokenizer settings, merged from tokenizer_config.json, special_tokens_map.json and added_tokens.json.
 
-The order of precedence is that of `transformers` 5: special_tokens_map.json and added_tokens.json, and the added tokens
-of tokenizer.json, count only when tokenizer_config.json has no `added_tokens_decoder`.
+The order of precedence is that of `transformers` 5: special_tokens_map.json, added_tokens.json and the added tokens of
+tokenizer.json are ignored if tokenizer_config.json has an `added_tokens_decoder`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from clearhead.errors import TokenizerError
 from clearhead.files import to_printable
 from clearhead.text.files import read_optional_json
 
-MAX_TOKEN_ID = (
-    10_000_000  # the largest vocabularies in use have 256,000; the library walks through all ids up to the last
-)
-MAX_TOKEN_LENGTH = 10_000  # characters of a token of a vocabulary; published ones have a few hundred
+MAX_TOKEN_ID = 10_000_000  # the library iterates over all ids up to the last; published vocabularies have up to 256,000
+MAX_TOKEN_LENGTH = 10_000  # characters per token; published vocabularies have at most a few hundred
 SPECIAL_TOKEN_KEYS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
@@ -28,127 +26,134 @@ Token = str | AddedToken
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSettings:
-    """What the files say beside the vocabulary; a key that no file names is absent, so that defaults can apply."""
+    """Settings other than the vocabulary. Keys that no file defines are absent, so that defaults can apply."""
 
-    options: dict[str, Any]  # switches such as do_lower_case
-    special_tokens: dict[str, Token | None]  # bos_token, mask_token, ...: only those a file names
-    model_specific: dict[str, Token]  # further *_token entries, e.g. image_token
-    extra: list[Token] | None  # special tokens without a name; None if no file names any
-    additional: list[Token] | None  # their name before version 5; used when `extra` is None
-    added: dict[int, AddedToken]  # in order of the ids
+    options: dict[str, Any]  # options such as do_lower_case
+    special_tokens: dict[str, Token | None]  # bos_token, mask_token, ...: only those that a file defines
+    model_specific: dict[str, Token]  # other *_token entries, such as image_token
+    extra: list[Token] | None  # unnamed special tokens; None if no file defines any
+    additional: list[Token] | None  # the same under their name before version 5; used if `extra` is None
+    added: dict[int, AddedToken]  # added tokens by id, in order of the ids
 
-    def flag(self, name: str, default: bool) -> bool:
-        """A switch that is true or false."""
+    def get_flag(self, name: str, default: bool) -> bool:
+        """Return a boolean option."""
         value = self.options.get(name, default)
         if not isinstance(value, bool):
-            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, not {to_printable(value)!r}")
+            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, got {to_printable(value)!r}")
         return value
 
-    def optional_flag(self, name: str) -> bool | None:
-        """A switch that may be left open."""
-        return None if self.options.get(name) is None else self.flag(name, False)
+    def get_optional_flag(self, name: str) -> bool | None:
+        """Return a boolean option, or None if it is null or absent."""
+        return None if self.options.get(name) is None else self.get_flag(name, False)
 
-    def integer(self, name: str, default: int, *, maximum: int) -> int:
-        """A whole number from 0 up to `most`."""
+    def get_integer(self, name: str, default: int, *, maximum: int) -> int:
+        """Return an integer option between 0 and `maximum`."""
         value = self.options.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= maximum:
             raise TokenizerError(
-                f"tokenizer_config.json: {name} must be a whole number from 0 to {maximum}, not {to_printable(value)!r}"
+                f"tokenizer_config.json: {name} must be an integer from 0 to {maximum}, got {to_printable(value)!r}"
             )
         return value
 
 
 def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> TokenizerSettings:
-    """Merge the settings files of a folder."""
+    """Read and merge the settings files of a folder."""
     options = read_optional_json(folder / "tokenizer_config.json")
     if tokenizer_json is not None:
-        # These two describe legacy files only; tokenizer.json has a post-processor of its own.
+        # These two options apply to legacy files only; tokenizer.json has its own post-processor.
         options.pop("add_bos_token", None)
         options.pop("add_eos_token", None)
     if "additional_special_tokens" in options and not options.get("extra_special_tokens"):
         options["extra_special_tokens"] = options.pop("additional_special_tokens")
-    specific: dict[str, Token] = {}
+    model_specific: dict[str, Token] = {}
     if isinstance(options.get("extra_special_tokens"), dict):
         named_extra = options.pop("extra_special_tokens")
-        specific = {str(k): parse_token(v, f"extra_special_tokens: {to_printable(k)}") for k, v in named_extra.items()}
+        model_specific = {
+            str(key): parse_token(value, f"extra_special_tokens: {to_printable(key)}")
+            for key, value in named_extra.items()
+        }
     decoder = options.pop("added_tokens_decoder", None)
     if decoder is not None:
-        added = _from_decoder(decoder)
+        added = _parse_decoder(decoder)
     else:
         _merge_special_map(options, read_optional_json(folder / "special_tokens_map.json"))
-        added = _from_added_file(options, read_optional_json(folder / "added_tokens.json"))
-        added |= _from_tokenizer_json(tokenizer_json or {})
+        added = _parse_added_tokens(options, read_optional_json(folder / "added_tokens.json"))
+        added |= _parse_json_tokens(tokenizer_json or {})
     by_content = {token.content: token for token in added.values()}
 
-    named: dict[str, Token | None] = {}
+    special_tokens: dict[str, Token | None] = {}
     for key in SPECIAL_TOKEN_KEYS:
         if key in options:
             value = options.pop(key)
             token = None if value is None else parse_token(value, f"tokenizer_config.json: {key}")
-            named[key] = token if token is None else by_content.get(str(token), token)
-    for key in [k for k in options if k.endswith("_token") and isinstance(options[k], str | dict | AddedToken)]:
-        specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {to_printable(key)}")
+            special_tokens[key] = token if token is None else by_content.get(str(token), token)
+    for key in [key for key in options if key.endswith("_token") and isinstance(options[key], str | dict | AddedToken)]:
+        model_specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {to_printable(key)}")
     return TokenizerSettings(
         options=options,
-        special_tokens=named,
-        model_specific=specific,
+        special_tokens=special_tokens,
+        model_specific=model_specific,
         extra=_pop_list(options, "extra_special_tokens"),
         additional=_pop_list(options, "additional_special_tokens"),
-        added={i: added[i] for i in sorted(added)},
+        added={token_id: added[token_id] for token_id in sorted(added)},
     )
 
 
 def parse_token(value: object, where: str, *, special: bool | None = None) -> Token:
-    """A special token as files write it: a string, or an object with its content and flags."""
+    """Parse a special token: a string, or an object with its content and flags."""
     if isinstance(value, AddedToken):
         return value
     if isinstance(value, str):
         _check_content(value, where)
         return value
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
-        raise TokenizerError(f"{where} must be a string or an object with a content, not {str(value)[:80]!r}")
+        raise TokenizerError(f'{where} must be a string or an object with "content", got {str(value)[:80]!r}')
     _check_content(value["content"], where)
-    flags = {k: v for k, v in value.items() if k in TOKEN_FLAGS and v is not None}
-    if wrong := [k for k, v in flags.items() if not isinstance(v, bool)]:
-        raise TokenizerError(f"{where}: {', '.join(wrong)} must be true or false")
+    flags = {key: value for key, value in value.items() if key in TOKEN_FLAGS and value is not None}
+    if invalid_flags := [key for key, value in flags.items() if not isinstance(value, bool)]:
+        raise TokenizerError(f"{where}: {', '.join(invalid_flags)} must be true or false")
     if special is not None:
         flags["special"] = special
     return AddedToken(value["content"], **flags)
 
 
 def check_vocabulary(ids: dict[Any, Any], name: str) -> dict[str, int]:
-    """A vocabulary in which every token is a string and every id is a number of its own."""
-    seen: dict[int, str] = {}
+    """Check that all tokens are strings and all ids unique integers in range; return the vocabulary."""
+    tokens_by_id: dict[int, str] = {}
     if not ids:
-        raise TokenizerError(f"{name} holds an empty vocabulary")
-    for token, index in ids.items():
+        raise TokenizerError(f"{name} contains an empty vocabulary")
+    for token, token_id in ids.items():
         if not isinstance(token, str):
-            raise TokenizerError(f"{name}: {to_printable(token)!r} is no token")
+            raise TokenizerError(f"{name}: tokens must be strings, got {to_printable(token)!r}")
         if len(token) > MAX_TOKEN_LENGTH:
             raise TokenizerError(
                 f"{name}: {to_printable(token)!r} has {len(token):,} characters, more than {MAX_TOKEN_LENGTH:,}"
             )
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MAX_TOKEN_ID:
+        if not isinstance(token_id, int) or isinstance(token_id, bool) or not 0 <= token_id < MAX_TOKEN_ID:
             raise TokenizerError(
                 f"{name}: the id of {to_printable(token)!r} must be an integer from 0 to {MAX_TOKEN_ID - 1:,}, "
-                f"got {to_printable(index)!r}"
+                f"got {to_printable(token_id)!r}"
             )
-        if index in seen:
+        if token_id in tokens_by_id:
             raise TokenizerError(
-                f"{name}: {to_printable(seen[index])!r} and {to_printable(token)!r} have the same id {index}"
+                f"{name}: {to_printable(tokens_by_id[token_id])!r} and {to_printable(token)!r} share the id {token_id}"
             )
-        seen[index] = token
+        tokens_by_id[token_id] = token
     return ids
 
 
 def select_savable(options: dict[str, Any]) -> dict[str, Any]:
-    """The settings that mean something in another folder: no paths, no references to code."""
+    """Return the options that are valid in another folder: no paths and no references to code."""
     dropped = ("auto_map", "init_inputs", "name_or_path", "source_spm", "target_spm", "vocab", "merges")
-    return {k: v for k, v in options.items() if k not in dropped and not k.endswith(("_file", "_files", "_path"))}
+    return {
+        key: value
+        for key, value in options.items()
+        if key not in dropped and not key.endswith(("_file", "_files", "_path"))
+    }
 
 
 def resolve_max_length(options: dict[str, Any], default: int | None = None) -> int | None:
-    """The longest input the model was made for, unless it is the very large number that stands for none."""
+    """Return the maximum input length, or None if it is undefined or a placeholder for "unlimited"."""
     value = options.get("model_max_length", default)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -156,27 +161,29 @@ def resolve_max_length(options: dict[str, Any], default: int | None = None) -> i
 
 
 def resolve_truncation_side(options: dict[str, Any], tokenizer_json: dict[str, Any]) -> str:
-    """The end at which a text is cut, if it is."""
+    """Return the side on which texts are truncated: "left" or "right"."""
     truncation = tokenizer_json.get("truncation")
     direction = truncation.get("direction") if isinstance(truncation, dict) else None
     side = options.get("truncation_side", str(direction or "right").lower())
     if side not in ("left", "right"):
         raise TokenizerError(
-            f"tokenizer_config.json: truncation_side must be left or right, not {to_printable(side)!r}"
+            f"tokenizer_config.json: truncation_side must be left or right, got {to_printable(side)!r}"
         )
     return str(side)
 
 
 def _check_content(content: str, where: str) -> None:
     if not content.isascii() and any("\ud800" <= c <= "\udfff" for c in content):
-        raise TokenizerError(f"{where} holds half a surrogate pair, which is not text")
+        raise TokenizerError(f"{where} contains an unpaired surrogate, which is not valid text")
 
 
-def _from_decoder(decoder: object) -> dict[int, AddedToken]:
+def _parse_decoder(decoder: object) -> dict[int, AddedToken]:
     if not isinstance(decoder, dict):
-        raise TokenizerError("tokenizer_config.json: added_tokens_decoder must be an object of id and token")
+        raise TokenizerError("tokenizer_config.json: added_tokens_decoder must map ids to tokens")
     return {
-        _as_id(key, "tokenizer_config.json: added_tokens_decoder"): _full(value, f"added_tokens_decoder[{key!r}]")
+        _parse_id(key, "tokenizer_config.json: added_tokens_decoder"): _parse_added_token(
+            value, f"added_tokens_decoder[{key!r}]"
+        )
         for key, value in decoder.items()
     }
 
@@ -185,11 +192,15 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
     for key, value in special_map.items():
         where = f"special_tokens_map.json: {to_printable(key)}"
         if key == "extra_special_tokens" and isinstance(value, list):
-            before = options.get(key) or []
-            if not isinstance(before, list):
+            existing = options.get(key) or []
+            if not isinstance(existing, list):
                 raise TokenizerError(f"tokenizer_config.json: {key} must be a list, as in special_tokens_map.json")
-            known = list(before)
-            options[key] = known + [t for t in (parse_token(v, where, special=True) for v in value) if t not in known]
+            extra_tokens = list(existing)
+            options[key] = extra_tokens + [
+                token
+                for token in (parse_token(entry, where, special=True) for entry in value)
+                if token not in extra_tokens
+            ]
         elif key in ("extra_special_tokens", "additional_special_tokens"):
             options[key] = value
         elif key.endswith("_token") and value is not None:
@@ -198,30 +209,35 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
             options[key] = None
 
 
-def _from_added_file(options: dict[str, Any], added: dict[str, Any]) -> dict[int, AddedToken]:
-    special = {str(_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
+def _parse_added_tokens(options: dict[str, Any], added: dict[str, Any]) -> dict[int, AddedToken]:
+    special = {str(_get_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
     extra = options.get("extra_special_tokens")
-    special |= {str(_content(token)) for token in (extra if isinstance(extra, list) else [])}
-    found = {}
-    for content, index in added.items():
+    special |= {str(_get_content(token)) for token in (extra if isinstance(extra, list) else [])}
+    added_tokens = {}
+    for content, token_id in added.items():
         _check_content(content, "added_tokens.json")
         is_special = content in special
-        found[_as_id(index, "added_tokens.json")] = AddedToken(content, normalized=not is_special, special=is_special)
-    return found
+        added_tokens[_parse_id(token_id, "added_tokens.json")] = AddedToken(
+            content, normalized=not is_special, special=is_special
+        )
+    return added_tokens
 
 
-def _from_tokenizer_json(data: dict[str, Any]) -> dict[int, AddedToken]:
+def _parse_json_tokens(data: dict[str, Any]) -> dict[int, AddedToken]:
     tokens = data.get("added_tokens") or []
-    if not isinstance(tokens, list) or not all(isinstance(t, dict) for t in tokens):
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
         raise TokenizerError("tokenizer.json: added_tokens must be a list of objects")
     return {
-        _as_id(t.get("id"), "tokenizer.json: added_tokens"): _full(t, "tokenizer.json: added_tokens") for t in tokens
+        _parse_id(token.get("id"), "tokenizer.json: added_tokens"): _parse_added_token(
+            token, "tokenizer.json: added_tokens"
+        )
+        for token in tokens
     }
 
 
-def _full(value: object, where: str) -> AddedToken:
+def _parse_added_token(value: object, where: str) -> AddedToken:
     if not isinstance(value, dict):
-        raise TokenizerError(f"{where} must be an object with a content, not {str(value)[:80]!r}")
+        raise TokenizerError(f'{where} must be an object with "content", got {str(value)[:80]!r}')
     token = parse_token(value, where)
     return AddedToken(token) if isinstance(token, str) else token
 
@@ -229,17 +245,17 @@ def _full(value: object, where: str) -> AddedToken:
 def _pop_list(options: dict[str, Any], key: str) -> list[Token] | None:
     value = options.pop(key, None)
     if value is not None and not isinstance(value, list):
-        raise TokenizerError(f"tokenizer_config.json: {key} must be a list, not {str(value)[:80]!r}")
+        raise TokenizerError(f"tokenizer_config.json: {key} must be a list, got {str(value)[:80]!r}")
     return None if value is None else [parse_token(token, f"tokenizer_config.json: {key}") for token in value]
 
 
-def _content(value: object) -> object:
+def _get_content(value: object) -> object:
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 
-def _as_id(value: object, where: str) -> int:
+def _parse_id(value: object, where: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 11:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-        raise TokenizerError(f"{where}: {str(value)[:80]!r} is no token id")
+        raise TokenizerError(f"{where}: expected a token id, got {str(value)[:80]!r}")
     return value

@@ -1,4 +1,4 @@
-"""Telling when tokenizer.json and tokenizer_config.json would read the same text differently."""
+"""Detect a tokenizer.json and a tokenizer_config.json that tokenize text differently."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from tokenizers import Tokenizer as Pipeline
 from clearhead.text.limits.pipeline_limits import check_pipeline
 from clearhead.text.probes import PROBES
 
-# Case, accents and scripts; not the odd blanks, where files from before version 5 differ as a rule.
+# Case, accents and scripts. Unusual white space is left out, because files from before version 5 often differ there.
 ORDINARY_PROBES = PROBES[:3]
 
 
 def describe_conflict(data: dict[str, Any], pipeline: Pipeline) -> str | None:
-    """A sentence for people if the rebuilt pipeline does not cut ordinary text as tokenizer.json itself would.
+    """Return a warning if the rebuilt pipeline splits ordinary text differently from tokenizer.json, else None.
 
-    The settings win, as they do in `transformers` 5. The usual case is a cased model whose tokenizer_config.json does
-    not say `do_lower_case: false`.
+    The settings take precedence, as in `transformers` 5. The typical case is a cased model whose tokenizer_config.json
+    lacks `do_lower_case: false`.
     """
     parts = {key: data.get(key) for key in ("normalizer", "pre_tokenizer")}
     if not any(parts.values()) or '"Regex"' in json.dumps(parts):
-        return None  # a pattern of a file is never run without need
+        return None  # patterns from files are not run unless necessary
     check_pipeline(parts)
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
-    own = Pipeline.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": model} | parts))
+    file_pipeline = Pipeline.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": model} | parts))
     for text in ORDINARY_PROBES:
-        for theirs, ours in zip(_words(own, text), _words(pipeline, text), strict=False):
-            if theirs != ours:
+        for file_word, settings_word in zip(
+            _split_words(file_pipeline, text), _split_words(pipeline, text), strict=False
+        ):
+            if file_word != settings_word:
                 return (
-                    f"tokenizer.json alone would read {theirs!r} where the settings in tokenizer_config.json give "
-                    f"{ours!r}; the settings are followed, as in transformers 5"
+                    f"tokenizer.json produces {file_word!r} where the settings in tokenizer_config.json produce "
+                    f"{settings_word!r}; the settings take precedence, as in transformers 5"
                 )
     return None
 
 
-def _words(pipeline: Pipeline, text: str) -> list[str]:
+def _split_words(pipeline: Pipeline, text: str) -> list[str]:
     if pipeline.normalizer is not None:
         text = pipeline.normalizer.normalize_str(text)
     if pipeline.pre_tokenizer is None:

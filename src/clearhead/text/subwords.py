@@ -1,7 +1,7 @@
-"""Subword markers, for every purpose that reads them: the only module that recognizes them.
+"""Subword markers: the only module that recognizes them.
 
-A vocabulary writes with a marker where words begin or end: WordPiece puts ## before a token within a word, byte-level
-BPE writes the blank before a word as Ġ, SentencePiece as ▁, and the first GPT puts </w> after the last token of a word.
+A vocabulary marks where words begin or end: WordPiece puts ## before a token within a word, byte-level BPE writes the
+space before a word as Ġ and SentencePiece as ▁, and the first GPT puts </w> after the last token of a word.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ CONTINUATION = "##"
 BYTE_SPACE, BYTE_NEWLINE = "Ġ", "Ċ"
 METASPACE = "▁"
 WORD_END = "</w>"
-MIN_MARKER_SHARE = 0.01  # of a vocabulary: fewer tokens with a marker do not make it the vocabulary's own
-MIN_MARKER_RATIO = 50  # one token of so many, likewise
+MIN_MARKER_SHARE = 0.01  # minimum share of tokens with a marker for the marker to be the vocabulary's own
+MIN_MARKER_RATIO = 50  # at least one token in this many begins with Ġ or ▁
 
 
 def strip_subword_markers(tokens: Sequence[str], special: Sequence[bool]) -> list[tuple[str, bool]]:
-    """Each token of a text without its marker, and whether a word begins there; `special` tokens stay as they are."""
+    """Return each token without its marker and whether it begins a word; `special` tokens are unchanged."""
     by_bytes = any(marker in token for token in tokens for marker in (BYTE_SPACE, BYTE_NEWLINE))
     by_space = any(token.startswith(METASPACE) for token in tokens)
     subwords = []
@@ -40,13 +40,13 @@ def strip_subword_markers(tokens: Sequence[str], special: Sequence[bool]) -> lis
 
 
 def is_continuation(token: str) -> bool:
-    """Whether WordPiece goes on with a word by this token; ## alone is a word."""
+    """Whether a WordPiece token continues a word; ## by itself is a word."""
     return token.startswith(CONTINUATION) and len(token) > len(CONTINUATION)
 
 
 def find_continuations(tokens: Sequence[str]) -> list[bool]:
-    """Which tokens of a whole vocabulary go on with a word, however it marks them."""
-    # before ##, which is a word of its own in vocabularies of bytes
+    """Return for each token of a vocabulary whether it continues a word, with any kind of marker."""
+    # checked before ##, which is an ordinary token in byte-level vocabularies
     for marker, has_letters in ((BYTE_SPACE, _has_byte_letters), (METASPACE, _has_letters)):
         begins = [token.startswith(marker) for token in tokens]
         if sum(begins) > len(tokens) // MIN_MARKER_RATIO:
@@ -55,13 +55,13 @@ def find_continuations(tokens: Sequence[str]) -> list[bool]:
 
 
 def find_start_marker(vocab: Iterable[str]) -> str | None:
-    """How a vocabulary marks the beginning of a word; None if no token has such a marker."""
+    """Return the marker at the beginning of words in a vocabulary, or None if no token has one."""
     tokens = list(vocab)
     return next((m for m in (METASPACE, BYTE_SPACE) if any(token.startswith(m) for token in tokens)), None)
 
 
 def make_whole_word_lookup(vocab: Mapping[str, int]) -> Callable[[str], str | None]:
-    """The function that gives the word that a token spells by itself, None for tokens that are parts of words."""
+    """Return a function from a token to the word that it spells, or None if the token is part of a word."""
     counts = {m: sum(token.startswith(m) for token in vocab) for m in (BYTE_SPACE, METASPACE, CONTINUATION)}
     counts[WORD_END] = sum(token.endswith(WORD_END) for token in vocab)
     marker = max(counts, key=lambda m: counts[m])
@@ -75,7 +75,7 @@ def make_whole_word_lookup(vocab: Mapping[str, int]) -> Callable[[str], str | No
 
 
 def decode_bytes(token: str) -> str:
-    """The text of a token of byte-level BPE; a part of a character as its bytes: ‹E2 82›."""
+    """Decode a byte-level BPE token; an incomplete character is returned as its bytes: ‹E2 82›."""
     table = byte_alphabet()
     if not all(character in table for character in token):
         return token
@@ -88,7 +88,7 @@ def decode_bytes(token: str) -> str:
 
 @cache
 def byte_alphabet() -> dict[str, int]:
-    """GPT-2's alphabet: printable bytes stand for themselves, the others for characters from U+0100 on."""
+    """Return GPT-2's alphabet: printable bytes map to themselves, the others to characters from U+0100."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     return {**{chr(byte): byte for byte in plain}, **{chr(256 + i): byte for i, byte in enumerate(others)}}
@@ -99,6 +99,6 @@ def _has_letters(token: str) -> bool:
 
 
 def _has_byte_letters(token: str) -> bool:
-    """Whether a token of byte-level BPE has letters in it, or bytes of a character of several bytes."""
+    """Whether a byte-level BPE token contains letters or bytes of a multi-byte character."""
     table = byte_alphabet()
     return _has_letters(token) or any(table.get(character, 0) >= 128 for character in token)

@@ -1,4 +1,4 @@
-"""The Tokenizer: text to ids and back, nothing cut without a count."""
+"""The tokenizer: text to ids and back, with every truncated token counted."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from clearhead.text.pipeline import EncodeInput, TextInput, check_surrogates, ch
 from clearhead.text.probes import PROBES
 
 EncodingT = TypeVar("EncodingT", Encoding, TokenIds)
-GENERIC_CLASS = "PreTrainedTokenizerFast"  # a tokenizer of `transformers` that is all in its tokenizer.json
+GENERIC_CLASS = (
+    "PreTrainedTokenizerFast"  # class in `transformers` of tokenizers that tokenizer.json defines completely
+)
 MODEL_INPUT_NAMES = ["input_ids", "token_type_ids", "attention_mask"]
 
 
 class TokenizerBackend(Protocol):
-    """What turns text into tokens: a pipeline of the `tokenizers` library, or Marian's two files."""
+    """Interface of a tokenizer implementation: a `tokenizers` pipeline or Marian's two SentencePiece models."""
 
     kind: str
 
     @property
-    def most_text(self) -> int | None: ...
+    def max_text_length(self) -> int | None: ...
     def encode(self, items: Sequence[EncodeInput], *, split: bool) -> list[Encoding]: ...
-    def ids(
+    def encode_ids(
         self, items: Sequence[EncodeInput], *, split: bool, max_length: int | None = None, side: str = "right"
     ) -> list[TokenIds]: ...
-    def count(self, text: str) -> int: ...
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def count_tokens(self, text: str) -> int: ...
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]: ...
     def decode(self, ids: list[int], *, skip_special: bool) -> str: ...
     def token_id(self, token: str) -> int | None: ...
     def vocab(self) -> dict[str, int]: ...
@@ -41,7 +43,7 @@ class TokenizerBackend(Protocol):
 
 
 class Tokenizer:
-    """Text to ids and back; safe to use from many threads, for nothing in it changes after loading."""
+    """Convert text to token ids and back. Immutable after loading, therefore thread-safe."""
 
     def __init__(
         self,
@@ -57,44 +59,46 @@ class Tokenizer:
         self._specials = {key: token for key, token in specials.items() if token is not None}
         self._config = config
         self._truncation_side = truncation_side
-        self.max_length = max_length  # the longest input its model was made for, if the files say so
-        self.notes = notes  # what people should know about these files, in whole sentences
+        self.max_length = max_length  # the longest input of the model in tokens, None if the files do not define it
+        self.notes = notes  # warnings about the tokenizer files, as full sentences
 
     def encode(self, text: TextInput, second: TextInput | None = None, *, max_length: int | None = None) -> Encoding:
-        """Encode a text or a pair; a list of strings is a text already split into words."""
+        """Encode a text or a text pair. A list of strings is a text that is already split into words."""
         return self.encode_batch([text if second is None else (text, second)], max_length=max_length)[0]
 
     def encode_batch(self, items: Iterable[EncodeInput], *, max_length: int | None = None) -> list[Encoding]:
-        """Encode many texts, or tuples of two, in parallel."""
+        """Encode texts, or tuples of two texts, in parallel."""
         if max_length is None:
-            return self._whole(list(items), self._backend.encode)
+            return self._encode_uniform(list(items), self._backend.encode)
         check_count(max_length, "max_length", minimum=1)
         side = self._truncation_side
 
-        def encode(some: list[EncodeInput], *, split: bool) -> list[Encoding]:
-            if split or not any(is_long(item, max_length) for item in some):
-                return [truncate(one, max_length, side=side) for one in self._backend.encode(some, split=split)]
-            return [encode_long_text(self._backend, item, max_length, side) for item in some]
+        def encode(batch: list[EncodeInput], *, split: bool) -> list[Encoding]:
+            if split or not any(is_long(item, max_length) for item in batch):
+                return [
+                    truncate(encoding, max_length, side=side) for encoding in self._backend.encode(batch, split=split)
+                ]
+            return [encode_long_text(self._backend, item, max_length, side) for item in batch]
 
-        return self._whole(list(items), encode)
+        return self._encode_uniform(list(items), encode)
 
     def encode_ids(self, items: Iterable[EncodeInput], *, max_length: int | None = None) -> list[TokenIds]:
-        """The ids and segments of many texts, in about half the time of whole encodings."""
+        """Encode texts to ids and segments only; about twice as fast as `encode_batch`."""
         if max_length is None:
-            return self._whole(list(items), self._backend.ids)
+            return self._encode_uniform(list(items), self._backend.encode_ids)
         check_count(max_length, "max_length", minimum=1)
         side = self._truncation_side
 
-        def encode(some: list[EncodeInput], *, split: bool) -> list[TokenIds]:
-            if split or not any(is_huge(item) for item in some):
-                return self._backend.ids(some, split=split, max_length=max_length, side=side)
-            return [encode_long_text_ids(self._backend, item, max_length, side) for item in some]
+        def encode(batch: list[EncodeInput], *, split: bool) -> list[TokenIds]:
+            if split or not any(is_huge(item) for item in batch):
+                return self._backend.encode_ids(batch, split=split, max_length=max_length, side=side)
+            return [encode_long_text_ids(self._backend, item, max_length, side) for item in batch]
 
-        return self._whole(list(items), encode)
+        return self._encode_uniform(list(items), encode)
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts without the special tokens that stand around them."""
-        return self._backend.pieces(texts)
+        """Encode texts to ids without adding special tokens."""
+        return self._backend.encode_plain(texts)
 
     def windows(
         self,
@@ -105,34 +109,37 @@ class Tokenizer:
         stride: int = 0,
         only: str | None = None,
     ) -> list[Encoding]:
-        """Overlapping windows that together hold every token; of a pair, slide over the second text or `only` one."""
+        """Encode a text as overlapping windows that cover every token.
+
+        Of a pair, the window slides over the second text, or over the one that `only` names ("first" or "second").
+        """
         only = only or ("first" if second is None else "second")
         if only not in ("first", "second") or (only == "second" and second is None):
-            raise InputError(f"only={only!r}: windows slide over the 'first' text, or the 'second' if there is one")
+            raise InputError(f"only must be 'first', or 'second' for a text pair, got {only!r}")
         encoding = self.encode(text, second)
         return split_into_windows(encoding, max_length=max_length, stride=stride, side=0 if only == "first" else 1)
 
     def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
-        """Ids back to text; an id that the vocabulary does not have stands for nothing."""
+        """Convert ids to text. Ids that are not in the vocabulary are skipped."""
         try:
-            numbers = [operator.index(i) for i in ids]
+            token_ids = [operator.index(i) for i in ids]
         except TypeError as error:
-            raise InputError(f"ids must be whole numbers: {error}") from error
-        if wrong := [i for i in numbers if not 0 <= i < 2**32]:
-            raise InputError(f"{wrong[0]} is no token id")
-        return self._backend.decode(numbers, skip_special=skip_special)
+            raise InputError(f"ids must be integers: {error}") from error
+        if out_of_range := [i for i in token_ids if not 0 <= i < 2**32]:
+            raise InputError(f"token ids must be between 0 and 2**32 - 1, got {out_of_range[0]}")
+        return self._backend.decode(token_ids, skip_special=skip_special)
 
     def decode_batch(self, batch: Iterable[Iterable[int]], *, skip_special: bool = True) -> list[str]:
-        """Many lists of ids back to texts."""
+        """Convert lists of ids to texts."""
         return [self.decode(ids, skip_special=skip_special) for ids in batch]
 
     def token_id(self, token: str) -> int | None:
-        """The id of a token, None if the vocabulary lacks it."""
+        """Return the id of a token, or None if it is not in the vocabulary."""
         return self._backend.token_id(token)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The tokens of ids as the vocabulary spells them; an id that it does not have is shown as a number."""
-        return [self._tokens_by_id.get(one, f"<{one}>") for one in ids]
+        """Return the tokens of ids as spelled in the vocabulary, and `<id>` for ids that are not in it."""
+        return [self._tokens_by_id.get(token_id, f"<{token_id}>") for token_id in ids]
 
     @cached_property
     def _tokens_by_id(self) -> dict[int, str]:
@@ -140,12 +147,12 @@ class Tokenizer:
 
     @cached_property
     def vocab(self) -> dict[str, int]:
-        """All tokens with their ids."""
+        """All tokens and their ids."""
         return self._backend.vocab()
 
     @cached_property
     def vocab_size(self) -> int:
-        """How many tokens there are, added ones too."""
+        """Number of tokens, including added ones."""
         return self._backend.size()
 
     @property
@@ -155,37 +162,37 @@ class Tokenizer:
 
     @property
     def bos_token(self) -> str | None:
-        """What opens a text, if anything does."""
+        """Token at the beginning of a sequence."""
         return self._specials.get("bos_token")
 
     @property
     def eos_token(self) -> str | None:
-        """What ends a text, if anything does."""
+        """Token at the end of a sequence."""
         return self._specials.get("eos_token")
 
     @property
     def unk_token(self) -> str | None:
-        """What stands for the unknown."""
+        """Token for unknown words or characters."""
         return self._specials.get("unk_token")
 
     @property
     def sep_token(self) -> str | None:
-        """What stands between two texts and after the last."""
+        """Separator between two texts and after the last one."""
         return self._specials.get("sep_token")
 
     @property
     def pad_token(self) -> str | None:
-        """What fills short rows of a batch."""
+        """Padding token."""
         return self._specials.get("pad_token")
 
     @property
     def cls_token(self) -> str | None:
-        """What stands for the whole text."""
+        """Classification token, whose vector represents the whole text."""
         return self._specials.get("cls_token")
 
     @property
     def mask_token(self) -> str | None:
-        """What stands for a word to be guessed."""
+        """Mask token of masked language modeling."""
         return self._specials.get("mask_token")
 
     @property
@@ -225,15 +232,15 @@ class Tokenizer:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What tokenizer_config.json says of it."""
+        """Contents of tokenizer_config.json."""
         return dict(self._config)
 
     def files(self) -> dict[str, bytes]:
-        """Its vocabulary as files, by name."""
+        """Return the vocabulary files by name."""
         return self._backend.files()
 
     def save(self, folder: Path) -> None:
-        """Write files from which `load_tokenizer` and `transformers` make the same tokenizer."""
+        """Save the tokenizer in a folder that `load_tokenizer` and `transformers` can read."""
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -247,11 +254,13 @@ class Tokenizer:
             raise TokenizerError(f"the tokenizer cannot be saved: {error}") from error
 
     def copy_for_model(self, max_length: int | None, *, segments: bool) -> Tokenizer:
-        """The same tokenizer for another model, with what `transformers` must know of it: its length, its segments."""
-        kept = {key: value for key, value in self._config.items() if key != "model_max_length"}
-        if kept.get("tokenizer_class") == GENERIC_CLASS:  # of a class with a name it is known
-            kept["model_input_names"] = [name for name in MODEL_INPUT_NAMES if segments or name != "token_type_ids"]
-        config = kept if max_length is None else kept | {"model_max_length": max_length}
+        """Return a copy for another model, with the maximum length and segment inputs that `transformers` needs."""
+        base_config = {key: value for key, value in self._config.items() if key != "model_max_length"}
+        if base_config.get("tokenizer_class") == GENERIC_CLASS:  # other classes define their own inputs
+            base_config["model_input_names"] = [
+                name for name in MODEL_INPUT_NAMES if segments or name != "token_type_ids"
+            ]
+        config = base_config if max_length is None else base_config | {"model_max_length": max_length}
         specials: dict[str, str | None] = dict(self._specials)
         return Tokenizer(
             self._backend,
@@ -263,7 +272,7 @@ class Tokenizer:
         )
 
     def golden(self) -> dict[str, list[int]]:
-        """The ids of a few hard texts: a tokenizer that has changed gives others."""
+        """Return the ids of a few difficult texts, to detect a tokenizer that has changed."""
         return {text: encoding.ids for text, encoding in zip(PROBES, self.encode_batch(PROBES), strict=True)}
 
     def __repr__(self) -> str:
@@ -274,28 +283,28 @@ class Tokenizer:
         token = self._specials.get(key)
         return None if token is None else self.token_id(token)
 
-    def _whole(self, items: list[EncodeInput], encode: Callable[..., list[EncodingT]]) -> list[EncodingT]:
-        """Encode everything uncut; texts and lists of words may be mixed."""
-        split = [_is_split(item, f"text {i}" if len(items) > 1 else "the text") for i, item in enumerate(items)]
-        found: list[EncodingT | None] = [None] * len(items)
-        for kind in {False, True} & set(split):
-            at = [i for i, s in enumerate(split) if s is kind]
-            for i, encoding in zip(at, encode([items[i] for i in at], split=kind), strict=True):
-                found[i] = encoding
-        return [encoding for encoding in found if encoding is not None]
+    def _encode_uniform(self, items: list[EncodeInput], encode: Callable[..., list[EncodingT]]) -> list[EncodingT]:
+        """Call `encode` once for the texts and once for the lists of words, and return the results in input order."""
+        split_flags = [_is_split(item, f"text {i}" if len(items) > 1 else "the text") for i, item in enumerate(items)]
+        encodings: list[EncodingT | None] = [None] * len(items)
+        for is_split in {False, True} & set(split_flags):
+            indices = [i for i, flag in enumerate(split_flags) if flag is is_split]
+            for i, encoding in zip(indices, encode([items[i] for i in indices], split=is_split), strict=True):
+                encodings[i] = encoding
+        return [encoding for encoding in encodings if encoding is not None]
 
 
 def _is_split(item: object, where: str) -> bool:
-    """Whether an item is made of words rather than of text; refuses everything else."""
-    parts = item if isinstance(item, tuple) else (item,)
+    """Check an input and return whether it consists of lists of words rather than strings."""
+    texts = item if isinstance(item, tuple) else (item,)
     if isinstance(item, tuple) and len(item) != 2:
-        raise InputError(f"{where} is a tuple of {len(item)}, but a pair has two texts; words come as a list")
-    for part in parts:
-        check_text(part, where)
-        for word in part if isinstance(part, list) else [part]:
+        raise InputError(f"{where} is a tuple of {len(item)} texts, expected a pair; pass words as a list")
+    for text in texts:
+        check_text(text, where)
+        for word in text if isinstance(text, list) else [text]:
             if not word.isascii():
                 check_surrogates(word, where)
-    kinds = {isinstance(part, list) for part in parts}
+    kinds = {isinstance(text, list) for text in texts}
     if len(kinds) > 1:
-        raise InputError(f"{where} is a pair of a string and a list of words; give both in the same form")
+        raise InputError(f"{where} is a pair of a string and a list of words; pass two strings or two lists")
     return kinds.pop()

@@ -1,4 +1,4 @@
-"""Which kind of tokenizer a model folder has."""
+"""Resolve the tokenizer class of a model folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from clearhead.errors import TokenizerError
 from clearhead.text.files import read_optional_json
 
-# Other class names that mean one of the recipes.
+# Class names of `transformers` that share a recipe with another class.
 CLASS_ALIASES = {
     "DistilBertTokenizer": "BertTokenizer",
     "ElectraTokenizer": "BertTokenizer",
@@ -20,7 +20,7 @@ CLASS_ALIASES = {
     "LEDTokenizer": "RobertaTokenizer",
 }
 
-# The kind of tokenizer of a model type, unless its files name another.
+# Default tokenizer class of each model type, for folders that do not name one.
 MODEL_TYPE_CLASSES = {
     "bert": "BertTokenizer",
     "distilbert": "BertTokenizer",
@@ -37,16 +37,18 @@ MODEL_TYPE_CLASSES = {
     "marian": "MarianTokenizer",
 }
 
-BACKEND_CLASS = "TokenizersBackend"  # tokenizer.json as it is
-BACKEND_MODEL_TYPES = ("modernbert",)  # whatever class the settings name
+BACKEND_CLASS = "TokenizersBackend"  # tokenizer.json is used unchanged
+BACKEND_MODEL_TYPES = ("modernbert",)  # even if the settings name another class
 
 
 def resolve_tokenizer_class(folder: Path, model_type: str, config: dict[str, Any]) -> str:
-    """The name of the tokenizer's class: that of the settings if they name one, else that of the model type."""
-    named = read_optional_json(folder / "tokenizer_config.json").get("tokenizer_class") or config.get("tokenizer_class")
-    if named is not None and not isinstance(named, str):
-        raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, not {named!r}")
+    """Return the tokenizer class that the settings name, else the default class of the model type."""
+    class_name = read_optional_json(folder / "tokenizer_config.json").get("tokenizer_class") or config.get(
+        "tokenizer_class"
+    )
+    if class_name is not None and not isinstance(class_name, str):
+        raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, got {class_name!r}")
     if model_type in BACKEND_MODEL_TYPES:
         return BACKEND_CLASS
-    kind = (named or MODEL_TYPE_CLASSES.get(model_type, BACKEND_CLASS)).removesuffix("Fast")
-    return CLASS_ALIASES.get(kind, kind)
+    name = (class_name or MODEL_TYPE_CLASSES.get(model_type, BACKEND_CLASS)).removesuffix("Fast")
+    return CLASS_ALIASES.get(name, name)

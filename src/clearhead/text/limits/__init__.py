@@ -1,7 +1,7 @@
-"""Bounds on tokenizer files that came from anywhere: how much a text can grow, and in what time a pattern matches.
+"""Limits for untrusted tokenizer files: how much a pipeline can lengthen a text, and how long a pattern can take.
 
-`pipeline_limits` and `vocabulary_limits` check a tokenizer.json before the library builds it, `patterns` its regular
-expressions.
+`pipeline_limits` and `vocabulary_limits` check a tokenizer.json before the library builds it; `patterns` checks its
+regular expressions.
 """
 
 from __future__ import annotations

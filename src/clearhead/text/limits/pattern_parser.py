@@ -1,7 +1,7 @@
-"""A regular expression as a tree, in the syntax of the `tokenizers` library (Oniguruma with Ruby's syntax).
+"""Parse a regular expression of the `tokenizers` library (Oniguruma with Ruby syntax) into a tree.
 
-Only the syntax that published tokenizers use is read. Everything else is refused: a pattern that is parsed in another
-way here than in the library would be checked for nothing.
+Only the syntax of published tokenizers is supported. Anything else is rejected, because checking a pattern that the
+library parses differently would be useless.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import NoReturn
 
-MAX_REPEATS = 1_000  # of `{n,m}`
-MAX_DEPTH = 16  # groups within groups
-MAX_BOUNDED_REPEATS = 16  # `{n,m}` with more room than this counts as without a limit
+MAX_REPEATS = 1_000  # maximum n and m in `{n,m}`
+MAX_DEPTH = 16  # of nested groups
+MAX_BOUNDED_REPEATS = 16  # `{n,m}` with a larger difference counts as unbounded
 CLASS_ESCAPES = "dDsSwWhH"
 CONTROL_ESCAPES = "tnrfvae"
 ANCHOR_ESCAPES = "bBAzZ"
@@ -23,50 +23,50 @@ HEXADECIMAL = frozenset(string.hexdigits)
 
 
 class UnboundedPatternError(ValueError):
-    """The time of the pattern may be out of proportion to the text, or the pattern is not understood."""
+    """The pattern may take superlinear time, or its syntax is not supported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatternElement:
-    """One element of a pattern: a character class, an assertion or a group, with its repetition."""
+    """An element of a pattern: a character class, an assertion or a group, with its repetition."""
 
-    text: str = ""  # of a class as it is written, with its flags; empty for groups and assertions
+    text: str = ""  # source of a character class with its flags; empty for groups and assertions
     body: tuple[Branch, ...] = ()  # the alternatives of a group or a lookaround
-    assertion: str = ""  # the kind of an assertion: it takes no characters
+    assertion: str = ""  # kind of a zero-width assertion; empty for other elements
     min_repeats: int = 1
-    max_repeats: int | None = 1  # None: no limit
+    max_repeats: int | None = 1  # None: unbounded
     possessive: bool = False
 
     @property
     def is_loop(self) -> bool:
-        """Whether it repeats without a limit, or with one that is no help."""
+        """Whether the repetition is unbounded or has a large range."""
         return self.max_repeats is None or self.max_repeats - self.min_repeats > MAX_BOUNDED_REPEATS
 
     @property
     def has_loop(self) -> bool:
-        """Whether it, or something in it, is a loop."""
+        """Whether the element or one of its descendants is a loop."""
         return self.is_loop or any(part.has_loop for branch in self.body for part in branch)
 
     @property
     def is_optional(self) -> bool:
-        """Whether the match continues without it."""
+        """Whether the element may match zero times."""
         return self.min_repeats == 0
 
     @property
     def is_variable(self) -> bool:
-        """Whether it can match the same text in more than one way, or texts of different length."""
+        """Whether the element can match a text in several ways, or texts of different lengths."""
         inner = any(part.is_variable for branch in self.body for part in branch)
         return self.max_repeats != self.min_repeats or inner or (len(self.body) > 1 and not self.assertion)
 
     @property
     def min_length(self) -> int:
-        """The characters that it takes at least."""
+        """Minimum number of characters of a match."""
         inner = min((sum(part.min_length for part in branch) for branch in self.body), default=1)
         return 0 if self.assertion else self.min_repeats * inner
 
     @property
     def ways(self) -> int:
-        """In how many ways it can match at one position, not counting the lengths of a loop."""
+        """Number of ways to match at one position, not counting different lengths of a loop."""
         if self.assertion:
             return 1
         inner = sum(count_ways(branch) for branch in self.body) or 1
@@ -74,7 +74,7 @@ class PatternElement:
 
     @property
     def cost(self) -> int:
-        """The most steps that it takes at one position, or for each character that a loop takes."""
+        """Maximum number of steps at one position, or per character of a loop."""
         inner = sum(count_steps(branch) * (count_ways(branch) if self.assertion else 1) for branch in self.body) or 1
         return inner * (self.min_repeats + 1 if self.is_loop or self.max_repeats is None else max(self.max_repeats, 1))
 
@@ -83,12 +83,12 @@ Branch = tuple[PatternElement, ...]
 
 
 def count_ways(branch: Branch) -> int:
-    """In how many ways an alternative can match at one position, not counting the lengths of loops."""
+    """Count the ways in which an alternative can match at one position, ignoring the lengths of loops."""
     return prod(part.ways for part in branch)
 
 
 def count_steps(branch: Branch) -> int:
-    """The most steps of an alternative at one position: each part is tried for every way to match those before it."""
+    """Return the maximum steps at one position: each element is tried for every way to match the preceding ones."""
     steps, ways = 0, 1
     for part in branch:
         steps += ways * part.cost
@@ -97,20 +97,20 @@ def count_steps(branch: Branch) -> int:
 
 
 def parse_pattern(pattern: str) -> tuple[Branch, ...]:
-    """The alternatives of a pattern."""
-    reader = _Reader(pattern=pattern)
-    branches = reader.branches()
+    """Parse a pattern and return its alternatives."""
+    reader = _PatternParser(pattern=pattern)
+    branches = reader.parse_branches()
     if reader.position < len(pattern):
-        _refuse("a parenthesis closes nothing")
+        _refuse("unmatched closing parenthesis")
     return branches
 
 
-def _refuse(why: str) -> NoReturn:
-    raise UnboundedPatternError(why)
+def _refuse(reason: str) -> NoReturn:
+    raise UnboundedPatternError(reason)
 
 
 @dataclass(kw_only=True)
-class _Reader:
+class _PatternParser:
     pattern: str
     position: int = 0
     depth: int = 0
@@ -121,14 +121,14 @@ class _Reader:
 
     def take(self) -> str:
         if self.position >= len(self.pattern):
-            _refuse("it ends too early")
+            _refuse("unexpected end of the pattern")
         self.position += 1
         return self.pattern[self.position - 1]
 
-    def branches(self) -> tuple[Branch, ...]:
+    def parse_branches(self) -> tuple[Branch, ...]:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            _refuse("its groups are nested too deeply")
+            _refuse("groups are nested too deeply")
         branches: list[Branch] = []
         branch: list[PatternElement] = []
         while (character := self.peek()) and character != ")":
@@ -137,17 +137,17 @@ class _Reader:
                 branches.append(tuple(branch))
                 branch = []
             else:
-                branch.append(self.repeated(self.part()))
+                branch.append(self.parse_repetition(self.parse_element()))
         branches.append(tuple(branch))
         self.depth -= 1
         if not all(branches):
             _refuse("an alternative is empty")
         return tuple(branches)
 
-    def part(self) -> PatternElement:
+    def parse_element(self) -> PatternElement:
         character = self.take()
         if character == "(":
-            return self.group()
+            return self.parse_group()
         if character in "^$":
             return PatternElement(assertion=character)
         if character in "*+?{":
@@ -155,22 +155,22 @@ class _Reader:
         if character == "\\":
             if self.peek() and self.peek() in ANCHOR_ESCAPES:
                 return PatternElement(assertion=self.take())
-            text = self.escaped(CLASS_ESCAPES)
+            text = self.parse_escape(CLASS_ESCAPES)
         else:
-            text = self.character_class() if character == "[" else character
+            text = self.parse_class() if character == "[" else character
         if not self.folds_case:
             return PatternElement(text=text)
         if not text.isascii() or text.startswith("[^") or "\\" in text or "&&" in text:
-            _refuse("case is ignored outside of plain ASCII letters")  # one character may equal several: ß, ss
+            _refuse("case is ignored outside of plain ASCII letters")  # one character may match several: ß, ss
         return PatternElement(text=f"(?i){text}")
 
-    def escaped(self, classes: str) -> str:
-        """What stands behind a backslash, which has been read."""
+    def parse_escape(self, classes: str) -> str:
+        """Parse an escape sequence after its backslash."""
         character = self.take()
         if character in "pP":
-            return f"\\{character}{{{self.braced('a character property', _is_property)}}}"
+            return f"\\{character}{{{self.parse_braces('a character property', _is_property)}}}"
         if character == "x" and self.peek() == "{":
-            return f"\\x{{{self.braced('a character code', HEXADECIMAL.issuperset)}}}"
+            return f"\\x{{{self.parse_braces('a character code', HEXADECIMAL.issuperset)}}}"
         if character in "xu":
             length = 2 if character == "x" else 4
             digits = self.peek(length)
@@ -179,108 +179,108 @@ class _Reader:
             self.position += length
             return f"\\{character}{digits}"
         if character.isalnum() and character not in classes + CONTROL_ESCAPES:
-            _refuse(f"\\{character} refers to another part of the match, or is not known")
+            _refuse(f"\\{character} is a back-reference or not supported")
         return f"\\{character}"
 
-    def braced(self, what: str, is_valid: Callable[[str], bool]) -> str:
+    def parse_braces(self, description: str, is_valid: Callable[[str], bool]) -> str:
         end = self.pattern.find("}", self.position)
         name = self.pattern[self.position + 1 : max(end, 0)]
         if self.peek() != "{" or end < 0 or not name or not is_valid(name):
-            _refuse(f"{what} is not closed, or not known")
+            _refuse(f"{description} is not closed or not supported")
         self.position = end + 1
         return name
 
-    def character_class(self) -> str:
-        """A class up to its end; the bracket that opens it has been read."""
-        start, depth, opened = self.position - 1, 1, True
+    def parse_class(self) -> str:
+        """Parse a character class after its opening bracket."""
+        start, depth, at_start = self.position - 1, 1, True
         while depth:
             character = self.take()
-            if character == "]" and opened:
+            if character == "]" and at_start:
                 _refuse("a character class begins with an unescaped bracket")
             if character == "\\":
-                self.escaped(CLASS_ESCAPES + "b")
+                self.parse_escape(CLASS_ESCAPES + "b")
             depth += (character == "[") - (character == "]")
-            opened = character == "[" or (opened and character == "^")
+            at_start = character == "[" or (at_start and character == "^")
         return self.pattern[start : self.position]
 
-    def group(self) -> PatternElement:
-        mark = ""
+    def parse_group(self) -> PatternElement:
+        prefix = ""
         if self.peek() == "?":
-            marks = (*LOOKAROUNDS, "?:", "?i:")
-            mark = next((mark for mark in marks if self.pattern.startswith(mark, self.position)), "")
-            if not mark:
-                _refuse("a group is of a kind that is not known")
-            self.position += len(mark)
-        folds_case, self.folds_case = self.folds_case, self.folds_case or mark == "?i:"
-        body = self.branches()
+            prefixes = (*LOOKAROUNDS, "?:", "?i:")
+            prefix = next((prefix for prefix in prefixes if self.pattern.startswith(prefix, self.position)), "")
+            if not prefix:
+                _refuse("this kind of group is not supported")
+            self.position += len(prefix)
+        folds_case, self.folds_case = self.folds_case, self.folds_case or prefix == "?i:"
+        body = self.parse_branches()
         self.folds_case = folds_case
         if self.peek() != ")":
             _refuse("a group is not closed")
         self.take()
-        if mark in LOOKAROUNDS:
+        if prefix in LOOKAROUNDS:
             if any(part.is_loop or part.body for branch in body for part in branch):
-                _refuse("it looks ahead or behind without a limit")
-            return PatternElement(body=body, assertion=mark)
+                _refuse("a lookahead or lookbehind is unbounded or contains a group")
+            return PatternElement(body=body, assertion=prefix)
         if len(body) == len(body[0]) == 1:
-            return body[0][0]  # a group of one element is that element
+            return body[0][0]  # a group with a single element is that element
         return PatternElement(body=body)
 
-    def repeated(self, part: PatternElement) -> PatternElement:
-        """The part with the repetition that follows it, if one does."""
-        mark = self.peek()
-        if not mark or mark not in "*+?{":
+    def parse_repetition(self, part: PatternElement) -> PatternElement:
+        """Parse the repetition after an element, if there is one, and apply it."""
+        operator = self.peek()
+        if not operator or operator not in "*+?{":
             return part
-        if mark == "{":
-            least, most = self.bounds()
+        if operator == "{":
+            min_repeats, max_repeats = self.parse_bounds()
         else:
             self.take()
-            least, most = (1 if mark == "+" else 0), (1 if mark == "?" else None)
-        possessive = self.peek() == "+" and mark != "{"
-        nested = self.peek() == "+" and mark == "{"  # `a{1,3}+` is `(a{1,3})+` in this syntax
+            min_repeats, max_repeats = (1 if operator == "+" else 0), (1 if operator == "?" else None)
+        possessive = self.peek() == "+" and operator != "{"
+        nested = self.peek() == "+" and operator == "{"  # `a{1,3}+` is `(a{1,3})+` in this syntax
         if possessive or nested:
             self.take()
         if self.peek() == "?":
-            _refuse("a repetition is lazy")
+            _refuse("lazy repetitions are not supported")
         if self.peek() and self.peek() in "*+{":
             _refuse("a repetition is repeated")
-        if part.assertion or (most != 1 and not part.min_length):
-            _refuse("something is repeated that takes no characters")
-        if most != 1 and part.body and part.is_variable:
+        if part.assertion or (max_repeats != 1 and not part.min_length):
+            _refuse("an element that can match an empty text is repeated")
+        if max_repeats != 1 and part.body and part.is_variable:
             _refuse("a group that can match in several ways is repeated")
         if part.body and part.has_loop:
             _refuse("a group with a repetition is repeated")
         if not part.body and (part.min_repeats, part.max_repeats) != (1, 1):
-            if (part.min_repeats, most) != (1, 1):  # (a+)+, (a{2,3})*; but (a+)? is harmless
+            if (part.min_repeats, max_repeats) != (1, 1):  # (a+)+, (a{2,3})*; but (a+)? is harmless
                 _refuse("a repetition is repeated")
-            return replace(part, min_repeats=least, possessive=possessive or part.possessive)
-        repeated = replace(part, min_repeats=least, max_repeats=most, possessive=possessive)
-        if repeated.is_loop and (self.folds_case or any("(?i)" in text for text in _texts(part))):
-            _refuse("a repetition without a limit ignores case")
+            return replace(part, min_repeats=min_repeats, possessive=possessive or part.possessive)
+        loop = replace(part, min_repeats=min_repeats, max_repeats=max_repeats, possessive=possessive)
+        if loop.is_loop and (self.folds_case or any("(?i)" in text for text in _collect_texts(part))):
+            _refuse("an unbounded repetition ignores case")
         if not nested:
-            return repeated
-        if repeated.is_loop or not least:
+            return loop
+        if loop.is_loop or not min_repeats:
             _refuse("a repetition is repeated")
-        return PatternElement(body=((repeated,),), max_repeats=None)
+        return PatternElement(body=((loop,),), max_repeats=None)
 
-    def bounds(self) -> tuple[int, int | None]:
-        """The numbers of `{n}`, `{n,}`, `{,m}` or `{n,m}`."""
+    def parse_bounds(self) -> tuple[int, int | None]:
+        """Parse the bounds of `{n}`, `{n,}`, `{,m}` or `{n,m}`."""
         end = self.pattern.find("}", self.position)
         low, comma, high = self.pattern[self.position + 1 : max(end, 0)].partition(",")
         if end < 0 or not (low + high).isascii() or not (low + high).isdigit() or (not comma and not low):
-            _refuse("a brace is neither escaped nor a repetition")
+            _refuse("a brace is neither escaped nor part of a repetition")
         self.position = end + 1
         if max(len(low), len(high)) > 4 or int(low or 0) > MAX_REPEATS or int(high or 0) > MAX_REPEATS:
-            _refuse(f"it repeats more than {MAX_REPEATS:,} times")
-        least = int(low or 0)
-        most = None if comma and not high else int(high) if comma else least
-        if most is not None and not least <= most:
-            _refuse("the limits of a repetition are in the wrong order")
-        return least, most
+            _refuse(f"a repetition has a bound above {MAX_REPEATS:,}")
+        min_repeats = int(low or 0)
+        max_repeats = None if comma and not high else int(high) if comma else min_repeats
+        if max_repeats is not None and not min_repeats <= max_repeats:
+            _refuse("the bounds of a repetition are in the wrong order")
+        return min_repeats, max_repeats
 
 
 def _is_property(name: str) -> bool:
     return name.isascii() and name.removeprefix("^").replace("_", "").isalnum()
 
 
-def _texts(part: PatternElement) -> list[str]:
-    return [part.text, *(text for branch in part.body for inner in branch for text in _texts(inner))]
+def _collect_texts(part: PatternElement) -> list[str]:
+    return [part.text, *(text for branch in part.body for inner in branch for text in _collect_texts(inner))]

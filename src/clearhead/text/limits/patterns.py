@@ -1,15 +1,15 @@
-"""Whether a regular expression of a tokenizer file takes time in proportion to the text, whatever the text.
+"""Check that a regular expression of a tokenizer file matches any text in linear time.
 
-The `tokenizers` library matches by backtracking, so `(a+)+$` takes forever on a few dozen letters, and even `a*b` takes
-hours on a megabyte of `a`: it reads the run again from each of its characters. A pattern is accepted only if its form
-rules both out; every published one is of that form.
+The `tokenizers` library matches by backtracking, so `(a+)+$` takes exponential time on a few dozen letters, and even
+`a*b` takes hours on a megabyte of `a`, because the search restarts at each character of the run. A pattern is accepted
+only if its structure rules out both. All published patterns have this structure.
 
-An alternative is a bounded prefix, a loop over one character class, and what follows. If what follows can fail, the run
-that the loop has read must be taken by another alternative (its rescue), or the next search reads the run again. The
-rescue may stand before the failing one. If it stands behind it, each alternative between them must be a greedy loop
-over the same class, too: the longest match ends where what follows matches for the last time in the run, so that such
-an alternative matches once in a run, and the run is read at most once more for each of them. No rescue is needed where
-a lookbehind lets the loop start only at the beginning of a run.
+An alternative consists of a bounded prefix, a loop over one character class, and a suffix. If the suffix can fail,
+another alternative (the rescue) must consume the run that the loop has matched; otherwise the next search reads the run
+again. The rescue may precede the failing alternative. If it follows it, each alternative between them must also be a
+greedy loop over the same class: its longest match ends at the last position in the run where its suffix matches, so it
+matches once per run, and the run is read at most once more for each such alternative. No rescue is needed if a
+lookbehind lets the loop start only at the beginning of a run.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from clearhead.text.limits.pattern_parser import (
     parse_pattern,
 )
 
-MAX_PATTERN_LENGTH = 5_000  # characters; published ones stay below 1,000
-MAX_STEPS = 500  # for each character of a text; published ones need at most 306
+MAX_PATTERN_LENGTH = 5_000  # characters; published patterns have fewer than 1,000
+MAX_STEPS = 500  # per character of a text; published patterns need at most 306
 NEGATED_CLASSES = {r"\s": r"\S", r"\w": r"\W", r"\d": r"\D", r"\S": r"\s", r"\W": r"\w", r"\D": r"\d"}
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse a pattern whose time cannot be bounded in proportion to the text."""
+    """Raise an UnboundedPatternError unless the pattern is known to match in linear time."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise UnboundedPatternError(f"it has more than {MAX_PATTERN_LENGTH:,} characters")
     branches = _flatten(parse_pattern(pattern))
-    failing = [_failing_loop(branch) for branch in branches]
-    for place, loop in enumerate(failing):
-        if loop is not None and not _is_rescued(branches, place, loop.text):
-            raise UnboundedPatternError("something must follow a repetition, so a long run is read again and again")
-    readings = 1 + sum(loop is not None for loop in failing)
-    if readings * sum(count_steps(branch) for branch in branches) > MAX_STEPS:
-        raise UnboundedPatternError(f"it can take more than {MAX_STEPS:,} steps for each character")
+    failing_loops = [_find_failing_loop(branch) for branch in branches]
+    for index, loop in enumerate(failing_loops):
+        if loop is not None and not _is_rescued(branches, index, loop.text):
+            raise UnboundedPatternError("the suffix of a repetition can fail, so a long run is read repeatedly")
+    max_passes = 1 + sum(loop is not None for loop in failing_loops)
+    if max_passes * sum(count_steps(branch) for branch in branches) > MAX_STEPS:
+        raise UnboundedPatternError(f"it can take more than {MAX_STEPS:,} steps per character")
 
 
 def anchor_at_run_start(pattern: str) -> str:
-    r"""The same matches in bounded time for a pattern such as `\s+$` (DeepSeek V2): a loop, then only assertions.
+    r"""Return an equivalent linear-time pattern for a loop followed by assertions, such as `\s+$` (DeepSeek V2).
 
-    What can follow the loop depends on the position alone, so whatever fails from the first character of a run fails
-    from every other one, and nothing is left to match behind the longest match.
+    The assertions depend only on the position where the loop ends. If they fail from the first character of a run, they
+    fail from every other one, and nothing after the longest match can match.
     """
     branches = parse_pattern(pattern)
-    loop, *rest = branches[0]
+    loop, *remainder = branches[0]
     is_whole_run = loop.text and (loop.min_repeats, loop.max_repeats) == (1, None)
-    if len(branches) > 1 or not is_whole_run or not rest or not all(part.assertion for part in rest):
+    if len(branches) > 1 or not is_whole_run or not remainder or not all(part.assertion for part in remainder):
         return pattern
     return f"(?<!{loop.text}){pattern}"
 
 
 def depends_on_position(pattern: str) -> bool:
-    """Whether a pattern can match nothing, or looks at what stands around a match: it may match at any border."""
+    """Whether a pattern has an empty match or an assertion, and may therefore match at any boundary."""
     branches = parse_pattern(pattern)
     return any(sum(part.min_length for part in branch) == 0 or _has_assertion(branch) for branch in branches)
 
@@ -66,7 +66,7 @@ def _has_assertion(branch: Branch) -> bool:
 
 
 def _flatten(branches: tuple[Branch, ...]) -> list[Branch]:
-    """The alternatives, those of an alternative that is nothing but a group too."""
+    """Return the alternatives, replacing alternatives that consist of a single group by those of the group."""
     flat: list[Branch] = []
     for branch in branches:
         group = branch[0]
@@ -77,45 +77,45 @@ def _flatten(branches: tuple[Branch, ...]) -> list[Branch]:
     return flat
 
 
-def _failing_loop(branch: Branch) -> PatternElement | None:
-    """The loop after which the alternative can fail, if it has one."""
+def _find_failing_loop(branch: Branch) -> PatternElement | None:
+    """Return the loop after which the alternative can fail, or None."""
     if any(inner.has_loop for part in branch for alternative in part.body for inner in alternative):
-        raise UnboundedPatternError("a group with a repetition stands inside a longer pattern")
-    loops = [
-        place
-        for place, part in enumerate(branch)
-        if part.is_loop and not all(later.is_optional for later in branch[place + 1 :])
+        raise UnboundedPatternError("a group with a repetition is part of a longer alternative")
+    loop_indices = [
+        index
+        for index, part in enumerate(branch)
+        if part.is_loop and not all(following.is_optional for following in branch[index + 1 :])
     ]
-    if not loops:
+    if not loop_indices:
         return None
-    if len(loops) > 1:
-        raise UnboundedPatternError("two repetitions stand before something that can fail")
-    loop = branch[loops[0]]
+    if len(loop_indices) > 1:
+        raise UnboundedPatternError("two repetitions precede a suffix that can fail")
+    loop = branch[loop_indices[0]]
     if not loop.text:
-        raise UnboundedPatternError("something must follow the repetition of a group")
-    return None if _backs_off(branch, loops[0]) or _starts_run(branch, loops[0]) else loop
+        raise UnboundedPatternError("the suffix of a repeated group can fail")
+    return None if _backs_off(branch, loop_indices[0]) or _is_anchored(branch, loop_indices[0]) else loop
 
 
-def _backs_off(branch: Branch, place: int) -> bool:
-    r"""Whether a loop takes all of a run but for its last character, as in `\s+(?!\S)`: only short runs fail."""
-    loop, rest = branch[place], branch[place + 1 :]
-    if loop.max_repeats is not None or loop.possessive or len(rest) != 1 or loop.text not in NEGATED_CLASSES:
+def _backs_off(branch: Branch, index: int) -> bool:
+    r"""Whether a loop consumes a run up to its last character, as in `\s+(?!\S)`, which fails only on short runs."""
+    loop, remainder = branch[index], branch[index + 1 :]
+    if loop.max_repeats is not None or loop.possessive or len(remainder) != 1 or loop.text not in NEGATED_CLASSES:
         return False
-    return rest[0].assertion == "?!" and rest[0].body == ((PatternElement(text=NEGATED_CLASSES[loop.text]),),)
+    return remainder[0].assertion == "?!" and remainder[0].body == ((PatternElement(text=NEGATED_CLASSES[loop.text]),),)
 
 
-def _starts_run(branch: Branch, place: int) -> bool:
-    r"""Whether a loop begins only where a run does, as in `(?<!\s)\s+$`."""
-    return place > 0 and branch[place - 1] == PatternElement(
-        assertion="?<!", body=((PatternElement(text=branch[place].text),),)
+def _is_anchored(branch: Branch, index: int) -> bool:
+    r"""Whether a loop can start only at the beginning of a run, as in `(?<!\s)\s+$`."""
+    return index > 0 and branch[index - 1] == PatternElement(
+        assertion="?<!", body=((PatternElement(text=branch[index].text),),)
     )
 
 
-def _is_rescued(branches: list[Branch], place: int, text: str) -> bool:
-    """Whether a run that an alternative has read for nothing is taken by another one before anything else matches."""
-    if any(_takes_run(branch, text) for branch in branches[:place]):
+def _is_rescued(branches: list[Branch], index: int, text: str) -> bool:
+    """Whether another alternative consumes the run on which this one failed before any other match."""
+    if any(_takes_run(branch, text) for branch in branches[:index]):
         return True
-    for branch in branches[place + 1 :]:
+    for branch in branches[index + 1 :]:
         if _takes_run(branch, text):
             return True
         loop = next((part for part in branch if part.is_loop), None)
@@ -125,11 +125,11 @@ def _is_rescued(branches: list[Branch], place: int, text: str) -> bool:
 
 
 def _takes_run(branch: Branch, text: str) -> bool:
-    """Whether an alternative always takes a run of a class as a whole, or all but its last character."""
-    for place, part in enumerate(branch):
+    """Whether an alternative always consumes a complete run of a class, or all but its last character."""
+    for index, part in enumerate(branch):
         if part.is_loop:
-            rest = branch[place + 1 :]
-            never_fails = all(later.is_optional for later in rest) or _backs_off(branch, place)
+            remainder = branch[index + 1 :]
+            never_fails = all(following.is_optional for following in remainder) or _backs_off(branch, index)
             return part.text == text and part.max_repeats is None and never_fails
         if not part.is_optional:
             return False

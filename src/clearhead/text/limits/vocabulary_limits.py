@@ -1,4 +1,4 @@
-"""Bounds of a vocabulary and its added tokens: their number, their lengths, their ids and scores."""
+"""Limits for vocabularies and added tokens: number, lengths, ids and scores."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from clearhead.files import to_printable
 from clearhead.text.sentencepiece.model_file import MAX_ADDED_TOKENS, MAX_PIECE_LENGTH
 from clearhead.text.settings import check_vocabulary
 
-MAX_ADDED_CHARACTERS = 2_000_000  # of them together: five seconds to build the search
-MAX_ADDED_BYTES = 4_000_000  # of those that the normalizer changes, as long as it can make them
-MAX_LITERAL_LENGTH = 1_000  # characters of a text that a step puts in or searches for
-MAX_AFFIX_BYTES = 100  # bytes of an unknown token or an affix, of which every token of a text may hold a copy
-MAX_SCORE = 1e9  # of a unigram piece, above or below zero: their sum must stay a number
-MAX_WORD_LENGTH = 256  # characters of a word for WordPiece, whose time grows as its square; published ones have 100
+MAX_ADDED_CHARACTERS = 2_000_000  # in total: the library needs five seconds to build the search
+MAX_ADDED_BYTES = 4_000_000  # of normalized added tokens, at their maximum length after normalization
+MAX_LITERAL_LENGTH = 1_000  # characters of a string that a step inserts or searches for
+MAX_AFFIX_BYTES = 100  # of an unknown token or an affix, which every token of a text may repeat
+MAX_SCORE = 1e9  # absolute score of a unigram piece, so that sums stay finite
+MAX_WORD_LENGTH = 256  # characters per WordPiece word, whose time is quadratic; published vocabularies have 100
 
 
 def check_added_tokens(tokens: Iterable[tuple[str, bool]], growth: float = 1.0, name: str = "tokenizer.json") -> None:
-    """Refuse added tokens, given as content and whether it is normalized, whose search takes too long to build."""
+    """Raise a TokenizerError if the search for added tokens, pairs of content and is_normalized, is too expensive."""
     count, characters, normalized = 0, 0, 0
     for content, is_normalized in tokens:
         count += 1
         characters += len(content)
         normalized += len(content.encode("utf-8", "surrogatepass")) if is_normalized else 0
     if count > MAX_ADDED_TOKENS:
-        raise TokenizerError(f"{name}: {count:,} added tokens, more than {MAX_ADDED_TOKENS:,}")
+        raise TokenizerError(f"{name} has {count:,} added tokens, more than the maximum of {MAX_ADDED_TOKENS:,}")
     if characters > MAX_ADDED_CHARACTERS:
         raise TokenizerError(f"{name}: the added tokens have more than {MAX_ADDED_CHARACTERS:,} characters")
     if normalized * growth > MAX_ADDED_BYTES:
-        raise TokenizerError(f"{name}: the normalizer can make the added tokens longer than {MAX_ADDED_BYTES:,} bytes")
+        raise TokenizerError(f"{name}: the added tokens can exceed {MAX_ADDED_BYTES:,} bytes after normalization")
 
 
 def check_normalized_tokens(pipeline: Any) -> None:
-    """Refuse added tokens of which the normalizer leaves nothing: an empty text is found at every place of a text."""
+    """Raise a TokenizerError for added tokens that are empty after normalization, as they would match everywhere."""
     if pipeline.normalizer is None:
         return
     for token in pipeline.get_added_tokens_decoder().values():
         if token.normalized and not pipeline.normalizer.normalize_str(token.content):
             raise TokenizerError(
-                f"the normalizer leaves nothing of the added token {to_printable(token.content)!r}; set its "
+                f"the added token {to_printable(token.content)!r} is empty after normalization; set its "
                 '"normalized" to false'
             )
 
 
 def check_special_token(key: str, token: str) -> None:
-    """Refuse a special token of the settings that is too long to stand in every encoding, or for every unknown word."""
-    most = MAX_AFFIX_BYTES if key == "unk_token" else MAX_LITERAL_LENGTH
-    if len(token.encode("utf-8", "surrogatepass")) > most:
-        raise TokenizerError(f"tokenizer_config.json: {key} must have at most {most:,} bytes, got {len(token):,}")
+    """Raise a TokenizerError for a special token that is too long to repeat in every encoding or for unknown words."""
+    max_bytes = MAX_AFFIX_BYTES if key == "unk_token" else MAX_LITERAL_LENGTH
+    if (size := len(token.encode("utf-8", "surrogatepass"))) > max_bytes:
+        raise TokenizerError(f"tokenizer_config.json: {key} must have at most {max_bytes:,} bytes, got {size:,}")
 
 
 def check_scores(pieces: Iterable[tuple[object, object]], name: str = "tokenizer.json") -> None:
-    """Refuse unigram scores that are no numbers, or so large that sums of them are none."""
+    """Raise a TokenizerError for unigram scores that are not numbers, or so large that sums may overflow."""
     for piece, score in pieces:
         is_number = isinstance(score, int | float) and not isinstance(score, bool)
         if not is_number or not abs(score) <= MAX_SCORE:  # type: ignore[arg-type]
@@ -65,24 +65,27 @@ def check_scores(pieces: Iterable[tuple[object, object]], name: str = "tokenizer
 
 
 def iterate_added_tokens(data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """The added tokens of a tokenizer.json: content, and whether it is normalized."""
+    """Yield the added tokens of a tokenizer.json as pairs of content and is_normalized."""
     tokens = data.get("added_tokens")
-    for token in tokens if isinstance(tokens, list) else ():  # read_settings reports what is wrong with it
+    for token in tokens if isinstance(tokens, list) else ():  # read_settings reports other types
         if isinstance(token, dict) and isinstance(token.get("content"), str):
             yield token["content"], token.get("normalized") is not False
 
 
 def check_model(model: object) -> None:
-    """Refuse a model whose tokens are too long, or whose words are."""
+    """Raise a TokenizerError if the unknown token, affixes, words or pieces of a model are too long."""
     if not isinstance(model, dict):
-        return  # the reader of the vocabulary says what is wrong with it
+        return  # reported when the vocabulary is read
     for key in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key) is not None:
             check_bytes(model[key], key, MAX_AFFIX_BYTES)
-    longest = model.get("max_input_chars_per_word")
-    if longest is not None and (type(longest) is not int or not 0 <= longest <= MAX_WORD_LENGTH):
+    max_word_length = model.get("max_input_chars_per_word")
+    if max_word_length is not None and (
+        type(max_word_length) is not int or not 0 <= max_word_length <= MAX_WORD_LENGTH
+    ):
         raise TokenizerError(
-            f"tokenizer.json: max_input_chars_per_word must be from 0 to {MAX_WORD_LENGTH}, got {to_printable(longest)}"
+            f"tokenizer.json: max_input_chars_per_word must be from 0 to {MAX_WORD_LENGTH}, "
+            f"got {to_printable(max_word_length)}"
         )
     vocab = model.get("vocab")
     if isinstance(vocab, list):
@@ -94,14 +97,13 @@ def check_model(model: object) -> None:
 
 
 def check_deterministic(model: object) -> None:
-    """Refuse a model that gives different ids for the same text, or has ids and scores that are none."""
+    """Raise a TokenizerError for models with dropout, which makes ids random, or with invalid ids or scores."""
     if not isinstance(model, dict):
         return
     if model.get("dropout"):
         raise TokenizerError(
-            f"tokenizer.json: the model has a dropout of {to_printable(model['dropout'])}, which makes its ids "
-            "random; set it "
-            "to null"
+            f"tokenizer.json: the model has a dropout of {to_printable(model['dropout'])}, which makes ids "
+            "random; set it to null"
         )
     vocab = model.get("vocab")
     if isinstance(vocab, dict) and vocab:
@@ -111,15 +113,17 @@ def check_deterministic(model: object) -> None:
 
 
 def check_length(text: object, key: str, max_length: int = MAX_LITERAL_LENGTH) -> int:
-    """The size in bytes of a text with a limit in characters."""
+    """Return the size of a string in bytes, or raise a TokenizerError if it has too many characters."""
     if not isinstance(text, str) or len(text) > max_length:
-        got = f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__
-        raise TokenizerError(f"tokenizer.json: {key} must be a text of at most {max_length:,} characters, got {got}")
+        actual = f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__
+        raise TokenizerError(
+            f"tokenizer.json: {key} must be a string of at most {max_length:,} characters, got {actual}"
+        )
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 def check_bytes(text: object, key: str, max_bytes: int) -> int:
-    """The size in bytes of a text with a limit in bytes."""
+    """Return the size of a string in bytes, or raise a TokenizerError if it is too large."""
     size = check_length(text, key)
     if size > max_bytes:
         raise TokenizerError(f"tokenizer.json: {key} must have at most {max_bytes} bytes, got {size:,}")

@@ -1,6 +1,6 @@
-"""SentencePiece models read and run without the library, within stated bounds, and Marian's tokenizer on top of them.
+"""SentencePiece models without the `sentencepiece` library, with resource limits, and Marian's tokenizer on top.
 
-`model_file` reads the protobuf bytes, `normalizer` and `segmenter` turn text into pieces, `decoder` turns them back.
+`model_file` parses the protobuf bytes, `normalizer` and `segmenter` convert text to pieces, `decoder` pieces to text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text made of the pieces of a SentencePiece model, as SentencePiece itself does."""
+"""Convert SentencePiece pieces to text, with the same result as the `sentencepiece` library."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from clearhead.text.sentencepiece.model_file import BYTE, CONTROL, UNKNOWN, SentencePieceModel
 from clearhead.text.subwords import METASPACE
 
-REPLACE_EACH_BYTE = "clearhead.one_per_byte"  # how decode_bytes treats errors
+REPLACE_EACH_BYTE = "clearhead.one_per_byte"  # name of the error handler of decode_utf8
 
 
 def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
-    """The function that makes text of pieces, as SentencePiece does: bytes decoded, control pieces dropped."""
+    """Return a function that joins pieces to text: byte pieces are decoded, control pieces dropped."""
     kinds = {p.text: p.kind for p in model.pieces}
     raws = {p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE}
     trim = model.add_dummy_prefix or model.remove_extra_whitespaces
 
     def join(pieces: list[str]) -> str:
-        out: list[str] = []  # empty texts are left out
+        out: list[str] = []  # contains no empty strings
         raw = bytearray()
         for piece in pieces:
             kind = kinds.get(piece)
@@ -33,7 +33,7 @@ def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
             elif kind == CONTROL:
                 text = ""
             elif kind is None:
-                text = piece  # a piece of the other language: its ▁ is replaced later
+                text = piece  # piece of the other language, whose ▁ is replaced later
             else:
                 text = (piece.lstrip(METASPACE) if trim and not out else piece).replace(METASPACE, " ")
             if text:
@@ -44,7 +44,7 @@ def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
 
 
 def decode_utf8(data: bytes) -> str:
-    """UTF-8 with one U+FFFD for each byte that is part of no character; Python alone would write fewer."""
+    """Decode UTF-8 with one U+FFFD for each invalid byte; Python's "replace" handler writes fewer."""
     return data.decode(errors=REPLACE_EACH_BYTE)
 
 

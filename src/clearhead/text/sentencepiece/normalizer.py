@@ -1,7 +1,7 @@
-"""SentencePiece's normalisation, character by character, with the way back to the original text.
+"""SentencePiece normalization with a mapping from each character to its position in the original text.
 
-The Rust library has one as well, but it looks at grapheme clusters first and so differs for stacked accents. Marian's
-reference is SentencePiece itself, so this one follows SentencePiece: at each place the longest rule of the table wins.
+The `tokenizers` library matches grapheme clusters first and therefore differs for stacked accents. Marian's reference
+is SentencePiece itself, so this module follows SentencePiece: at each position the longest rule of the table wins.
 """
 
 from __future__ import annotations
@@ -13,136 +13,143 @@ from clearhead.text.sentencepiece.model_file import USER_DEFINED, SentencePieceM
 from clearhead.text.sentencepiece.trie import STEPS_PER_CHARACTER, StepBudget, build_literal_trie, find_longest_match
 from clearhead.text.subwords import METASPACE
 
-MAX_REPLACEMENT_BYTES = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
-MAX_RULE_LENGTH = 64  # characters that one rule replaces; Unicode's own longest has 4
-MAX_CHARSMAP_BYTES = 4 << 20  # bytes; the tables of NFKC and of case folding have 250,000
-MAX_CACHED_RULES = 50_000  # characters and pairs; a long-lived server must not remember all that it ever saw
-MAX_FREE_CHARACTERS = 8  # of a replacement that needs no look at what is left of the budget
-STEPS_PER_RULE_CHARACTER = 20  # steps, for each character that is followed in the table
+MAX_REPLACEMENT_BYTES = 1024  # per replacement; the longest in Unicode has 33, and longer ones could exhaust memory
+MAX_RULE_LENGTH = 64  # characters that one rule replaces; the longest in Unicode has 4
+MAX_CHARSMAP_BYTES = 4 << 20  # the tables of NFKC and case folding have 250,000 bytes
+MAX_CACHED_RULES = 50_000  # characters and pairs; limits the memory of long-running servers
+MAX_FREE_CHARACTERS = 8  # replacements up to this length are not charged to the budget
+STEPS_PER_RULE_CHARACTER = 20  # cost of each character that is looked up in the table
 
 
 class Charsmap:
-    """A table of rules in a double-array trie: 4 bytes of size, the trie, then the replacements, each ended by NUL."""
+    """A precompiled table of rules: the trie size (4 bytes), a double-array trie and NUL-terminated replacements."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self._name = name
         if len(data) > MAX_CHARSMAP_BYTES:
-            raise TokenizerError(f"{name}: the table of normalization has more than {MAX_CHARSMAP_BYTES:,} bytes")
+            raise TokenizerError(f"{name}: the normalization table has more than {MAX_CHARSMAP_BYTES:,} bytes")
         size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
         if data and (size % 4 or not 0 < size <= len(data) - 4):
-            raise TokenizerError(f"{name}: the table of normalisation is damaged")
+            raise TokenizerError(f"{name}: the normalization table is corrupt")
         self._units: tuple[int, ...] = struct.unpack(f"<{size // 4}I", data[4 : 4 + size])
         self._replacements = data[4 + size :]
-        self._single: dict[str, tuple[int | None, str]] = {}  # what a character alone becomes, and where it leads
-        self._settled: dict[str, tuple[str, int]] = {}  # answers that two characters decide, or the last one alone
+        self._single_matches: dict[
+            str, tuple[int | None, str]
+        ] = {}  # trie node and replacement after the first character
+        self._match_cache: dict[str, tuple[str, int]] = {}  # matches that the next two characters determine
 
     def match_longest(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
-        """What the text from here on begins with after normalisation, and how many characters that takes."""
-        return self._settled.get(text[start : start + 2]) or self._follow(text, start, budget)
+        """Return the replacement of the longest match at `start` and the number of characters matched."""
+        return self._match_cache.get(text[start : start + 2]) or self._match_uncached(text, start, budget)
 
-    def _follow(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
-        if len(self._settled) > MAX_CACHED_RULES or len(self._single) > MAX_CACHED_RULES:
-            self._settled, self._single = {}, {}
+    def _match_uncached(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
+        if len(self._match_cache) > MAX_CACHED_RULES or len(self._single_matches) > MAX_CACHED_RULES:
+            self._match_cache, self._single_matches = {}, {}
         first = text[start]
-        known = self._single.get(first)
-        if known is None:
-            node, rule = self._walk(self._root(), first)
-            known = self._single[first] = (node, first if rule is None else rule)
-        node, best = known
-        taken, position = 1, start
+        entry = self._single_matches.get(first)
+        if entry is None:
+            node, rule = self._step(self._find_root(), first)
+            entry = self._single_matches[first] = (node, first if rule is None else rule)
+        node, best = entry
+        length, position = 1, start
         for position in range(start + 1, min(start + MAX_RULE_LENGTH + 1, len(text))):
-            node, rule = self._walk(node, text[position])
+            node, rule = self._step(node, text[position])
             if rule is not None:
-                best, taken = rule, position - start + 1
+                best, length = rule, position - start + 1
             if node is None:
                 break
-        if position - start == MAX_RULE_LENGTH and node is not None:  # a table may also lead back into itself
-            raise TokenizerError(f"{self._name}: a rule of normalization has more than {MAX_RULE_LENGTH} characters")
+        if position - start == MAX_RULE_LENGTH and node is not None:  # a corrupt table may contain cycles
+            raise TokenizerError(f"{self._name}: a normalization rule has more than {MAX_RULE_LENGTH} characters")
         budget.spend(STEPS_PER_RULE_CHARACTER * (position - start))
         if position == start or (position == start + 1 and node is None):
-            self._settled[text[start : start + 2]] = (best, taken)
-        return best, taken
+            self._match_cache[text[start : start + 2]] = (best, length)
+        return best, length
 
-    def _root(self) -> int | None:
-        return self._offset(self._units[0]) if self._units else None
+    def _find_root(self) -> int | None:
+        return self._decode_offset(self._units[0]) if self._units else None
 
-    def _walk(self, node: int | None, character: str) -> tuple[int | None, str | None]:
-        """Follow one character; the new place, None if no rule goes there, and the replacement if a rule ends there."""
+    def _step(self, node: int | None, character: str) -> tuple[int | None, str | None]:
+        """Follow one character; return the next node or None, and the replacement if a rule ends there."""
         unit = 0
         for byte in character.encode():
             if node is None:
                 return None, None
-            place = node ^ byte
-            unit = self._unit(place)
+            index = node ^ byte
+            unit = self._get_unit(index)
             if unit & 0x800000FF != byte:  # the unit's label
                 return None, None
-            node = place ^ self._offset(unit)
+            node = index ^ self._decode_offset(unit)
         if node is None or not unit >> 8 & 1:  # no rule ends here
             return node, None
-        start = self._unit(node) & 0x7FFFFFFF
+        start = self._get_unit(node) & 0x7FFFFFFF
         end = self._replacements.find(b"\0", start, start + MAX_REPLACEMENT_BYTES)
         if end < 0:
-            raise TokenizerError(f"{self._name}: the table of normalisation points outside of itself")
+            raise TokenizerError(f"{self._name}: the normalization table contains an offset out of range")
         return node, self._replacements[start:end].decode("utf-8", "replace")
 
-    def _unit(self, place: int) -> int:
-        if place >= len(self._units):
-            raise TokenizerError(f"{self._name}: the table of normalisation points outside of itself")
-        return self._units[place]
+    def _get_unit(self, index: int) -> int:
+        if index >= len(self._units):
+            raise TokenizerError(f"{self._name}: the normalization table contains an offset out of range")
+        return self._units[index]
 
     @staticmethod
-    def _offset(unit: int) -> int:
+    def _decode_offset(unit: int) -> int:
         return (unit >> 10) << ((unit & 0x200) >> 6)
 
 
 class SentencePieceNormalizer:
-    """Text as SentencePiece sees it: rules applied, blanks collapsed and written as ▁, one ▁ in front."""
+    """Normalize text as SentencePiece does: apply rules, collapse white space and replace it by ▁, prepend ▁."""
 
     def __init__(self, model: SentencePieceModel, name: str) -> None:
         if model.whitespace_is_suffix or not model.escape_whitespaces:
-            raise TokenizerError(f"{name} treats blanks in a way that is not supported")
-        self._map = Charsmap(model.charsmap, name)
-        self._collapse = model.remove_extra_whitespaces
-        self._prefix = model.add_dummy_prefix
-        # User-defined pieces pass through untouched, the longest first.
-        self._users = build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name)
-        self._next = self._user_or_rule if self._users else self._map.match_longest
+            raise TokenizerError(
+                f"{name}: these white space settings are not supported (whitespace as suffix, or unescaped)"
+            )
+        self._charsmap = Charsmap(model.charsmap, name)
+        self._collapse_whitespace = model.remove_extra_whitespaces
+        self._add_prefix = model.add_dummy_prefix
+        # User-defined pieces are not normalized; the longest match wins.
+        self._user_defined = build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name)
+        self._match_next = self._match_user_defined_or_rule if self._user_defined else self._charsmap.match_longest
 
     def normalize(self, text: str, budget: StepBudget) -> tuple[str, list[int]]:
-        """The normalised text, and for each of its characters, and its end, the place in the original."""
+        """Return the normalized text and the original position of each of its characters and of its end."""
         start = 0
-        while self._collapse and start < len(text):
-            head, taken = self._next(text, start, budget)
-            if head != " ":
+        while self._collapse_whitespace and start < len(text):
+            replacement, length = self._match_next(text, start, budget)
+            if replacement != " ":
                 break
-            start += taken
+            start += length
         if start == len(text):
             return "", [0]
-        letters = [METASPACE] if self._prefix else []
-        origins = [start] if self._prefix else []
-        after_space = self._collapse
+        characters = [METASPACE] if self._add_prefix else []
+        origins = [start] if self._add_prefix else []
+        after_space = self._collapse_whitespace
         while start < len(text):
-            part, taken = self._next(text, start, budget)
-            if len(part) > MAX_FREE_CHARACTERS:
-                budget.spend(STEPS_PER_CHARACTER * len(part))
+            replacement, length = self._match_next(text, start, budget)
+            if len(replacement) > MAX_FREE_CHARACTERS:
+                budget.spend(STEPS_PER_CHARACTER * len(replacement))
             if after_space:
-                part = part.lstrip(" ")
-            if len(part) == 1:  # nearly always
-                letters.append(METASPACE if part == " " else part)
+                replacement = replacement.lstrip(" ")
+            if len(replacement) == 1:  # by far the most frequent case
+                characters.append(METASPACE if replacement == " " else replacement)
                 origins.append(start)
-                after_space = self._collapse and part == " "
-            elif part:
-                letters.extend(part.replace(" ", METASPACE))
-                origins.extend([start] * len(part))
-                after_space = self._collapse and part.endswith(" ")
-            start += taken
-        while self._collapse and letters and letters[-1] == METASPACE:
-            letters.pop()
+                after_space = self._collapse_whitespace and replacement == " "
+            elif replacement:
+                characters.extend(replacement.replace(" ", METASPACE))
+                origins.extend([start] * len(replacement))
+                after_space = self._collapse_whitespace and replacement.endswith(" ")
+            start += length
+        while self._collapse_whitespace and characters and characters[-1] == METASPACE:
+            characters.pop()
             start = origins.pop()
-        budget.spend(STEPS_PER_CHARACTER * len(letters))
-        return "".join(letters), [*origins, start]
+        budget.spend(STEPS_PER_CHARACTER * len(characters))
+        return "".join(characters), [*origins, start]
 
-    def _user_or_rule(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
-        if text[start] in self._users and (end := find_longest_match(self._users, text, start, budget)) > start:
+    def _match_user_defined_or_rule(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
+        if (
+            text[start] in self._user_defined
+            and (end := find_longest_match(self._user_defined, text, start, budget)) > start
+        ):
             return text[start:end], end - start
-        return self._map.match_longest(text, start, budget)
+        return self._charsmap.match_longest(text, start, budget)

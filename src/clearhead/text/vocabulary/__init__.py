@@ -1,4 +1,4 @@
-"""Vocabularies learned from text: words are counted, options chosen, and the `tokenizers` library trains on them."""
+"""Vocabulary training: count words, resolve options, and train with the `tokenizers` library."""
 
 from __future__ import annotations
 

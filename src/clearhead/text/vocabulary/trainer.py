@@ -1,8 +1,8 @@
-"""From counted words to a vocabulary: byte-pair encoding, WordPiece or unigram, learned by the `tokenizers` library.
+"""Train a BPE, WordPiece or unigram vocabulary from word counts with the `tokenizers` library.
 
-The library keeps its words in tables of random order, and so gives other ids (WordPiece), other scores (unigram) or,
-where two pairs occur equally often, another vocabulary from the same text. Here the letters are numbered before it
-begins and the pieces after it ends, so that the same text gives the same files.
+The library iterates over hash tables in random order, so the same text can result in different ids (WordPiece),
+scores (unigram) or, if two pairs are equally frequent, vocabularies. To make training deterministic, characters get
+their ids before training and pieces after it.
 """
 
 from __future__ import annotations
@@ -25,42 +25,40 @@ from clearhead.text.vocabulary.options import VocabularyPlan
 
 BYTE_TOKENS = tuple(f"<0x{number:02X}>" for number in range(256))
 BATCH_SIZE = 10_000
-MAX_TRAINING_WORDS = (
-    20_000_000  # handed to the library one by one, repeated as often as they occur; shares are what matters
-)
-SCORE_DIGITS = 4  # of a score: beyond is the noise of sums in random order
-UNUSED_SCORE_STEP = 1e-4  # between the scores of letters that no segmentation chose
-MAX_WORD_LENGTH = 32  # characters that unigram learns from at a time: its work grows faster than their number
-MAX_PIECE_LENGTH = 16  # characters, for unigram, as SentencePiece has it
+MAX_TRAINING_WORDS = 20_000_000  # passed to the library, with repetitions; larger counts are scaled down
+SCORE_DIGITS = 4  # further digits depend on the random order of summation
+UNUSED_SCORE_STEP = 1e-4  # difference between the scores of characters that no segmentation uses
+MAX_WORD_LENGTH = 32  # characters of a unigram training word, because the work grows superlinearly
+MAX_PIECE_LENGTH = 16  # characters of a unigram piece, as in SentencePiece
 
 
 class Alphabet:
-    """Which characters a vocabulary keeps: all, or the most frequent."""
+    """The characters that a vocabulary keeps: all, or the most frequent ones."""
 
-    def __init__(self, words: Mapping[str, int], choices: VocabularyPlan) -> None:
+    def __init__(self, words: Mapping[str, int], plan: VocabularyPlan) -> None:
         counts: Counter[str] = Counter()
         for word, count in words.items():
-            for letter in word:
-                counts[letter] += count
-        ranked = sorted(counts, key=lambda letter: (-counts[letter], letter))
+            for character in word:
+                counts[character] += count
+        ranked = sorted(counts, key=lambda character: (-counts[character], character))
         self.counts = counts
-        self.characters = frozenset(ranked[: choices.characters])
-        if choices.split == "byte-level":
+        self.characters = frozenset(ranked[: plan.characters])
+        if plan.split == "byte-level":
             self.characters |= frozenset(pre_tokenizers.ByteLevel.alphabet())
 
     @property
     def coverage(self) -> float:
-        """The share of the text that the kept characters make."""
+        """Share of the text that consists of kept characters."""
         total = self.counts.total()
         return (
             sum(count for letter, count in self.counts.items() if letter in self.characters) / total if total else 1.0
         )
 
 
-def build_preprocessor(choices: VocabularyPlan) -> Pipeline:
-    """What happens to a text before the vocabulary is asked: normalising and splitting."""
+def build_preprocessor(plan: VocabularyPlan) -> Pipeline:
+    """Build a pipeline with the normalizer and pre-tokenizer of a plan."""
     pipeline = Pipeline(models.BPE())
-    steps = [step for name in choices.normalize for step in _step(name)]
+    steps = [step for name in plan.normalize for step in _make_normalizers(name)]
     if steps:
         pipeline.normalizer = steps[0] if len(steps) == 1 else normalizers.Sequence(steps)
     pipeline.pre_tokenizer = {
@@ -71,141 +69,144 @@ def build_preprocessor(choices: VocabularyPlan) -> Pipeline:
         "blanks": pre_tokenizers.WhitespaceSplit,
         "whitespace": pre_tokenizers.Whitespace,
         "bert": pre_tokenizers.BertPreTokenizer,
-    }[choices.split]()
+    }[plan.split]()
     return pipeline
 
 
-def count_words(stretches: Mapping[str, int], front: Pipeline) -> Counter[str]:
-    """The words that a front makes of counted stretches, counted."""
+def count_words(chunk_counts: Mapping[str, int], preprocessor: Pipeline) -> Counter[str]:
+    """Preprocess counted chunks and return the counts of their words."""
     words: Counter[str] = Counter()
     with wrap_library_errors("the text cannot be split"):
-        for stretch, count in stretches.items():
-            normal = stretch if front.normalizer is None else front.normalizer.normalize_str(stretch)
-            for word, _ in front.pre_tokenizer.pre_tokenize_str(normal):
+        for chunk, count in chunk_counts.items():
+            normalized = chunk if preprocessor.normalizer is None else preprocessor.normalizer.normalize_str(chunk)
+            for word, _ in preprocessor.pre_tokenizer.pre_tokenize_str(normalized):
                 words[word] += count
     return words
 
 
-def train_vocabulary(words: Mapping[str, int], letters: Alphabet, choices: VocabularyPlan) -> Pipeline:
-    """A whole tokenizer with at most `choices.size` tokens."""
-    room = choices.size - len(choices.special_tokens) - (len(BYTE_TOKENS) if choices.byte_fallback else 0)
-    teach = _unigram if choices.kind == "unigram" else _pairs
-    known, part = scale_counts(_kept(words, letters.characters))
-    model = teach(known, letters, replace(choices, min_count=max(1, round(choices.min_count / part))), room)
-    with wrap_library_errors("the vocabulary cannot be put together"):
-        return _complete(model, choices)
+def train_vocabulary(words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan) -> Pipeline:
+    """Train a complete tokenizer with at most `plan.size` tokens."""
+    room = plan.size - len(plan.special_tokens) - (len(BYTE_TOKENS) if plan.byte_fallback else 0)
+    train_model = _train_unigram if plan.kind == "unigram" else _train_merges
+    kept_words, divisor = scale_counts(_drop_other_characters(words, alphabet.characters))
+    model = train_model(kept_words, alphabet, replace(plan, min_count=max(1, round(plan.min_count / divisor))), room)
+    with wrap_library_errors("the tokenizer cannot be built from the trained vocabulary"):
+        return _build_tokenizer(model, plan)
 
 
-def scale_counts(words: Mapping[str, int], most: int = MAX_TRAINING_WORDS) -> tuple[dict[str, int], int]:
-    """Words with their counts, all divided by the number that brings them below `most`, and that number."""
-    part = -(-sum(words.values()) // most)
-    if part <= 1:
+def scale_counts(words: Mapping[str, int], max_words: int = MAX_TRAINING_WORDS) -> tuple[dict[str, int], int]:
+    """Divide counts by the smallest integer that reduces their sum to `max_words`; return counts and divisor."""
+    divisor = -(-sum(words.values()) // max_words)
+    if divisor <= 1:
         return dict(words), 1
-    return {word: less for word, count in words.items() if (less := (count + part // 2) // part)}, part
+    return {word: scaled for word, count in words.items() if (scaled := (count + divisor // 2) // divisor)}, divisor
 
 
-def _pairs(words: Mapping[str, int], letters: Alphabet, choices: VocabularyPlan, room: int) -> dict[str, Any]:
-    """The model of BPE, and of WordPiece, whose pieces are found in the same way."""
-    prefix = CONTINUATION if choices.kind == "wordpiece" else None
-    suffix = WORD_END if choices.kind == "bpe" and choices.split in ("blanks", "whitespace", "bert") else None
-    marked: set[str] = set()
+def _train_merges(words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan, room: int) -> dict[str, Any]:
+    """Train a BPE model, or a WordPiece model, whose pieces are also found by merging."""
+    prefix = CONTINUATION if plan.kind == "wordpiece" else None
+    suffix = WORD_END if plan.kind == "bpe" and plan.split in ("blanks", "whitespace", "bert") else None
+    marked_characters: set[str] = set()
     if prefix is not None:
-        marked = {prefix + letter for word in words for letter in word[1:]}
+        marked_characters = {prefix + letter for word in words for letter in word[1:]}
     elif suffix is not None:
-        marked = {word[-1] + suffix for word in words}
-    _check_room(len(letters.characters) + len(marked), room, choices)
-    given = (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix))
-    marks: dict[str, Any] = {name: mark for name, mark in given if mark is not None}
-    # letters in their marked form are handed over first, in order: else they are numbered as the words happen to come
+        marked_characters = {word[-1] + suffix for word in words}
+    _check_room(len(alphabet.characters) + len(marked_characters), room, plan)
+    markers = (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix))
+    marker_options: dict[str, Any] = {name: marker for name, marker in markers if marker is not None}
+    # marked characters are passed first, sorted, because the library would assign their ids in order of occurrence
     trainer = trainers.BpeTrainer(
         vocab_size=room,
-        min_frequency=choices.min_count,
+        min_frequency=plan.min_count,
         show_progress=False,
-        special_tokens=sorted(marked),
-        initial_alphabet=sorted(letters.characters),
-        limit_alphabet=len(letters.characters),
-        **marks,
+        special_tokens=sorted(marked_characters),
+        initial_alphabet=sorted(alphabet.characters),
+        limit_alphabet=len(alphabet.characters),
+        **marker_options,
     )
-    found = _trained(Pipeline(models.BPE(**marks)), trainer, words)
-    ids: dict[str, int] = found["vocab"]
-    pieces = sorted((piece for piece in ids if piece not in choices.special_tokens), key=lambda piece: ids[piece])
-    vocab = _numbered(pieces, choices)
-    if choices.kind == "wordpiece":
+    trained = _train_model(Pipeline(models.BPE(**marker_options)), trainer, words)
+    ids: dict[str, int] = trained["vocab"]
+    pieces = sorted((piece for piece in ids if piece not in plan.special_tokens), key=lambda piece: ids[piece])
+    vocab = _assign_ids(pieces, plan)
+    if plan.kind == "wordpiece":
         return {
             "type": "WordPiece",
             "vocab": vocab,
-            "unk_token": choices.named_tokens["unk"],
+            "unk_token": plan.named_tokens["unk"],
             "continuing_subword_prefix": CONTINUATION,
             "max_input_chars_per_word": 100,
         }
-    unknown = None if choices.split == "byte-level" else choices.named_tokens["unk"]
-    model = {"dropout": None, "unk_token": unknown, "fuse_unk": unknown is not None, "ignore_merges": False}
-    model |= {"continuing_subword_prefix": None, "end_of_word_suffix": suffix, "byte_fallback": choices.byte_fallback}
-    return {"type": "BPE", **model, "vocab": vocab, "merges": found["merges"]}
+    unk_token = None if plan.split == "byte-level" else plan.named_tokens["unk"]
+    model_data = {"dropout": None, "unk_token": unk_token, "fuse_unk": unk_token is not None, "ignore_merges": False}
+    model_data |= {"continuing_subword_prefix": None, "end_of_word_suffix": suffix, "byte_fallback": plan.byte_fallback}
+    return {"type": "BPE", **model_data, "vocab": vocab, "merges": trained["merges"]}
 
 
-def _unigram(words: Mapping[str, int], letters: Alphabet, choices: VocabularyPlan, room: int) -> dict[str, Any]:
-    _check_room(len(letters.characters), room, choices)
-    unknown = choices.named_tokens["unk"]
+def _train_unigram(words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan, room: int) -> dict[str, Any]:
+    _check_room(len(alphabet.characters), room, plan)
+    unk_token = plan.named_tokens["unk"]
     trainer = trainers.UnigramTrainer(
-        vocab_size=room + 1,  # its own unknown piece is among our special tokens
+        vocab_size=room + 1,  # the library also counts the unknown token
         show_progress=False,
-        special_tokens=[unknown],
-        unk_token=unknown,
-        initial_alphabet=sorted(letters.characters),
+        special_tokens=[unk_token],
+        unk_token=unk_token,
+        initial_alphabet=sorted(alphabet.characters),
         max_piece_length=MAX_PIECE_LENGTH,
     )
     frequent: Counter[str] = Counter()
     for word, count in words.items():
-        for start in range(0, len(word) if count >= choices.min_count else 0, MAX_WORD_LENGTH):
+        for start in range(0, len(word) if count >= plan.min_count else 0, MAX_WORD_LENGTH):
             frequent[word[start : start + MAX_WORD_LENGTH]] += count
-    found = _trained(Pipeline(models.Unigram()), trainer, frequent)
-    scores = {piece: score for piece, score in found["vocab"] if piece not in choices.special_tokens}
-    rare = _stepped({piece: score for piece, score in scores.items() if len(piece) == 1})
-    # the library puts them in random order; here the more frequent letter gets the higher score
-    ranked = sorted(rare, key=lambda piece: (-letters.counts[piece], piece))
-    scores |= dict(zip(ranked, sorted(rare.values(), reverse=True), strict=True))
+    model = _train_model(Pipeline(models.Unigram()), trainer, frequent)
+    scores = {piece: score for piece, score in model["vocab"] if piece not in plan.special_tokens}
+    rare_scores = _find_unused_letters({piece: score for piece, score in scores.items() if len(piece) == 1})
+    # the library orders them randomly; here more frequent characters get higher scores
+    ranked = sorted(rare_scores, key=lambda piece: (-alphabet.counts[piece], piece))
+    scores |= dict(zip(ranked, sorted(rare_scores.values(), reverse=True), strict=True))
     rounded = {piece: round(score, SCORE_DIGITS) for piece, score in scores.items()}
     pieces = sorted(rounded, key=lambda piece: (-rounded[piece], piece))
-    vocab = _numbered(pieces, choices)
-    listed = [[piece, rounded.get(piece, 0.0)] for piece in vocab]
-    return {"type": "Unigram", "unk_id": vocab[unknown], "vocab": listed, "byte_fallback": choices.byte_fallback}
+    vocab = _assign_ids(pieces, plan)
+    vocab_rows = [[piece, rounded.get(piece, 0.0)] for piece in vocab]
+    return {"type": "Unigram", "unk_id": vocab[unk_token], "vocab": vocab_rows, "byte_fallback": plan.byte_fallback}
 
 
-def _stepped(scores: Mapping[str, float]) -> dict[str, float]:
-    """The letters that no segmentation chose, to which the library gives scores in steps of STEP."""
-    ranked = sorted(scores, key=lambda letter: scores[letter])
+def _find_unused_letters(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the characters that no segmentation uses, which the library scores in steps of `UNUSED_SCORE_STEP`."""
+    ranked = sorted(scores, key=lambda character: scores[character])
     runs: list[list[str]] = [[]]
-    for before, letter in zip([None, *ranked], ranked, strict=False):
-        if before is not None and abs(scores[letter] - scores[before] - UNUSED_SCORE_STEP) > UNUSED_SCORE_STEP * 1e-3:
+    for previous, character in zip([None, *ranked], ranked, strict=False):
+        if (
+            previous is not None
+            and abs(scores[character] - scores[previous] - UNUSED_SCORE_STEP) > UNUSED_SCORE_STEP * 1e-3
+        ):
             runs.append([])
-        runs[-1].append(letter)
-    return {letter: scores[letter] for letter in max(runs, key=len)}
+        runs[-1].append(character)
+    return {character: scores[character] for character in max(runs, key=len)}
 
 
-def _numbered(pieces: list[str], choices: VocabularyPlan) -> dict[str, int]:
-    """Ids in order: special tokens, bytes, pieces, and those special tokens that come last."""
-    between = [*(BYTE_TOKENS if choices.byte_fallback else ()), *pieces]
-    tokens = dict.fromkeys([*choices.first, *(token for token in between if token not in choices.last), *choices.last])
-    return {token: place for place, token in enumerate(tokens)}
+def _assign_ids(pieces: list[str], plan: VocabularyPlan) -> dict[str, int]:
+    """Assign ids to leading special tokens, bytes, pieces and trailing special tokens, in this order."""
+    middle = [*(BYTE_TOKENS if plan.byte_fallback else ()), *pieces]
+    tokens = dict.fromkeys([*plan.first, *(token for token in middle if token not in plan.last), *plan.last])
+    return {token: token_id for token_id, token in enumerate(tokens)}
 
 
-def _trained(pipeline: Pipeline, trainer: Any, words: Mapping[str, int]) -> dict[str, Any]:
-    """The library's model of these words; without a pre-tokenizer, what is handed over is one word."""
-    with wrap_library_errors("the vocabulary cannot be learned"):
-        pipeline.train_from_iterator(_batches(words), trainer)
+def _train_model(pipeline: Pipeline, trainer: Any, words: Mapping[str, int]) -> dict[str, Any]:
+    """Run a trainer on words and return the model as JSON data. Without a pre-tokenizer, each input is a word."""
+    with wrap_library_errors("the vocabulary cannot be trained"):
+        pipeline.train_from_iterator(_iter_batches(words), trainer)
     model: dict[str, Any] = json.loads(pipeline.to_str())["model"]
     return model
 
 
-def _batches(words: Mapping[str, int]) -> Iterator[list[str]]:
+def _iter_batches(words: Mapping[str, int]) -> Iterator[list[str]]:
     batch: list[str] = []
     for word in sorted(words):
         count = words[word]
         while count:
-            some = min(count, BATCH_SIZE - len(batch))
-            batch.extend(repeat(word, some))
-            count -= some
+            repeats = min(count, BATCH_SIZE - len(batch))
+            batch.extend(repeat(word, repeats))
+            count -= repeats
             if len(batch) == BATCH_SIZE:
                 yield batch
                 batch = []
@@ -213,94 +214,95 @@ def _batches(words: Mapping[str, int]) -> Iterator[list[str]]:
         yield batch
 
 
-def _kept(words: Mapping[str, int], letters: frozenset[str]) -> Counter[str]:
-    """Words without the characters that are not kept, which part them."""
-    made: Counter[str] = Counter()
+def _drop_other_characters(words: Mapping[str, int], characters: frozenset[str]) -> Counter[str]:
+    """Split words at characters outside the alphabet and return the counts of the parts."""
+    counts: Counter[str] = Counter()
     for word, count in words.items():
-        if letters.issuperset(word):
-            made[word] += count
+        if characters.issuperset(word):
+            counts[word] += count
             continue
-        for part in "".join(letter if letter in letters else "\n" for letter in word).split("\n"):
+        for part in "".join(character if character in characters else "\n" for character in word).split("\n"):
             if part:
-                made[part] += count
-    return made
+                counts[part] += count
+    return counts
 
 
 class VocabularyTooSmallError(InputError):
-    """A vocabulary has no room for what it must hold; `need` tokens would do."""
+    """The vocabulary size is too small for special tokens, bytes and characters; `min_size` would suffice."""
 
-    def __init__(self, need: int, said: str) -> None:
-        super().__init__(said)
-        self.min_size = need
+    def __init__(self, min_size: int, message: str) -> None:
+        super().__init__(message)
+        self.min_size = min_size
 
 
-def _check_room(letters: int, room: int, choices: VocabularyPlan) -> None:
-    if letters <= room:
+def _check_room(count: int, room: int, plan: VocabularyPlan) -> None:
+    if count <= room:
         return
-    others = [f"{len(choices.special_tokens):,} special tokens"] + ["256 bytes"] * choices.byte_fallback
-    need = choices.size - room + letters
-    fewer = setting("characters", "SHARE")
-    less = "" if choices.split == "byte-level" else f", or keep fewer characters with {fewer}"
+    fixed_tokens = [f"{len(plan.special_tokens):,} special tokens"] + ["256 bytes"] * plan.byte_fallback
+    min_size = plan.size - room + count
+    characters_setting = setting("characters", "SHARE")
+    hint = "" if plan.split == "byte-level" else f", or limit the characters with {characters_setting}"
     raise VocabularyTooSmallError(
-        need,
-        f"size {choices.size:,} is too small for {' and '.join(others)} and {letters:,} forms of single characters; "
-        f"give at least {need:,}{less}.",
+        min_size,
+        f"size {plan.size:,} is too small for {' and '.join(fixed_tokens)} and {count:,} single-character tokens; "
+        f"use at least {min_size:,}{hint}.",
     )
 
 
-def _complete(model: dict[str, Any], choices: VocabularyPlan) -> Pipeline:
-    """The model with everything around it, as tokenizer.json has it."""
-    front = build_preprocessor(choices)
-    front.decoder = _decoder(choices)
-    data = json.loads(front.to_str()) | {"model": model}
+def _build_tokenizer(model: dict[str, Any], plan: VocabularyPlan) -> Pipeline:
+    """Build a tokenizer from a model and the preprocessing, decoder and post-processor of a plan."""
+    preprocessor = build_preprocessor(plan)
+    preprocessor.decoder = _make_decoder(plan)
+    data = json.loads(preprocessor.to_str()) | {"model": model}
     pipeline = Pipeline.from_str(json.dumps(data))
-    pipeline.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in choices.special_tokens])
+    pipeline.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in plan.special_tokens])
     data = json.loads(pipeline.to_str())
-    data["post_processor"] = _around(pipeline, choices)
+    data["post_processor"] = _make_post_processor(pipeline, plan)
     return Pipeline.from_str(json.dumps(data))
 
 
-def _decoder(choices: VocabularyPlan) -> Any:
-    if choices.kind == "wordpiece":
-        # the library tidies up what words cut at signs look like, which would change texts cut at blanks alone
-        return decoders.WordPiece(prefix=CONTINUATION, cleanup=choices.split != "blanks")
-    if choices.split == "byte-level":
+def _make_decoder(plan: VocabularyPlan) -> Any:
+    if plan.kind == "wordpiece":
+        # cleanup joins punctuation to words, which must not happen if text is split only at white space
+        return decoders.WordPiece(prefix=CONTINUATION, cleanup=plan.split != "blanks")
+    if plan.split == "byte-level":
         return decoders.ByteLevel()
-    if choices.split != "metaspace":
+    if plan.split != "metaspace":
         return decoders.BPEDecoder(suffix=WORD_END)
-    if not choices.byte_fallback:
+    if not plan.byte_fallback:
         return decoders.Metaspace(replacement=METASPACE, prepend_scheme="always")
     steps = [decoders.Replace(METASPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     return decoders.Sequence(steps)
 
 
-def _around(pipeline: Pipeline, choices: VocabularyPlan) -> dict[str, Any] | None:
-    """What is put around one text or two; written as data, so that no name of a token is read as a template."""
-    trimmed = None
-    if choices.split == "byte-level":  # a token's characters do not include the blank before it
-        trimmed = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-    if choices.single == ("A",):
-        return trimmed
+def _make_post_processor(pipeline: Pipeline, plan: VocabularyPlan) -> dict[str, Any] | None:
+    """Make the post-processor as JSON data, so that token contents are not parsed as templates."""
+    byte_level = None
+    if plan.split == "byte-level":  # token offsets exclude the space before a word
+        byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    if plan.single == ("A",):
+        return byte_level
 
     def part(name: str, segment: int) -> dict[str, Any]:
         if name in ("A", "B"):
             return {"Sequence": {"id": name, "type_id": segment}}
-        return {"SpecialToken": {"id": choices.named_tokens[name], "type_id": segment}}
+        return {"SpecialToken": {"id": plan.named_tokens[name], "type_id": segment}}
 
-    used = {choices.named_tokens[name] for name, _ in choices.pair if name not in ("A", "B")}
+    special_tokens = {plan.named_tokens[name] for name, _ in plan.pair if name not in ("A", "B")}
     template = {
         "type": "TemplateProcessing",
-        "single": [part(name, 0) for name in choices.single],
-        "pair": [part(name, segment) for name, segment in choices.pair],
+        "single": [part(name, 0) for name in plan.single],
+        "pair": [part(name, segment) for name, segment in plan.pair],
         "special_tokens": {
-            token: {"id": token, "ids": [pipeline.token_to_id(token)], "tokens": [token]} for token in sorted(used)
+            token: {"id": token, "ids": [pipeline.token_to_id(token)], "tokens": [token]}
+            for token in sorted(special_tokens)
         },
     }
-    return template if trimmed is None else {"type": "Sequence", "processors": [trimmed, template]}
+    return template if byte_level is None else {"type": "Sequence", "processors": [byte_level, template]}
 
 
-def _step(name: str) -> list[Any]:
-    made: dict[str, Callable[[], list[Any]]] = {
+def _make_normalizers(name: str) -> list[Any]:
+    factories: dict[str, Callable[[], list[Any]]] = {
         "nfc": lambda: [normalizers.NFC()],
         "nfkc": lambda: [normalizers.NFKC()],
         "lowercase": lambda: [normalizers.Lowercase()],
@@ -308,4 +310,4 @@ def _step(name: str) -> list[Any]:
         "bert": lambda: [normalizers.BertNormalizer(lowercase=True)],
         "bert-cased": lambda: [normalizers.BertNormalizer(lowercase=False)],
     }
-    return made[name]()
+    return factories[name]()

@@ -1,4 +1,4 @@
-"""A text as a bag: which stretches between blanks occur, and how often; all that learning a vocabulary needs."""
+"""Count the chunks of a text, words with their leading white space, which is the input of vocabulary training."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ from collections.abc import Iterable
 
 from clearhead.text.words import split_words_with_blanks
 
-MAX_CHARACTERS = 16_000_000  # of different stretches together: more than a million words, one or two gigabytes to learn
-MAX_CHARACTERS_UNIGRAM = 1_000_000  # whose work grows faster than the words: minutes
-MAX_CHUNK_LENGTH = 128  # characters; a longer run without a blank is cut
+MAX_CHARACTERS = 16_000_000  # of all distinct chunks: over a million words, 1-2 GB for training
+MAX_CHARACTERS_UNIGRAM = 1_000_000  # lower, because unigram training takes superlinear time: minutes
+MAX_CHUNK_LENGTH = 128  # characters; longer runs without white space are split
 
 
 class ChunkCounter:
-    """Counts the stretches of lines; when there are too many, every second line is taken from then on, and so forth.
+    """Counts the chunks of lines. When there are too many, only every second line is counted, later every fourth.
 
-    Halving all counts at that moment leaves the bag as if every second line had been taken from the beginning, so late
-    words weigh as much as early ones, and the same lines always give the same bag.
+    All counts are halved at the same time, as if every second line had been skipped from the beginning. Words at the
+    end of a text therefore have the same weight as those at its beginning, and the counts are deterministic.
     """
 
-    def __init__(self, most: int = MAX_CHARACTERS) -> None:
+    def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
         self.counts: Counter[str] = Counter()
-        self.lines = 0  # that were offered
-        self.sampling_interval = 1  # which of them are taken
-        self._most, self._letters = most, 0
+        self.lines = 0  # lines passed to `add`
+        self.sampling_interval = 1  # every n-th line is counted
+        self._max_characters, self._characters = max_characters, 0
 
     def add(self, line: str) -> None:
-        """Count one line, or a piece of one."""
+        """Count the chunks of a line, or of a part of one."""
         self.lines += 1
         if (self.lines - 1) % self.sampling_interval:
             return
-        found = split_chunks(line)
-        # not set.difference: with a Counter it would walk over every word that is known
-        self._letters += sum(len(one) for one in set(found) if one not in self.counts)
-        self.counts.update(found)
-        while self._letters > self._most:
+        chunks = split_chunks(line)
+        # set.difference with a Counter would iterate over all counted chunks
+        self._characters += sum(len(chunk) for chunk in set(chunks) if chunk not in self.counts)
+        self.counts.update(chunks)
+        while self._characters > self._max_characters:
             self._halve()
 
     def count_words(self) -> int:
-        """How many words were counted: stretches that are more than blanks."""
-        return sum(count for stretch, count in self.counts.items() if not stretch.isspace())
+        """Count the words: chunks that are not only white space."""
+        return sum(count for chunk, count in self.counts.items() if not chunk.isspace())
 
     def _halve(self) -> None:
         self.sampling_interval *= 2
-        kept: Counter[str] = Counter()
-        for stretch, count in self.counts.items():
-            # of an odd count the last one stays or goes by a check sum, the same in every process
+        halved: Counter[str] = Counter()
+        for chunk, count in self.counts.items():
+            # a checksum, which is equal in all processes, decides how an odd count is rounded
             half = count // 2 + (
-                count % 2 and zlib.crc32(stretch.encode("utf-8", "replace")) // self.sampling_interval % 2
+                count % 2 and zlib.crc32(chunk.encode("utf-8", "replace")) // self.sampling_interval % 2
             )
             if half:
-                kept[stretch] = half
-        self.counts, self._letters = kept, sum(map(len, kept))
+                halved[chunk] = half
+        self.counts, self._characters = halved, sum(map(len, halved))
 
 
 def split_chunks(line: str) -> list[str]:
-    """The stretches of a line; together they are the line."""
-    found = split_words_with_blanks(line)  # some vocabularies hold blanks
-    if not found or max(map(len, found)) <= MAX_CHUNK_LENGTH:
-        return found
-    return [one[start : start + MAX_CHUNK_LENGTH] for one in found for start in range(0, len(one), MAX_CHUNK_LENGTH)]
+    """Split a line into chunks; joined, they equal the line."""
+    words = split_words_with_blanks(line)  # white space is kept, because some vocabularies contain it
+    if not words or max(map(len, words)) <= MAX_CHUNK_LENGTH:
+        return words
+    return [word[start : start + MAX_CHUNK_LENGTH] for word in words for start in range(0, len(word), MAX_CHUNK_LENGTH)]
 
 
-def count_chunks(lines: Iterable[str], most: int = MAX_CHARACTERS) -> ChunkCounter:
-    """The bag of some lines."""
-    bag = ChunkCounter(most)
+def count_chunks(lines: Iterable[str], max_characters: int = MAX_CHARACTERS) -> ChunkCounter:
+    """Count the chunks of lines."""
+    counter = ChunkCounter(max_characters)
     for line in lines:
-        bag.add(line)
-    return bag
+        counter.add(line)
+    return counter
