@@ -53,7 +53,7 @@ class Ours:
         from clearhead.pretraining.vocab_info import read_vocab_info
         from clearhead.training.dropout import set_dropout
         from clearhead.training.pretrain_loop import init_new_network, make_pretrain_optimizer, pretrain_steps
-        from clearhead.training.state import State, TrainingProgress
+        from clearhead.training.state import TrainingProgress, TrainingState
 
         place = data()
         files = [str(place / name / "train.txt.gz") for name in TEXTS[kind]]
@@ -82,7 +82,9 @@ class Ours:
         self.counts = self._counts()
         set_dropout(self.model.module, 0.0)
         init_new_network(self.model.module, self.counts.probs)
-        state = State(self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), TrainingProgress())
+        state = TrainingState(
+            self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), TrainingProgress()
+        )
         self.steps = pretrain_steps(
             state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.per_epoch
         )

@@ -88,14 +88,14 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     from clearhead.training.objectives import CrossEntropy
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.settings import TrainSettings
-    from clearhead.training.state import State, TrainingProgress
+    from clearhead.training.state import TrainingProgress, TrainingState
 
     yield 0
     model = clearhead.load("default", device="cpu", head="classify", labels=["0", "1"])
     source = open_source(DATA / "sst2" / "train.tsv")
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
     chosen = TrainSettings(**settings)
-    state = State(model.module, make_optimizer(model.module, chosen), TrainingProgress())
+    state = TrainingState(model.module, make_optimizer(model.module, chosen), TrainingProgress())
     data = encoded(table, segments=bool(model.shape.stack.segments))
     for step in train_steps(state, data, chosen, objective=CrossEntropy()):
         yield step.tokens

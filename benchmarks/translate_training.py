@@ -89,12 +89,12 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     import numpy as np
 
     import clearhead
-    from clearhead.jobs.plan import NEW_TRANSLATOR
+    from clearhead.jobs.plan import NEW_TRANSFORMER_DEFAULTS
     from clearhead.training.loop import train_steps
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.settings import TrainSettings
-    from clearhead.training.state import State, TrainingProgress
+    from clearhead.training.state import TrainingProgress, TrainingState
 
     words = rows.tokenizer.vocab_size
     model = clearhead.create(
@@ -110,8 +110,8 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
         "average_epochs": 1,
         "precision": "float",
     }
-    settings = TrainSettings(**({"batch_size": None, "epochs": 1000} | NEW_TRANSLATOR | said))
-    state = State(model.module, make_optimizer(model.module, settings), TrainingProgress())
+    settings = TrainSettings(**({"batch_size": None, "epochs": 1000} | NEW_TRANSFORMER_DEFAULTS | said))
+    state = TrainingState(model.module, make_optimizer(model.module, settings), TrainingProgress())
     weights = rows.data.row_words.astype(np.float64)
     objective = objective_for("words", settings)
     for step in train_steps(state, rows.data, settings, objective=objective, row_weights=weights):

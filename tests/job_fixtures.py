@@ -29,7 +29,7 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fitted(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A network that learned the reviews, of the epoch that is best on its 20 dev rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "LEAST_DEV", 20)
+        patch.setattr(network, "MIN_DEV_ROWS", 20)
         return train(reviews, output=tmp_path_factory.mktemp("runs") / "fitted", model=tiny, epochs=8, **QUICK)
 
 

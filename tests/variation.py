@@ -66,9 +66,9 @@ def vary_training() -> None:
     if precision:
         from clearhead.training import precision as module
 
-        resolve = module.precision_of
+        resolve = module.resolve_precision
 
         def resolve_to(asked: str, device: str) -> str:
             return resolve(precision if asked == "auto" and IS_VARIED["precision"] else asked, device)
 
-        module.precision_of = resolve_to
+        module.resolve_precision = resolve_to

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.explain.complexity import Complexity
     from clearhead.explain.explanation import Explanation
-    from clearhead.jobs.learn_tokenizer import Learned
+    from clearhead.jobs.learn_tokenizer import LearnedTokenizer
     from clearhead.ladder.result import Ladder
     from clearhead.model import Guess, Model
     from clearhead.model.describe import Description
@@ -117,7 +117,7 @@ else:
             "estimators": ("TextClassifier", "TextEncoder", "TextRegressor"),
             "explain.complexity": ("Complexity",),
             "explain.explanation": ("Explanation",),
-            "jobs.learn_tokenizer": ("Learned",),
+            "jobs.learn_tokenizer": ("LearnedTokenizer",),
             "ladder.result": ("Ladder",),
             "model.describe": ("Description",),
             "model.embedding": ("TruncationWarning",),
@@ -136,6 +136,7 @@ else:
             "words.contrast": ("Contrast",),
             "words.vectors": ("WordVectors",),
         },
+        former={"Learned": "LearnedTokenizer"},
     )
 
 __version__ = "0.2.0"
@@ -154,7 +155,7 @@ __all__ = [
     "Guess",
     "Inspection",
     "Ladder",
-    "Learned",
+    "LearnedTokenizer",
     "Model",
     "Output",
     "Predicted",

@@ -29,6 +29,13 @@ class LazyPackage(ModuleType):
         from importlib import import_module
 
         module = self.__dict__["_lazy_modules"].get(name)
+        if module is None and name in self.__dict__["_former_names"]:
+            from warnings import warn
+
+            current = self.__dict__["_former_names"][name]
+            message = f"{self.__name__}.{name} is deprecated; use {self.__name__}.{current}."
+            warn(message, DeprecationWarning, stacklevel=2)
+            return getattr(self, current)
         if module is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"{self.__name__}.{module}"), name)
@@ -37,11 +44,13 @@ class LazyPackage(ModuleType):
         return sorted(self.__dict__["__all__"])
 
 
-def export_lazily(package: str, names: Mapping[str, tuple[str, ...]]) -> None:
+def export_lazily(package: str, names: Mapping[str, tuple[str, ...]], former: Mapping[str, str] | None = None) -> None:
     """Make a package export names of its modules, {module: (name, ...)}, without importing the modules.
 
-    The same names stand in `__all__` and, for type checkers, in imports under TYPE_CHECKING.
+    The same names are listed in `__all__` and, for type checkers, in imports under TYPE_CHECKING. `former` maps former
+    names of exports to current ones: they still work, with a DeprecationWarning.
     """
     module = sys.modules[package]
     module.__dict__["_lazy_modules"] = {name: home for home, exported in names.items() for name in exported}
+    module.__dict__["_former_names"] = former or {}
     module.__class__ = LazyPackage

@@ -114,7 +114,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         lambda place: clearhead.quantize(place / "bert/model", [TEXT, "a"], output=place / "int8", least_cosine=0.1),
         ("cosine", "int8"),
     ),
-    "Learned": (
+    "LearnedTokenizer": (
         lambda _: learn_tokenizer([row["text"] for row in labelled(100)], kind="bpe", use="gpt", size=300),
         ("bpe", "tokens"),
     ),

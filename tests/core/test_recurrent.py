@@ -25,7 +25,7 @@ from clearhead.families import FAMILIES
 from clearhead.shape import Recurrence
 from clearhead.training.dropout import FastDropout, use_fast_dropout
 from clearhead.training.optimizer import clip_gradients, layer_depth, make_optimizer
-from clearhead.training.precision import computing
+from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate
 from tests.tiny import flip, one
@@ -337,7 +337,7 @@ def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
     adam = make_optimizer(network, TrainSettings(learning_rate=1e-2))
     losses = []
     for precision in ("float", "float", "bf16"):
-        with computing(precision, "cpu"):
+        with use_precision(precision, "cpu"):
             logits = network(SOURCE, SOURCE_MASK, target_ids=WORDS).logits
         loss = F.cross_entropy(logits.float().flatten(0, 1), WORDS.flatten())
         adam.zero_grad()

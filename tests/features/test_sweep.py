@@ -15,10 +15,10 @@ from clearhead.batch import Batch
 from clearhead.data import encode_table, fold_rows, guess_columns, open_source
 from clearhead.errors import InputError
 from clearhead.features import sweep as sweeping
-from clearhead.features.layer_choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
-from clearhead.features.sweep import best_of, cross_validate
+from clearhead.features.layer_choices import PooledLayers, compute_text_features, list_choices, list_layers, pool_layers
+from clearhead.features.sweep import choose_best, cross_validate
 from clearhead.jobs.events import RunEvents
-from clearhead.jobs.method import Choice, Swept
+from clearhead.jobs.method import LayerChoice, LayerScore
 from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import table_features
 from clearhead.tasks.encoded import encoded
@@ -41,21 +41,21 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
     data = encoded(table, segments=True)
     assert int(data.row_windows.max()) > 1
-    choices, left = text_choices(model)
+    choices, left = list_choices(model)
     assert left == ()
     assert {(one.layer, one.pooling) for one in choices} == {
         *((layer, pooling) for layer in SIX for pooling in ("cls", "mean", "max")),
         ("last", "pooler"),
     }
     reported: list[tuple[int, int | None]] = []
-    made = text_features(model, data, choices, budget=200, progress=lambda _, *done: reported.append(done))
+    made = compute_text_features(model, data, choices, budget=200, progress=lambda _, *done: reported.append(done))
     assert reported[-1] == (len(table.owners), len(table.owners))
     for one in choices:
         alone = table_features(model, data, layer=one.layer, pooling=(one.pooling,))
-        np.testing.assert_allclose(made.of(one), alone, atol=2e-5, err_msg=str(one))
-        assert made.of(one).shape[1] == (128 if one.layer == "concat_last_four" else 32)
-    assert made.megabytes == pytest.approx(len(rows) * 32 * 4 * len(made.pieces) / 1e6)
-    assert len(made.pieces) == 3 * 7 + 1  # a choice shares what it can with the others
+        np.testing.assert_allclose(made.select(one), alone, atol=2e-5, err_msg=str(one))
+        assert made.select(one).shape[1] == (128 if one.layer == "concat_last_four" else 32)
+    assert made.megabytes == pytest.approx(len(rows) * 32 * 4 * len(made.parts) / 1e6)
+    assert len(made.parts) == 3 * 7 + 1  # a choice shares what it can with the others
 
 
 def test_one_pass_is_one_pass(deep: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_one_pass_is_one_pass(deep: str, monkeypatch: pytest.MonkeyPatch) -> Non
         return encode(batch, **more)
 
     monkeypatch.setattr(model.runner, "encode", counted)
-    text_features(model, data, text_choices(model)[0])
+    compute_text_features(model, data, list_choices(model)[0])
     assert sum(tokens) == int(data.row_tokens.sum())
 
 
@@ -80,17 +80,17 @@ def test_max_of_a_sum_is_not_the_sum_of_maxima() -> None:
     mask = np.array([[True, True, True], [True, True, False]])
     pools = {mode: lambda tokens, mode=mode: pool(tokens, mask, None, (mode,)) for mode in ("cls", "mean", "max")}
     every = (1, 2, 3)
-    made = pooled_pieces(hidden, pools, [Piece(every, mode) for mode in pools])
+    made = pool_layers(hidden, pools, [PooledLayers(every, mode) for mode in pools])
     for mode in pools:
         true = pool(choose_layer(hidden, "sum_all"), mask, None, (mode,))
-        np.testing.assert_allclose(made[Piece(every, mode)], true, atol=1e-6)
+        np.testing.assert_allclose(made[PooledLayers(every, mode)], true, atol=1e-6)
     tokens = {"each": lambda tokens: tokens[mask]}  # a task of tokens pools nothing and uses the same code
-    assert pooled_pieces(hidden, tokens, [Piece((0,), "each")])[Piece((0,), "each")].shape == (5, 4)
+    assert pool_layers(hidden, tokens, [PooledLayers((0,), "each")])[PooledLayers((0,), "each")].shape == (5, 4)
 
 
 @pytest.mark.parametrize(("layers", "left"), [(1, 4), (2, 2), (3, 2), (4, 0), (12, 0)])
 def test_a_shallow_model_leaves_choices_out_with_a_reason(layers: int, left: int) -> None:
-    kept, said = layer_choices(layers)
+    kept, said = list_layers(layers)
     assert len(kept) == 6 - left
     assert len(said) == left
     if left:
@@ -142,7 +142,7 @@ def test_a_metric_of_which_less_is_better(tiny: str, tmp_path: Path) -> None:
 
 
 def test_more_rows_than_are_judged(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "MOST_SWEPT", 50)
+    monkeypatch.setattr(sweeping, "MAX_ROWS", 50)
     run = train(labelled(120), output=tmp_path / "run", model=tiny, method="features", layers="sweep", C=1.0)
     assert "on 50 of 96 training rows" in run.notes[0]
     assert len(predict(run.folder, ["it was good"])) == 1
@@ -176,7 +176,7 @@ def test_what_cannot_be_cut_into_folds() -> None:
 
 
 def test_undefined_scores_are_left_out_of_the_mean() -> None:
-    choices = [Choice(layer="last", pooling=mode) for mode in ("cls", "mean", "max")]
+    choices = [LayerChoice(layer="last", pooling=mode) for mode in ("cls", "mean", "max")]
     scores = {"cls": [0.5, float("nan"), 0.7], "mean": [float("nan")] * 3, "max": [0.6, 0.6, 0.6]}
     named = {one: np.array([[place]]) for place, one in enumerate(choices)}
     made = cross_validate(
@@ -187,9 +187,9 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
         progress=lambda *_: None,
     )
     assert [one.score for one in made] == [pytest.approx(0.6), None, pytest.approx(0.6)]
-    assert best_of(made, "accuracy") == choices[0]  # of equal ones the first
+    assert choose_best(made, "accuracy") == choices[0]  # of equal ones the first
     with pytest.raises(InputError, match="r2 is not defined on any fold"):
-        best_of([Swept(layer="last", pooling="mean", score=None, spread=None, seconds=0.0)], "r2")
+        choose_best([LayerScore(layer="last", pooling="mean", score=None, spread=None, seconds=0.0)], "r2")
 
 
 @pytest.mark.parametrize(

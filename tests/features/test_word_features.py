@@ -14,8 +14,8 @@ from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.sources.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
-from clearhead.features.taggers import word_pieces
-from clearhead.jobs.method import Choice
+from clearhead.features.taggers import compute_word_features
+from clearhead.jobs.method import LayerChoice
 from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import readable, word_features
 from clearhead.tasks.tag.rows import check
@@ -63,11 +63,11 @@ def test_all_choices_of_one_pass_are_those_of_their_own(tiny: str) -> None:
     model = load(tiny, head=None)
     data = encoded(model, [["the", "film", "was", "great", "and", "nice"] * 5, ["we", "saw", "it"]], max_length=16)
     assert data.row_windows.tolist() == [3, 1]
-    choices = [Choice(layer=layer, pooling="each") for layer in LAYERS]
-    found = word_pieces(model, data, choices, progress=lambda *_: None)
+    choices = [LayerChoice(layer=layer, pooling="each") for layer in LAYERS]
+    found = compute_word_features(model, data, choices, progress=lambda *_: None)
     for choice in choices:
-        np.testing.assert_allclose(found.of(choice), word_features(model, data, layer=choice.layer), atol=1e-5)
-        assert len(found.of(choice)) == 33
+        np.testing.assert_allclose(found.select(choice), word_features(model, data, layer=choice.layer), atol=1e-5)
+        assert len(found.select(choice)) == 33
 
 
 @pytest.mark.learns

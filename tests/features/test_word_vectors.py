@@ -65,7 +65,7 @@ def test_numbers_are_learned_too(vectors: Path, tmp_path: Path) -> None:
 def test_many_vectors_are_cut_to_the_first_and_the_needed(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wordfeatures, "KEPT", 2)
+    monkeypatch.setattr(wordfeatures, "KEPT_FREQUENT", 2)
     rows = write_csv(tmp_path / "rows.csv", [row for row in labelled(100) if " of " not in f" {row['text']} "])
     run = clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors))
     kept = clearhead.load_words(run.folder)

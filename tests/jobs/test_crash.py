@@ -22,7 +22,7 @@ from clearhead.files import (
     remove_leftovers,
     scratch_folder,
 )
-from clearhead.jobs.restart import alone_in, in_use
+from clearhead.jobs.restart import is_locked, lock_run_folder
 from clearhead.translate.generate import continue_lines
 from clearhead.translate.stream import translate_lines
 from fuzz.crash import Points, chosen_points, contents, run, tried
@@ -136,12 +136,12 @@ def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:
 def test_a_folder_behind_a_link_is_no_other_process(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    assert not in_use(tmp_path / "link")
-    with alone_in(tmp_path / "link", None):
-        assert in_use(tmp_path / "real")
-        with alone_in(tmp_path / "real", None):  # this process may come back to what it holds
+    assert not is_locked(tmp_path / "link")
+    with lock_run_folder(tmp_path / "link", None):
+        assert is_locked(tmp_path / "real")
+        with lock_run_folder(tmp_path / "real", None):  # this process may come back to what it holds
             pass
-    assert not in_use(tmp_path / "real")
+    assert not is_locked(tmp_path / "real")
 
 
 def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import clearhead
 from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, parse_set, read_recipe
-from clearhead.jobs.run_file import read_saved
+from clearhead.jobs.run_file import read_run_file
 from clearhead.training.settings import TrainSettings
 from tests.small import labelled, write_csv
 
@@ -83,8 +83,13 @@ def test_stored_runs_with_former_names_are_resumed(tmp_path: Path) -> None:
     for former, current in TRAINING_SETTINGS.items():
         plan["settings"][former] = plan["settings"].pop(current)
     (folder / "run.json").write_text(json.dumps(stored))
-    assert read_saved(folder).plan.C == 2.0
+    assert read_run_file(folder).plan.C == 2.0
     with pytest.raises(InputError, match=r"C was 2\.0 and is 3\.0"):
         clearhead.train(resume=folder, C=3.0, report=False)
     with pytest.warns(DeprecationWarning, match="use C"):
         assert clearhead.train(resume=folder, strength=2.0, report=False).folder == folder
+
+
+def test_a_former_name_of_a_class_is_exported() -> None:
+    with pytest.warns(DeprecationWarning, match="use clearhead.LearnedTokenizer"):
+        assert getattr(clearhead, "Learned") is clearhead.LearnedTokenizer  # noqa: B009

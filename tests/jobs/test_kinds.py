@@ -15,7 +15,15 @@ import pytest
 import clearhead
 from clearhead.checkpoint.passport import Passport, TrainingRecord, write_passport
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError
-from clearhead.jobs.kinds import ANSWERING, KINDS, WITH_VECTORS, WRITING, has_vectors, kind_of, local_kind
+from clearhead.jobs.kinds import (
+    KINDS,
+    PREDICTOR_KINDS,
+    TRANSLATION_KINDS,
+    WORD_VECTOR_KINDS,
+    has_vectors,
+    kind_of,
+    local_kind,
+)
 from clearhead.tasks import TASKS
 from clearhead.train.finish import Run
 from clearhead.words import WordVectors, save_vectors
@@ -111,8 +119,8 @@ def test_a_passport_comes_first(task: str, tmp_path: Path) -> None:
 def test_every_task_has_a_kind() -> None:
     assert TASKS.keys() <= OF_TASK.keys()
     assert {task.answers.model_kind for task in TASKS.values()} <= set(KINDS)
-    assert {*ANSWERING, *WRITING, *WITH_VECTORS} <= set(KINDS)
-    assert not set(ANSWERING) & set(WRITING)
+    assert {*PREDICTOR_KINDS, *TRANSLATION_KINDS, *WORD_VECTOR_KINDS} <= set(KINDS)
+    assert not set(PREDICTOR_KINDS) & set(TRANSLATION_KINDS)
 
 
 def test_models_without_a_network(words: Run, tmp_path: Path) -> None:

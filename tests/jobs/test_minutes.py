@@ -40,7 +40,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(autouse=True)
 def few_dev_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve dev rows choose the epoch."""
-    monkeypatch.setattr(network, "LEAST_DEV", 10)
+    monkeypatch.setattr(network, "MIN_DEV_ROWS", 10)
 
 
 @pytest.fixture

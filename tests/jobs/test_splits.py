@@ -28,7 +28,7 @@ def held_out(run: Run) -> dict[str, list[int]]:
 def test_nothing_given_is_split_for_you(reviews: Path, tmp_path: Path) -> None:
     run = majority(reviews, tmp_path)
     assert run.rows == {"train": 160, "dev": 20, "test": 20}
-    assert "rows: 160 train, 20 dev, 20 test" in run.said
+    assert "rows: 160 train, 20 dev, 20 test" in run.messages
     parts = held_out(run)
     assert len({*parts["dev"], *parts["test"]}) == 40
     labels = [labelled(200)[number - 1]["label"] for number in parts["test"]]
@@ -114,7 +114,7 @@ def test_rows_of_one_id_never_straddle(tmp_path: Path) -> None:
         for place, row in enumerate(labelled(200))
     ]
     run = majority(rows, tmp_path / "by name")
-    assert any(said.startswith("id: id (by its name") for said in run.said)
+    assert any(said.startswith("id: id (by its name") for said in run.messages)
     for name, source in (
         ("said", [{**row, "film": row["id"], "id": place} for place, row in enumerate(rows)]),
         ("", rows),
@@ -133,13 +133,13 @@ def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> Non
     rows = [{**row, "id": "one" if place < 120 else "two"} for place, row in enumerate(labelled(200))]
     run = majority(rows, tmp_path / "two")
     assert "dev" not in run.rows
-    assert "there are no dev rows: rows with the same id stay together." in run.said
+    assert "there are no dev rows: rows with the same id stay together." in run.messages
     parts = ["dev" if place % 5 == 0 else "train" for place in range(200)]
     rows = [{**row, "split": part} for row, part in zip(labelled(200), parts, strict=True)]
     rows[0]["label"] = "rare"
     run = majority(rows, tmp_path / "column")
-    assert "no training row has the label rare, which is in other parts." in run.said
-    assert not any("there are no" in said for said in run.said)
+    assert "no training row has the label rare, which is in other parts." in run.messages
+    assert not any("there are no" in said for said in run.messages)
 
 
 def test_the_same_text_never_straddles(tmp_path: Path) -> None:
@@ -152,15 +152,15 @@ def test_the_same_text_never_straddles(tmp_path: Path) -> None:
     for numbers in held_out(run).values():
         texts = {(number - 1) // 5 for number in numbers}
         assert sorted(numbers) == sorted(number for text in texts for number in range(5 * text + 1, 5 * text + 6))
-    assert not any("they flatter" in said for said in run.said)
+    assert not any("they flatter" in said for said in run.messages)
 
 
 def test_leaks_between_given_files_are_said(reviews: Path, tmp_path: Path) -> None:
     known = labelled(200)[:7]
     leaky = [*labelled(20, seed=3), *({**row, "text": row["text"].upper() + " "} for row in known)]
     run = majority(reviews, tmp_path, dev=leaky, test=labelled(10, seed=4))
-    assert "7 of 27 dev rows have a text of the training rows: they flatter." in run.said
-    assert not any("test rows have" in said for said in run.said)
+    assert "7 of 27 dev rows have a text of the training rows: they flatter." in run.messages
+    assert not any("test rows have" in said for said in run.messages)
     assert "7 of 27 dev rows" in (run.folder / "report.html").read_text()
 
 
@@ -174,7 +174,7 @@ def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path
     assert not (tmp_path / "run").exists()
     run = majority(reviews, tmp_path, dev=dev, skip_bad_rows=True)
     assert run.rows["dev"] == 10
-    assert "left out: 1 rows (unknown label)" in run.said
+    assert "left out: 1 rows (unknown label)" in run.messages
 
 
 def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
     assert "3 of 40 rows cannot be used" in str(caught.value)
     run = majority(file, tmp_path, skip_bad_rows=True)
     assert sum(run.rows.values()) == 37
-    left = next(said for said in run.said if said.startswith("left out"))
+    left = next(said for said in run.messages if said.startswith("left out"))
     assert {"(empty text)", "(wrong number of cells)", "(missing label)"} <= {
         part.split(" rows ")[1] for part in left.split(": ")[1].split(", ")
     }

@@ -34,7 +34,7 @@ def climbed(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) 
 def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> None:
     assert [rung.method for rung in climbed.rungs] == ["majority", "tfidf", "features", "finetune"]
     assert tuple(METHODS) == (*(rung.method for rung in climbed.rungs), "head")
-    assert set(METHODS) <= set(methods.FITS)
+    assert set(METHODS) <= set(methods.FIT_METHODS)
     for rung in climbed.rungs:
         assert rung.left_out is None
         assert rung.folder is not None
@@ -170,7 +170,7 @@ def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monk
     def broken(job: Any) -> Any:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setitem(methods.FITS, "tfidf", broken)
+    monkeypatch.setitem(methods.FIT_METHODS, "tfidf", broken)
     made = ladder(labelled(60), output=tmp_path / "out", methods="majority,tfidf")
     assert made.rung("tfidf").left_out == "tfidf failed with ZeroDivisionError: by nothing"
     assert made.recommended == "majority"
@@ -179,7 +179,7 @@ def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monk
     def unsuited(job: Any) -> Any:
         raise InputError("These labels cannot be counted.")
 
-    monkeypatch.setitem(methods.FITS, "tfidf", unsuited)
+    monkeypatch.setitem(methods.FIT_METHODS, "tfidf", unsuited)
     made = ladder(labelled(60), output=tmp_path / "again", methods="majority,tfidf")
     assert made.rung("tfidf").left_out == "tfidf: These labels cannot be counted."
     with pytest.raises(InputError, match=r"No method could be measured\. tfidf: These labels"):

@@ -292,7 +292,7 @@ def test_threads_are_chosen_by_the_work(monkeypatch: pytest.MonkeyPatch) -> None
     import torch
 
     from clearhead.training.settings import TrainSettings
-    from clearhead.training.threads import threads_for, use_threads
+    from clearhead.training.threads import choose_threads, use_threads
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
@@ -302,12 +302,12 @@ def test_threads_are_chosen_by_the_work(monkeypatch: pytest.MonkeyPatch) -> None
     before = torch.get_num_threads()
     with limit_threads(None):
         use_threads(4)
-        assert threads_for(small, TrainSettings()) == 1
-        assert threads_for(wide, TrainSettings()) == 4
-        assert threads_for(wide, TrainSettings(micro_tokens=512)) == 2
-        assert threads_for(small, TrainSettings(batch_size=None, batch_tokens=1 << 20, micro_tokens=1 << 20)) == 4
+        assert choose_threads(small, TrainSettings()) == 1
+        assert choose_threads(wide, TrainSettings()) == 4
+        assert choose_threads(wide, TrainSettings(micro_tokens=512)) == 2
+        assert choose_threads(small, TrainSettings(batch_size=None, batch_tokens=1 << 20, micro_tokens=1 << 20)) == 4
         assert use_threads(None, small) == 1
         assert use_threads(3, small) == 3
         monkeypatch.setenv("OMP_NUM_THREADS", "4")
-        assert threads_for(small, TrainSettings()) == 3  # as many as torch has
+        assert choose_threads(small, TrainSettings()) == 3  # as many as torch has
     assert torch.get_num_threads() == before

@@ -13,7 +13,7 @@ import torch
 import clearhead
 from clearhead.cli import main
 from clearhead.jobs.events import RunEvents
-from clearhead.training.loop import Step
+from clearhead.training.loop import TrainingStep
 from tests.fine_tuned import CASES, TITLES, taught_folder
 from tests.text.tokenizer_folders import SENTENCES
 from tests.twins import TOLERANCE, library
@@ -47,9 +47,9 @@ def expected(place: Path, case: str, prefix: str, smoothing: float = 0.0) -> tup
     return loss.item(), gradient.item()
 
 
-def first_step(place: Path, output: Path, **choices: Any) -> Step:
+def first_step(place: Path, output: Path, **choices: Any) -> TrainingStep:
     """What the first step of a run says of itself."""
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     clearhead.train(
         ROWS,
         model=str(place),
@@ -102,7 +102,7 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
     base = taught_folder(tmp_path / "base", case)
     kept = json.loads((base / "generation_config.json").read_text())
     rows = [{"source": row["source"], "target": row["source"].split()[1]} for row in ROWS[:4]]
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     run = clearhead.train(
         rows,
         test=rows,

@@ -15,7 +15,7 @@ import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.files import read_json
 from clearhead.jobs.events import RunEvents
-from clearhead.training.loop import Step
+from clearhead.training.loop import TrainingStep
 from tests.planted import planted_text
 from tests.small import tiny_model
 
@@ -74,9 +74,9 @@ def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family:
 
 
 def test_minutes_become_steps_once(text: Path, tmp_path: Path) -> None:
-    seen: list[Step] = []
+    seen: list[TrainingStep] = []
 
-    def stop(step: Step) -> None:
+    def stop(step: TrainingStep) -> None:
         seen.append(step)
         if step.step == 2:
             raise KeyboardInterrupt
@@ -103,7 +103,7 @@ def test_a_text_that_changed_is_refused(text: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.txt"
     shutil.copy(text, copy)
 
-    def stop(step: Step) -> None:
+    def stop(step: TrainingStep) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -260,7 +260,7 @@ def test_a_run_inside_its_texts_goes_on_from_elsewhere(
     shutil.copy(text, place / "text.txt")
     monkeypatch.chdir(place)
 
-    def stop(step: Step) -> None:
+    def stop(step: TrainingStep) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

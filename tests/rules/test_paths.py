@@ -153,15 +153,15 @@ def test_the_plan_is_written_once(
     method: str, tiny: str, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans: list[Any] = []
-    write = run_file.write_saved
+    write = run_file.write_run_file
 
     def written(folder: Path, plan: Any, *args: Any, **kwargs: Any) -> None:
         plans.append(plan)
         write(folder, plan, *args, **kwargs)
 
-    monkeypatch.setattr(run_file, "write_saved", written)
+    monkeypatch.setattr(run_file, "write_run_file", written)
     run = train(reviews, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
-    assert plans == [run_file.read_saved(run.folder).plan]
+    assert plans == [run_file.read_run_file(run.folder).plan]
     settings = plans[0].settings
     assert (plans[0].method, settings.precision) == (method, "float")
     assert plans[0].auto_rate is (method != "finetune")

@@ -12,7 +12,7 @@ import pytest
 from clearhead.cli import VERBS
 from clearhead.cli.train import train
 from clearhead.families import FAMILIES
-from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
+from clearhead.jobs.plan import TASK_NAMES, RunPlan
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.training.settings import TrainSettings
 from clearhead.words.steps import WordSettings
@@ -56,7 +56,7 @@ def test_every_family_is_in_the_docs(family: object) -> None:
     assert f"`{family.model_type}`" in (REPO / "docs/families.md").read_text()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("task", KNOWN_TASKS)
+@pytest.mark.parametrize("task", TASK_NAMES)
 def test_every_task_is_in_the_docs_and_the_help(task: str) -> None:
     assert f"| `{task}` |" in (REPO / "docs/training.md").read_text()
     assert task in str(train.__doc__)

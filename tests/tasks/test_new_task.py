@@ -79,8 +79,8 @@ RANK = Task(
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "rank", RANK)
-    monkeypatch.setattr(plan, "KNOWN_TASKS", (*plan.KNOWN_TASKS, "rank"))  # these are made of TASKS at import
-    monkeypatch.setattr(plan, "ONE_VECTOR", (*plan.ONE_VECTOR, "rank"))
+    monkeypatch.setattr(plan, "TASK_NAMES", (*plan.TASK_NAMES, "rank"))  # these are made of TASKS at import
+    monkeypatch.setattr(plan, "ONE_VECTOR_TASKS", (*plan.ONE_VECTOR_TASKS, "rank"))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 import clearhead
 from clearhead.errors import ClearheadError, InputError
-from clearhead.jobs.learn_tokenizer import Learned
+from clearhead.jobs.learn_tokenizer import LearnedTokenizer
 from clearhead.text import load_tokenizer
 from clearhead.text.probes import PROBES
 from clearhead.text.vocabulary.trainer import scale_counts
@@ -81,10 +81,10 @@ def format_options(form: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def train() -> Callable[..., Learned]:
-    trained_tokenizers: dict[str, Learned] = {}
+def train() -> Callable[..., LearnedTokenizer]:
+    trained_tokenizers: dict[str, LearnedTokenizer] = {}
 
-    def make(form: dict[str, Any]) -> Learned:
+    def make(form: dict[str, Any]) -> LearnedTokenizer:
         key = format_options(form)
         if key not in trained_tokenizers:
             trained_tokenizers[key] = clearhead.learn_tokenizer(make_lines(), **({"size": 400} | form))
@@ -95,7 +95,7 @@ def train() -> Callable[..., Learned]:
 
 @pytest.mark.parametrize("form", FORMS, ids=format_options)
 def test_transformers_loads_the_same_tokenizer(
-    form: dict[str, Any], train: Callable[..., Learned], reference_of: Callable[[Path], Any], tmp_path: Path
+    form: dict[str, Any], train: Callable[..., LearnedTokenizer], reference_of: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     trained = train(form)
     folder = trained.save(tmp_path / "made")
@@ -124,13 +124,13 @@ def test_transformers_loads_the_same_tokenizer(
 
 
 @pytest.mark.parametrize("form", FORMS, ids=format_options)
-def test_ids_are_consecutive(form: dict[str, Any], train: Callable[..., Learned]) -> None:
+def test_ids_are_consecutive(form: dict[str, Any], train: Callable[..., LearnedTokenizer]) -> None:
     trained = train(form)
     assert sorted(trained.tokenizer.vocab.values()) == list(range(trained.vocabulary))
     assert set(trained.special) <= set(trained.tokenizer.vocab)
 
 
-def test_templates(train: Callable[..., Learned]) -> None:
+def test_templates(train: Callable[..., LearnedTokenizer]) -> None:
     def describe_template(form: dict[str, Any], *texts: str) -> tuple[list[str], list[int]]:
         encoding = train(form).tokenizer.encode(*texts)
         layout = [

@@ -15,13 +15,13 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import LabelSpace
 from clearhead.data.columns import Columns
 from clearhead.evaluate.difference import Difference
-from clearhead.jobs.defaults import choose_settings, usual_rate
+from clearhead.jobs.defaults import choose_settings, default_learning_rate
 from clearhead.jobs.plan import make_plan
-from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.prepare import PreparedData
 from clearhead.predict.scoring import FeatureScorer, compare_vectors
 from clearhead.tasks import TASKS
-from clearhead.train.baselines import Baseline, verdict
-from clearhead.train.network import LEAST_DEV, describe_kept
+from clearhead.train.baselines import BaselineComparison, describe_better_baseline
+from clearhead.train.network import MIN_DEV_ROWS, describe_kept
 from clearhead.training.state import TrainingProgress
 from tests.rows import QUICK, paired, scored
 from tests.small import labelled
@@ -32,16 +32,16 @@ TAG_RATES = {128: 2e-3, 256: 7.2e-4, 384: 3.2e-4, 768: 8e-5, 1024: 4.5e-5, 8: 2e
 
 @pytest.mark.parametrize("width", RATES)
 def test_narrow_models_learn_at_a_higher_rate(width: int) -> None:
-    assert usual_rate(width) == pytest.approx(RATES[width])
-    assert usual_rate(width, per_word=True) == pytest.approx(TAG_RATES[width])
-    assert usual_rate(8192, per_word=True) == 1e-5
+    assert default_learning_rate(width) == pytest.approx(RATES[width])
+    assert default_learning_rate(width, per_word=True) == pytest.approx(TAG_RATES[width])
+    assert default_learning_rate(8192, per_word=True) == 1e-5
 
 
 def test_a_rate_that_was_given_is_kept(tiny: str, tmp_path: Path) -> None:
     given = train(labelled(40), output=tmp_path / "given", model=tiny, epochs=1, learning_rate=1e-4, report=False)
     chosen = train(labelled(40), output=tmp_path / "chosen", model=tiny, epochs=1, report=False)
     plans = [json.loads((run.folder / "run.json").read_text())["plan"] for run in (given, chosen)]
-    assert [plan["settings"]["learning_rate"] for plan in plans] == [1e-4, usual_rate(32)]
+    assert [plan["settings"]["learning_rate"] for plan in plans] == [1e-4, default_learning_rate(32)]
     assert [plan["auto_rate"] for plan in plans] == [False, False]  # a resumed run keeps what was chosen
 
 
@@ -51,7 +51,7 @@ def test_settings_are_chosen_once_for_rows_labels_and_width(tiny: str) -> None:
     model = clearhead.load(tiny, "core", head="classify", labels=("a", "b"), fresh=True)
     space = LabelSpace(names=tuple(map(str, range(77))))
     chosen = choose_settings(make_plan({}), TASKS["classify"], space, 2_700, model.shape)
-    assert (chosen.epochs, chosen.learning_rate, chosen.head_start) == (10, usual_rate(32), "random")
+    assert (chosen.epochs, chosen.learning_rate, chosen.head_start) == (10, default_learning_rate(32), "random")
     probed = choose_settings(make_plan({"head_start": "probe"}), TASKS["classify"], space, 2_700, model.shape)
     assert (probed.epochs, probed.head_start, probed.head_learning_rate) == (6, "probe", None)
     given = choose_settings(
@@ -122,33 +122,35 @@ def test_compared_vectors_hold_the_cosine() -> None:
     assert made[:, :3].sum(1).tolist() == [0.0, 2.0]
 
 
-def baseline(method: str, value: float, low: float, high: float) -> Baseline:
+def baseline(method: str, value: float, low: float, high: float) -> BaselineComparison:
     gap = Difference(difference=(low + high) / 2, low=low, high=high, p=0.01)
-    return Baseline(method=method, rows=10, value=value, low=0.0, high=1.0, difference=gap, seconds=0.1)
+    return BaselineComparison(method=method, rows=10, value=value, low=0.0, high=1.0, difference=gap, seconds=0.1)
 
 
 def test_a_cheaper_method_that_is_better_is_named() -> None:
     worse = baseline("features", 0.9, -0.1, -0.02)
     noise = baseline("cosine", 0.95, -0.1, 0.01)
-    assert verdict((noise,), "accuracy", 0.85) is None
-    said = verdict((noise, worse), "accuracy", 0.85)
+    assert describe_better_baseline((noise,), "accuracy", 0.85) is None
+    said = describe_better_baseline((noise, worse), "accuracy", 0.85)
     assert said is not None
     assert said.startswith("features is better than this model: accuracy 0.900 against 0.850 (difference -0.060")
     assert 'method="features"' in said
-    assert verdict((baseline("features", 0.3, 0.02, 0.1),), "log_loss", 0.36) is not None  # lower is better
-    assert verdict((baseline("features", 0.4, -0.1, -0.02),), "log_loss", 0.34) is None
-    cosine = verdict((baseline("cosine", 0.9, -0.1, -0.02),), "accuracy", 0.85)  # beside features
+    assert (
+        describe_better_baseline((baseline("features", 0.3, 0.02, 0.1),), "log_loss", 0.36) is not None
+    )  # lower is better
+    assert describe_better_baseline((baseline("features", 0.4, -0.1, -0.02),), "log_loss", 0.34) is None
+    cosine = describe_better_baseline((baseline("cosine", 0.9, -0.1, -0.02),), "accuracy", 0.85)  # beside features
     assert cosine is not None
     assert cosine.endswith("compare the vectors of `embed` by their cosine.")
     undefined = replace(worse, value=None)
-    assert verdict((undefined,), "accuracy", 0.85) is None
+    assert describe_better_baseline((undefined,), "accuracy", 0.85) is None
 
 
 def kept(rows: int, **progress: Any) -> str | None:
     parts: dict[str, Any] = {"dev": [0] * rows} if rows else {}
     space = LabelSpace(names=("a", "b"))
-    prepared = Prepared(
-        task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, said=(), skipped={}
+    prepared = PreparedData(
+        task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, messages=(), skipped={}
     )
     stopped = bool(progress.pop("was_stopped", False))
     return describe_kept(TrainingProgress(**progress), "accuracy", prepared, was_stopped=stopped)
@@ -169,7 +171,7 @@ def test_the_epoch_that_was_kept_is_named() -> None:
     start = kept(100, scores=[0.5, 0.7], best_score=0.85, best_epoch=-1, start_score=0.85)
     assert start is not None
     assert start.startswith("Kept the start, a head fitted on frozen features: dev accuracy 0.8500")
-    few = kept(LEAST_DEV - 1, scores=[0.5, 0.7], best_score=0.7, best_epoch=1)
+    few = kept(MIN_DEV_ROWS - 1, scores=[0.5, 0.7], best_score=0.7, best_epoch=1)
     assert few is not None
     assert "too few to choose an epoch by" in few
 

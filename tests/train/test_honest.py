@@ -11,7 +11,7 @@ import pytest
 
 from clearhead.api import evaluate, train
 from clearhead.errors import InputError
-from clearhead.jobs.defaults import for_few_rows
+from clearhead.jobs.defaults import resolve_epochs
 from clearhead.training.settings import TrainSettings
 from tests.small import labelled, sentence, tiny_model, write_csv
 
@@ -101,11 +101,11 @@ def test_rows_of_one_first_text_stay_on_one_side(tmp_path: Path) -> None:
 
 def test_few_rows_get_more_epochs_and_a_faster_head() -> None:
     plain = TrainSettings()
-    assert for_few_rows(100_000, plain) == plain
-    few = for_few_rows(400, plain)
+    assert resolve_epochs(100_000, plain) == plain
+    few = resolve_epochs(400, plain)
     assert (few.epochs, few.head_learning_rate) == (12, 20 * plain.learning_rate)
-    assert for_few_rows(400, plain, probed=True).head_learning_rate is None  # a fitted head needs no higher rate
-    assert for_few_rows(400, TrainSettings(learning_rate=2e-4)).head_learning_rate == 1e-3
-    assert for_few_rows(10, plain).epochs == 20
-    assert for_few_rows(400, TrainSettings(head_learning_rate=1e-4)).head_learning_rate == 1e-4
-    assert for_few_rows(400, TrainSettings(freeze_encoder=True)).head_learning_rate is None
+    assert resolve_epochs(400, plain, probed=True).head_learning_rate is None  # a fitted head needs no higher rate
+    assert resolve_epochs(400, TrainSettings(learning_rate=2e-4)).head_learning_rate == 1e-3
+    assert resolve_epochs(10, plain).epochs == 20
+    assert resolve_epochs(400, TrainSettings(head_learning_rate=1e-4)).head_learning_rate == 1e-4
+    assert resolve_epochs(400, TrainSettings(freeze_encoder=True)).head_learning_rate is None

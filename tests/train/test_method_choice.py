@@ -16,8 +16,8 @@ from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import make_plan
 from clearhead.train import job as train_module
 from clearhead.train.method_choice import prefers_features
-from clearhead.train.network import LEAST_DEV
-from clearhead.training.state import State, TrainingProgress
+from clearhead.train.network import MIN_DEV_ROWS
+from clearhead.training.state import TrainingProgress, TrainingState
 from tests.rows import Rows, paired
 from tests.small import labelled
 
@@ -66,7 +66,7 @@ def test_who_names_a_method_or_a_setting_of_networks_gets_one(said: dict[str, An
 def test_few_pairs_are_learned_by_features(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     told = RunEvents(message=said.append)
-    run = train(paired(10 * LEAST_DEV - 60), output=tmp_path / "run", model=tiny, told=told, **QUIET)
+    run = train(paired(10 * MIN_DEV_ROWS - 60), output=tmp_path / "run", model=tiny, told=told, **QUIET)
     assert run.method == "features"
     assert [one.method for one in run.baselines] == ["majority", "cosine"]
     assert any(line.startswith("method: features (two texts and too few dev rows") for line in said)
@@ -117,12 +117,12 @@ def test_a_run_that_was_killed_at_its_end_keeps_the_same(
 
 def test_of_equal_epochs_the_last_is_kept() -> None:
     network = torch.nn.Linear(1, 1)
-    state = State(network, torch.optim.AdamW(network.parameters()), TrainingProgress())  # type: ignore[arg-type]
-    judged = [state.judged(score, epoch) for epoch, score in enumerate((0.5, 0.7, 0.7, 0.6))]
+    state = TrainingState(network, torch.optim.AdamW(network.parameters()), TrainingProgress())  # type: ignore[arg-type]
+    judged = [state.record_score(score, epoch) for epoch, score in enumerate((0.5, 0.7, 0.7, 0.6))]
     assert (judged, state.progress.best_epoch, state.progress.best_score) == ([True, True, True, False], 2, 0.7)
-    probed = State(network, torch.optim.AdamW(network.parameters()), TrainingProgress())  # type: ignore[arg-type]
-    probed.judge_start(0.7)
-    assert not probed.judged(0.7, 0)  # the start is kept until an epoch is better
+    probed = TrainingState(network, torch.optim.AdamW(network.parameters()), TrainingProgress())  # type: ignore[arg-type]
+    probed.record_start_score(0.7)
+    assert not probed.record_score(0.7, 0)  # the start is kept until an epoch is better
     assert probed.progress.best_epoch == -1
 
 

@@ -161,4 +161,4 @@ def test_an_answer_that_cannot_be_learned_is_told(tiny: str, tmp_path: Path) -> 
     rows = questions(40)
     rows[4]["answers"] = [{"text": rows[4]["context"], "answer_start": 0}]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, max_answer=3, **QUICK)
-    assert any(said.startswith("1 row has an answer that is longer") and "(row 5)" in said for said in run.said)
+    assert any(said.startswith("1 row has an answer that is longer") and "(row 5)" in said for said in run.messages)

@@ -15,8 +15,8 @@ from clearhead.jobs.profile import profile_dataset
 from clearhead.model import Model
 from clearhead.model.loading import load
 from clearhead.model.runtime import ALIGNMENT, copy_aligned
-from clearhead.train.gpt_inputs import WORDS
-from clearhead.train.start import StartModel
+from clearhead.train.gpt_inputs import EMBEDDING_WEIGHT
+from clearhead.train.start import StartModels
 from tests.small import labelled, tiny_gpt, tiny_model
 
 
@@ -39,11 +39,11 @@ def test_a_copy_has_the_strides_and_the_alignment(view: Any, transposed: bool, s
 def test_what_is_trained_changes_no_later_model(make: Any, tmp_path: Path) -> None:
     folder = str(make(tmp_path / "model"))
     plan = RunPlan(model=folder, seeds=2)
-    start = StartModel(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents())
+    start = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents())
     first, before = start.network(plan, 0), _placed(start.network(plan, 0))
     for parameter in first.use_core().network.parameters():
         parameter.data.fill_(1.0)
-    second = StartModel(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents()).network(plan, 0)
+    second = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents()).network(plan, 0)
     assert _placed(second) == _placed(start.network(plan, 0)) == before
     assert _bits(second) == _bits(start.network(plan, 0))
     assert _bits(second) != _bits(start.network(plan, 1))  # another new head
@@ -65,5 +65,5 @@ def _bits(model: Model) -> dict[str, bytes]:
 
 def _placed(model: Model) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Where tensors of the checkpoint lie, modulo the alignment, and their strides; a word table may be made anew."""
-    fresh, arrays = {*model.fresh, WORDS}, model.runner.weights().items()
+    fresh, arrays = {*model.fresh, EMBEDDING_WEIGHT}, model.runner.weights().items()
     return {name: (array.ctypes.data % ALIGNMENT, array.strides) for name, array in arrays if name not in fresh}

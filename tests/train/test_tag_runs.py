@@ -246,14 +246,14 @@ def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Pa
         train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
     assert not (tmp_path / "run" / "model.safetensors").exists()
     run = train(rows, output=tmp_path / "skipped", model=tiny, epochs=1, skip_bad_rows=True, **QUICK)
-    assert any("2 rows (span does not fit)" in said for said in run.said)
+    assert any("2 rows (span does not fit)" in said for said in run.messages)
 
 
 def test_a_tag_that_no_token_can_say_is_told(tiny: str, tmp_path: Path) -> None:
     rows = spans(words_and_tags(40))
     rows[6] = {"text": "a \u200b film", "spans": [{"start": 2, "end": 3, "label": "NICE"}]}
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
-    assert "1 row has a tag on a word without a token of its own: it cannot be learned (row 7)" in run.said
+    assert "1 row has a tag on a word without a token of its own: it cannot be learned (row 7)" in run.messages
     rows[6]["spans"] = []
     clean = train(rows, output=tmp_path / "clean", model=tiny, epochs=1, **QUICK)
-    assert not any("token of its own" in said for said in clean.said)
+    assert not any("token of its own" in said for said in clean.messages)

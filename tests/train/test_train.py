@@ -13,7 +13,7 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import ClearheadError, InputError
-from clearhead.jobs.defaults import for_few_rows
+from clearhead.jobs.defaults import resolve_epochs
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.tasks import Calibration
@@ -152,14 +152,14 @@ def test_class_weights_make_a_rare_class_count(tiny: str, tmp_path: Path) -> Non
 
 def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: Path) -> None:
     settings = RunPlan().settings
-    assert for_few_rows(100_000, settings) == settings
+    assert resolve_epochs(100_000, settings) == settings
     assert settings.epochs == 3
-    assert [for_few_rows(rows, settings).epochs for rows in (1000, 10)] == [5, 20]
-    assert [for_few_rows(rows, settings, labels=77).epochs for rows in (180, 600)] == [40, 20]
-    assert for_few_rows(2_700, settings, labels=77).epochs == 10  # ten steps for each of them
-    assert for_few_rows(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
+    assert [resolve_epochs(rows, settings).epochs for rows in (1000, 10)] == [5, 20]
+    assert [resolve_epochs(rows, settings, labels=77).epochs for rows in (180, 600)] == [40, 20]
+    assert resolve_epochs(2_700, settings, labels=77).epochs == 10  # ten steps for each of them
+    assert resolve_epochs(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
     assert (
-        for_few_rows(10, settings).head_learning_rate or 0
+        resolve_epochs(10, settings).head_learning_rate or 0
     ) > settings.learning_rate  # a new head has little time to learn
     said: list[str] = []
     train(labelled(20), output=tmp_path / "run", model=tiny, told=RunEvents(message=said.append))

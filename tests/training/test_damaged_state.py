@@ -21,7 +21,7 @@ from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.training.log import RunLog, read_log
 from clearhead.training.loop import train_steps
 from clearhead.training.objectives import CrossEntropy
-from clearhead.training.state import State, TrainingProgress, load_state, save_state
+from clearhead.training.state import TrainingProgress, TrainingState, load_state, save_state
 from fuzz.mutate import damage, tensors
 from tests.training.test_loop import QUICK, fresh, rows
 
@@ -73,7 +73,7 @@ def step_folder(place: Path) -> Path:
 
 
 @cache
-def other() -> State:
+def other() -> TrainingState:
     """A network with other weights: everything must come from the files."""
     return fresh(SETTINGS, seed=3)
 

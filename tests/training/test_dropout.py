@@ -8,7 +8,7 @@ from torch import nn
 
 import clearhead
 from clearhead.core.attention import Where, fused
-from clearhead.training.dropout import FastDropout, attend, dropout_mask, use_fast_dropout
+from clearhead.training.dropout import FastDropout, dropout_attention, dropout_mask, use_fast_dropout
 from tests.tiny import FIXED
 
 HERE = Where("encoder", 0)
@@ -52,8 +52,8 @@ def test_attention_keeps_its_mean() -> None:
     q, k, v = torch.randn(3, 2, 4, 7, 8)
     bias = torch.zeros(2, 1, 1, 7).masked_fill(torch.arange(7) > 4, -1e9)
     plain = fused(q, k, v, bias, 0.3, 0.0, HERE)
-    assert torch.equal(attend(q, k, v, bias, 0.3, 0.0, HERE), plain)
-    draws = torch.stack([attend(q, k, v, bias, 0.3, 0.2, HERE) for _ in range(3000)])
+    assert torch.equal(dropout_attention(q, k, v, bias, 0.3, 0.0, HERE), plain)
+    draws = torch.stack([dropout_attention(q, k, v, bias, 0.3, 0.2, HERE) for _ in range(3000)])
     away = (draws.mean(0) - plain).abs() / (draws.std(0) / 3000**0.5)
     assert float(away.mean()) < 1.0  # a standard normal's mean size is 0.8
     # as often as torch's own kernel: the spread is that of its draws

@@ -15,12 +15,20 @@ import clearhead
 from clearhead.data.table import TokenTable
 from clearhead.errors import CheckpointError, InputError
 from clearhead.tasks.encoded import Encoded, encoded
-from clearhead.training.loop import DivergedError, Step, batches, logits_of, micro_batches, total_steps, train_steps
+from clearhead.training.loop import (
+    DivergedError,
+    TrainingStep,
+    compute_logits,
+    count_steps,
+    make_batches,
+    split_micro_batches,
+    train_steps,
+)
 from clearhead.training.objectives import BinaryCrossEntropy, CrossEntropy, objective_for
 from clearhead.training.objectives.pooling import pool_windows
-from clearhead.training.optimizer import layer_depth, make_optimizer, rate_factor, trainable_parameters
+from clearhead.training.optimizer import layer_depth, make_optimizer, schedule_factor, trainable_parameters
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import State, TrainingProgress, adam_tensors, load_state, save_state
+from clearhead.training.state import TrainingProgress, TrainingState, collect_moments, load_state, save_state
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
 SIZES |= {"vocab_size": 40, "max_position_embeddings": 24}
@@ -59,15 +67,15 @@ def rows(count: int, seed: int = 0, windows: int = 1) -> Encoded:
     return encoded(table(made, targets), segments=True)
 
 
-def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> State:
+def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> TrainingState:
     model = clearhead.create("bert", config={**SIZES, **config}, head="classify", seed=seed)
-    return State(model.module, make_optimizer(model.module, settings), TrainingProgress())
+    return TrainingState(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
-def accuracy(state: State, data: Encoded) -> float:
+def accuracy(state: TrainingState, data: Encoded) -> float:
     with torch.no_grad():
         part = data.take(np.arange(len(data)))
-        windows = logits_of(state.network.eval(), part, "cpu")
+        windows = compute_logits(state.network.eval(), part, "cpu")
         logits = pool_windows(windows, torch.as_tensor(part.owners), part.rows)
     return float((logits.argmax(-1).numpy() == data.targets).mean())
 
@@ -81,7 +89,7 @@ def test_a_planted_rule_is_learned() -> None:
     state = fresh(QUICK)
     before = accuracy(state, dev)
     steps = list(train_steps(state, data, QUICK, objective=CrossEntropy(), score=lambda: accuracy(state, dev)))
-    assert len(steps) == total_steps(data, QUICK) == steps[-1].steps
+    assert len(steps) == count_steps(data, QUICK) == steps[-1].steps
     state.restore_best()
     assert accuracy(state, dev) == state.progress.best_score == max(state.progress.scores)
     assert accuracy(state, dev) > max(0.95, before)
@@ -100,7 +108,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
         settings = TrainSettings(epochs=1, batch_size=24, micro_tokens=micro, max_grad_norm=0.0, precision="float")
         state = fresh(settings, **still)
         if objective == "squared":
-            state = State(
+            state = TrainingState(
                 clearhead.create("bert", config=SIZES | still, head="classify", labels=["score"]).module,
                 state.adam,
                 TrainingProgress(),
@@ -117,7 +125,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
             torch.testing.assert_close(gradient, found[0][1][name], atol=1e-6, rtol=1e-4)
 
 
-def run_to_the_end(state: State, data: Encoded, settings: TrainSettings) -> list[Step]:
+def run_to_the_end(state: TrainingState, data: Encoded, settings: TrainSettings) -> list[TrainingStep]:
     return list(train_steps(state, data, settings, objective=CrossEntropy(), score=lambda: accuracy(state, data)))
 
 
@@ -141,10 +149,10 @@ def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, stop: int) -> None:
     later = run_to_the_end(second, data, settings)
     assert [replace(step, seconds=0.0) for step in later] == [replace(step, seconds=0.0) for step in steps[stop:]]
     assert second.progress == whole.progress
-    for name, tensor in whole.named().items():
-        assert torch.equal(tensor, second.named()[name]), name
+    for name, tensor in whole.named_weights().items():
+        assert torch.equal(tensor, second.named_weights()[name]), name
         assert torch.equal(whole.best[name], second.best[name]), name
-    moments, again = adam_tensors(whole), adam_tensors(second)
+    moments, again = collect_moments(whole), collect_moments(second)
     assert moments.keys() == again.keys()
     assert all(torch.equal(moments[name], again[name]) for name in moments)
 
@@ -168,20 +176,20 @@ def test_a_broken_loss_stops_at_once_and_keeps_the_weights() -> None:
     data = replace(rows(32), targets=np.full(32, np.nan))
     settings = TrainSettings(epochs=1, batch_size=8)
     state = fresh(settings)
-    before = {name: tensor.clone() for name, tensor in state.named().items()}
+    before = {name: tensor.clone() for name, tensor in state.named_weights().items()}
     with pytest.raises(DivergedError, match=r"step 1 \(rows "):
         next(
             train_steps(
                 state, replace(data, targets=np.full((32, 2), np.nan)), settings, objective=BinaryCrossEntropy()
             )
         )
-    assert all(torch.equal(before[name], tensor) for name, tensor in state.named().items())
+    assert all(torch.equal(before[name], tensor) for name, tensor in state.named_weights().items())
     assert state.progress.step == 0
 
 
 def test_the_rate_follows_its_schedule() -> None:
     linear = TrainSettings(warmup_ratio=0.1)
-    assert [round(rate_factor(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [
+    assert [round(schedule_factor(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [
         0.1,
         0.5,
         1.0,
@@ -190,9 +198,9 @@ def test_the_rate_follows_its_schedule() -> None:
         0.011,
     ]
     cosine = TrainSettings(warmup_ratio=0.0, schedule="cosine")
-    assert rate_factor(0, 100, cosine) == 1.0
-    assert rate_factor(50, 100, cosine) == pytest.approx(0.5)
-    assert rate_factor(70, 100, TrainSettings(warmup_ratio=0.5, schedule="constant")) == 1.0
+    assert schedule_factor(0, 100, cosine) == 1.0
+    assert schedule_factor(50, 100, cosine) == pytest.approx(0.5)
+    assert schedule_factor(70, 100, TrainSettings(warmup_ratio=0.5, schedule="constant")) == 1.0
 
 
 def test_groups_and_depth() -> None:
@@ -215,9 +223,9 @@ def test_frozen_and_unfrozen_layers() -> None:
     data = rows(32)
     frozen = TrainSettings(epochs=1, freeze_encoder=True, batch_size=8)
     state = fresh(frozen)
-    before = {name: tensor.clone() for name, tensor in state.named().items()}
+    before = {name: tensor.clone() for name, tensor in state.named_weights().items()}
     list(train_steps(state, data, frozen, objective=CrossEntropy()))
-    changed = {name for name, tensor in state.named().items() if not torch.equal(before[name], tensor)}
+    changed = {name for name, tensor in state.named_weights().items() if not torch.equal(before[name], tensor)}
     assert changed == {"pooler.dense.weight", "pooler.dense.bias", "head.out.weight", "head.out.bias"}
     gradual = TrainSettings(gradual_unfreezing=True)
     counts = [len(trainable_parameters(state.network, gradual, epoch)) for epoch in range(6)]
@@ -237,10 +245,14 @@ def test_windows_are_averaged_and_every_row_is_seen_once() -> None:
     assert part.ids[:3].tolist() == data.ids[begin : begin + 3].tolist()
     settings = TrainSettings(batch_size=None, batch_tokens=64, seed=3)
     for epoch in (0, 1):
-        assert sorted(np.concatenate(batches(data, settings, epoch)).tolist()) == list(range(50))
-    assert [b.tolist() for b in batches(data, settings, 0)] == [b.tolist() for b in batches(data, settings, 0)]
-    assert [b.tolist() for b in batches(data, settings, 0)] != [b.tolist() for b in batches(data, settings, 1)]
-    assert micro_batches(np.array([5, 5, 20, 1]), 10) == [slice(0, 2), slice(2, 3), slice(3, 4)]
+        assert sorted(np.concatenate(make_batches(data, settings, epoch)).tolist()) == list(range(50))
+    assert [b.tolist() for b in make_batches(data, settings, 0)] == [
+        b.tolist() for b in make_batches(data, settings, 0)
+    ]
+    assert [b.tolist() for b in make_batches(data, settings, 0)] != [
+        b.tolist() for b in make_batches(data, settings, 1)
+    ]
+    assert split_micro_batches(np.array([5, 5, 20, 1]), 10) == [slice(0, 2), slice(2, 3), slice(3, 4)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ def reasons(rate: float, usual: float) -> str:
     watch = LossMonitor(0.7, TrainSettings(learning_rate=rate), usual_rate=usual)
     for _ in range(5):
         watch.add(0.7)
-    return watch.verdict() or ""
+    return watch.diagnose() or ""
 
 
 def test_the_usual_rate_is_not_blamed() -> None:
@@ -23,6 +23,6 @@ def test_the_usual_rate_is_not_blamed() -> None:
 
 def test_what_learns_is_left_alone() -> None:
     watch = LossMonitor(0.7, TrainSettings())
-    assert watch.verdict() is None
+    assert watch.diagnose() is None
     watch.add(0.2)
-    assert watch.verdict() is None
+    assert watch.diagnose() is None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.tasks import TASKS
 from clearhead.tasks.encoded import Encoded, Part
-from clearhead.training.loop import network_output, train_steps
+from clearhead.training.loop import compute_output, train_steps
 from clearhead.training.objectives import (
     OBJECTIVES,
     BinaryCrossEntropy,
@@ -66,10 +66,10 @@ def test_the_next_token_is_learned_beside_and_not_logged() -> None:
     assert (plain.needs_hidden, wrapped.needs_hidden) == (False, True)
     with torch.no_grad():
         network = state.network.eval()
-        output = network_output(network, batch, "cpu", wrapped)
+        output = compute_output(network, batch, "cpu", wrapped)
         assert output.hidden is not None
         assert output.token_table is not None
-        assert network_output(network, batch, "cpu", plain).hidden is None
+        assert compute_output(network, batch, "cpu", plain).hidden is None
         beside = next_token_loss(output.hidden, output.token_table, batch)
         twice = WithNextToken(wrapped, 2.0)
         assert torch.equal(wrapped.loss(output, batch), plain.loss(output, batch))

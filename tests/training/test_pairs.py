@@ -11,11 +11,11 @@ import torch
 
 import clearhead
 from clearhead.tasks.parallel import Parallel, side
-from clearhead.training.loop import logits_of, train_steps
+from clearhead.training.loop import compute_logits, train_steps
 from clearhead.training.objectives import TargetWords
-from clearhead.training.optimizer import make_optimizer, rate_factor
+from clearhead.training.optimizer import make_optimizer, schedule_factor
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import State, TrainingProgress, load_state, save_state
+from clearhead.training.state import TrainingProgress, TrainingState, load_state, save_state
 
 SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"width": 64, "heads": 4, "feed_width": 128, "encoder_layers": 1, "decoder_layers": 1},
@@ -32,17 +32,17 @@ def pairs(count: int, seed: int = 0) -> Parallel:
     return Parallel(source=side(ends), target=side(ends), start=START, numbers=np.arange(1, count + 1))
 
 
-def fresh(family: str, settings: TrainSettings) -> State:
+def fresh(family: str, settings: TrainSettings) -> TrainingState:
     config = {"vocab_size": 12, "dropout": 0.1, **SMALL[family]}
     model = clearhead.create(family, config=config, head="seq2seq", labels=["x"], device="cpu")
-    return State(model.module, make_optimizer(model.module, settings), TrainingProgress())
+    return TrainingState(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
-def right(state: State, data: Parallel) -> float:
+def right(state: TrainingState, data: Parallel) -> float:
     """The share of words that come first, given those before them."""
     part = data.take(np.arange(len(data)))
     with torch.no_grad():
-        logits = logits_of(state.network.eval(), part, "cpu")
+        logits = compute_logits(state.network.eval(), part, "cpu")
     return float((logits.argmax(-1).numpy() == part.marks["words"]).mean())
 
 
@@ -83,7 +83,7 @@ def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> Non
     state, after = fresh("transformer", settings), []
     for step in train_steps(state, data, settings, objective=TargetWords()):
         if step.step % 4 == 0:
-            after.append({name: tensor.clone() for name, tensor in state.named().items()})
+            after.append({name: tensor.clone() for name, tensor in state.named_weights().items()})
     mean = {name: torch.stack([one[name] for one in after[-3:]]).mean(0) for name in after[0]}
     for name, tensor in state.best.items():
         torch.testing.assert_close(tensor, mean[name])
@@ -101,8 +101,8 @@ def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> Non
     kept = sorted(path.name for path in tmp_path.glob("epoch-*"))
     assert kept == [f"epoch-00000{epoch}.safetensors" for epoch in (2, 3, 4)]
     again.restore_best()
-    for name, tensor in again.named().items():
-        assert torch.equal(tensor, state.named()[name]), name
+    for name, tensor in again.named_weights().items():
+        assert torch.equal(tensor, state.named_weights()[name]), name
 
 
 def test_the_rate_of_the_2017_transformer() -> None:
@@ -111,4 +111,4 @@ def test_the_rate_of_the_2017_transformer() -> None:
     for step in (1, 50, 100, 101, 400, 9999):
         paper = width**-0.5 * min(step**-0.5, step * 100**-1.5)
         largest = width**-0.5 * 100**-0.5
-        assert rate_factor(step - 1, 10_000, settings) == pytest.approx(paper / largest)
+        assert schedule_factor(step - 1, 10_000, settings) == pytest.approx(paper / largest)

@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.training import precision
 from clearhead.training.loop import train_steps
 from clearhead.training.objectives import CrossEntropy
-from clearhead.training.precision import computing, has_bf16, precision_of
+from clearhead.training.precision import has_bf16, resolve_precision, use_precision
 from tests.training.test_loop import QUICK, fresh, rows
 
 pytestmark = pytest.mark.usefixtures("default_precision")
@@ -25,9 +25,9 @@ def test_every_cpu_computes_in_float_unless_asked(monkeypatch: pytest.MonkeyPatc
     has_bf16.cache_clear()
     try:
         assert has_bf16("cpu") is bool(known)
-        assert precision_of("auto", "cpu") == "float"
-        assert precision_of("float", "cpu") == "float"
-        assert precision_of("bf16", "cpu") == "bf16"  # emulated, if need be
+        assert resolve_precision("auto", "cpu") == "float"
+        assert resolve_precision("float", "cpu") == "float"
+        assert resolve_precision("bf16", "cpu") == "bf16"  # emulated, if need be
     finally:
         has_bf16.cache_clear()
 
@@ -37,29 +37,29 @@ def test_a_torch_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     has_bf16.cache_clear()
     try:
         assert not has_bf16("cpu")
-        assert precision_of("auto", "cpu") == "float"
+        assert resolve_precision("auto", "cpu") == "float"
     finally:
         has_bf16.cache_clear()
 
 
 def test_a_gpu_that_has_it_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "has_bf16", lambda kind: True)
-    assert precision_of("auto", "cuda:0") == "bf16"
-    assert precision_of("float", "cuda:0") == "float"
+    assert resolve_precision("auto", "cuda:0") == "bf16"
+    assert resolve_precision("float", "cuda:0") == "float"
 
 
 def test_a_gpu_without_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "has_bf16", lambda kind: False)
     with pytest.raises(InputError, match="does not compute in bf16"):
-        precision_of("bf16", "cuda:0")
-    assert precision_of("auto", "cuda:0") == "float"
+        resolve_precision("bf16", "cuda:0")
+    assert resolve_precision("auto", "cuda:0") == "float"
 
 
 def test_what_is_computed_in_what() -> None:
     a = torch.randn(4, 4)
-    with computing("bf16", "cpu"):
+    with use_precision("bf16", "cpu"):
         assert (a @ a).dtype == torch.bfloat16
-    with computing("float", "cpu"):
+    with use_precision("float", "cpu"):
         assert (a @ a).dtype == torch.float32
 
 

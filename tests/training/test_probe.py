@@ -18,9 +18,9 @@ from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.table import encode_rows
 from clearhead.tasks.encoded import encoded
-from clearhead.training.loop import logits_of
+from clearhead.training.loop import compute_logits
 from clearhead.training.objectives import CrossEntropy
-from clearhead.training.probe import head_features, probe_head
+from clearhead.training.probe import compute_head_features, probe_head
 from clearhead.training.settings import TrainSettings
 from tests.small import labelled, tiny_model
 
@@ -84,13 +84,13 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
     data = encoded(encode_rows(rows, Columns(text="text"), model.tokenizer, space), segments=True)
     settings = TrainSettings(precision="float")
     probe_head(model.module, data, space, settings, objective=CrossEntropy(), device="cpu")
-    features, targets = head_features(model.module, data, settings, CrossEntropy(), "cpu")
+    features, targets = compute_head_features(model.module, data, settings, CrossEntropy(), "cpu")
     linear = fit_probe(features, targets, space, tried=200)
     part = data.take(np.arange(len(data)))
     with torch.no_grad():
-        logits = logits_of(model.module.eval(), part, "cpu").numpy()
+        logits = compute_logits(model.module.eval(), part, "cpu").numpy()
         bias = model.module.head.out.bias.numpy()
-    order = np.random.default_rng(0).permutation(len(data))  # as head_features draws them
+    order = np.random.default_rng(0).permutation(len(data))  # as compute_head_features draws them
     assert logits[order][:, :2] == pytest.approx(linear.logits(features)[:, :2], abs=1e-3)
     assert bias[2] == pytest.approx(bias[:2].min() - 10, abs=1e-4)  # no row has this class: unlikely, and no more
     assert not model.module.head.out.__class__.__name__.startswith("Identity")

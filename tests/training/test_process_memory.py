@@ -13,26 +13,26 @@ from tests.small import labelled, tiny_model
 
 
 def test_the_peak_begins_anew() -> None:
-    before = process_memory.resident()
+    before = process_memory.read_resident()
     if before is None:
         pytest.skip("this system does not tell")
     held = torch.ones(40 << 20)  # 160 MB
     del held
-    assert (process_memory.peak() or 0) >= before + (150 << 20)
-    process_memory.forget_peak()
-    now = process_memory.resident()
+    assert (process_memory.read_peak() or 0) >= before + (150 << 20)
+    process_memory.reset_peak()
+    now = process_memory.read_resident()
     assert now is not None
-    if (process_memory.peak() or 0) > now + (50 << 20):
+    if (process_memory.read_peak() or 0) > now + (50 << 20):
         pytest.skip("this system does not let the peak begin anew")
     assert torch.ones(40 << 20).all()
-    assert (process_memory.peak() or 0) >= now + (150 << 20)
+    assert (process_memory.read_peak() or 0) >= now + (150 << 20)
 
 
 def test_the_program_itself_counts(tmp_path: Path) -> None:
     model = str(tiny_model(tmp_path / "tiny"))
     found = clearhead.inspect(labelled(60), model=model).estimate
     assert found is not None
-    assert found["memory_mb"] * 1e6 >= 0.9 * (process_memory.resident() or 100e6)
+    assert found["memory_mb"] * 1e6 >= 0.9 * (process_memory.read_resident() or 100e6)
 
 
 def test_long_texts_take_more(tmp_path: Path) -> None:

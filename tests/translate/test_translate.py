@@ -12,7 +12,7 @@ import clearhead
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
-from clearhead.training.loop import Step
+from clearhead.training.loop import TrainingStep
 from clearhead.translate.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
 from tests.report.pages import Reader
@@ -108,7 +108,7 @@ def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
 
     class StopError(Exception): ...
 
-    def stop(step: Step) -> None:
+    def stop(step: TrainingStep) -> None:
         if step.epoch == 1:
             raise StopError
 

@@ -128,10 +128,10 @@ def quantize(
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
     from clearhead.deploy.quantize import held_out_rows, run_quantize, texts_of
-    from clearhead.jobs.kinds import ANSWERING, WRITING, kind_of
+    from clearhead.jobs.kinds import PREDICTOR_KINDS, TRANSLATION_KINDS, kind_of
 
     reference, part, rows = os.fspath(model), None, source
-    if kind_of(locate(reference).folder) in (*ANSWERING, *WRITING):
+    if kind_of(locate(reference).folder) in (*PREDICTOR_KINDS, *TRANSLATION_KINDS):
         if rows is None:
             rows, part = held_out_rows(Path(reference))
         rows = open_source(rows)

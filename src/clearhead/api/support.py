@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clearhead.progress import CountCallback, Progress
     from clearhead.tasks.answer import FoundSpan, Prediction
     from clearhead.training.interrupt import TrainingInterrupted, on_stop_request
-    from clearhead.training.loop import Step
+    from clearhead.training.loop import TrainingStep
     from clearhead.words import WordVectors
     from clearhead.words.answers import WordAnswers
     from clearhead.words.measure import Analogies
@@ -89,8 +89,8 @@ __all__ = [
     "Predictor",
     "Progress",
     "RunEvents",
-    "Step",
     "TrainingInterrupted",
+    "TrainingStep",
     "TruncationWarning",
     "WordAnswers",
     "WordVectors",

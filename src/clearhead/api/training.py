@@ -11,7 +11,7 @@ from clearhead.caller import setting
 from clearhead.deprecation import rename_settings
 from clearhead.errors import InputError
 from clearhead.jobs.events import NO_EVENTS, RunEvents
-from clearhead.jobs.output_folder import alone, free_folder, ladder_folder, with_absolute_model
+from clearhead.jobs.output_folder import choose_ladder_folder, choose_run_folder, lock_output, resolve_model_path
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def inspect(
     )
 
 
-@alone
+@lock_output
 def train(
     rows: Any = None,
     /,
@@ -90,8 +90,8 @@ def train(
     from clearhead.data import open_source
     from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.plan import RENAMED_SETTINGS, make_plan, read_recipe
-    from clearhead.jobs.restart import begun_before
-    from clearhead.jobs.resume import check_resumed, named_again
+    from clearhead.jobs.restart import is_same_run
+    from clearhead.jobs.resume import check_resumed, find_repeated_paths
     from clearhead.train.job import TrainJob, read_run
 
     choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
@@ -103,13 +103,13 @@ def train(
     if resume is not None:
         plan, command = read_run(Path(resume))
         folder = Path(resume)
-        again = named_again(plan, paths)
+        again = find_repeated_paths(plan, paths)
         check_resumed(folder, plan, recipes | again | choices, output)
         given |= dict.fromkeys(again)  # they are read from where the run has them
     else:
-        plan = with_absolute_model(make_plan(recipes, paths, choices))
-        folder = Path(output) if output is not None else free_folder(plan.train, plan, command)
-        if begun_before(folder, plan, command):
+        plan = resolve_model_path(make_plan(recipes, paths, choices))
+        folder = Path(output) if output is not None else choose_run_folder(plan.train, plan, command)
+        if is_same_run(folder, plan, command):
             return train(
                 rows,
                 dev=dev,
@@ -147,7 +147,7 @@ def train(
     return run_job(TrainJob(request))
 
 
-@alone
+@lock_output
 def pretrain(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     /,
@@ -169,7 +169,7 @@ def pretrain(
     `allow_different_cpu`.
     """
     from clearhead.jobs.job import JobRequest, run_job
-    from clearhead.jobs.restart import begun_before
+    from clearhead.jobs.restart import is_same_run
     from clearhead.jobs.resume import check_resumed
     from clearhead.pretrain.config import take_config
     from clearhead.pretrain.job import PretrainJob
@@ -191,8 +191,8 @@ def pretrain(
                 choices[key] = str(Path(choices[key]).absolute())
         plan = make_pretrain_plan({"files": resolve_names(learned), "dev": resolve_names(held), **choices})
         first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
-        folder = Path(output) if output is not None else free_folder(first, plan, command)
-        if begun_before(folder, plan, command):
+        folder = Path(output) if output is not None else choose_run_folder(first, plan, command)
+        if is_same_run(folder, plan, command):
             return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)
     request = JobRequest(
         plan=plan,
@@ -210,7 +210,7 @@ def _names(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     return [str(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
 
 
-@alone
+@lock_output
 def ladder(
     source: Any,
     *,
@@ -242,7 +242,7 @@ def ladder(
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
     paths = {part: _path(rows) for part, rows in given.items()}
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
-    folder = ladder_folder(paths.get("train")) if output is None else Path(output)
+    folder = choose_ladder_folder(paths.get("train")) if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in given.items()}
     request = JobRequest(
         plan=LadderPlan(methods=plans, budget=budget_seconds(budget), margin=checked_margin(margin)),

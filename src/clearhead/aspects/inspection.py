@@ -10,7 +10,7 @@ from clearhead.aspects.reviews import spans_source
 from clearhead.data import Inspection, open_source
 from clearhead.progress import Progress, no_progress
 from clearhead.tasks.registry import TAG
-from clearhead.train.inspection import open_again, run_inspect
+from clearhead.train.inspection import open_rereadable, run_inspect
 
 TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."
 
@@ -26,7 +26,7 @@ def inspect_reviews(
     progress: Progress = no_progress,
 ) -> Inspection:
     """Inspect reviews as the tag task sees them: a text with the span of each aspect."""
-    opened = open_again(source, progress)
+    opened = open_rereadable(source, progress)
     names = (columns.get("text"), columns.get("text_b"), columns.get("label"))
     spans = spans_source(opened, *names)
     others = [None if rows is None else spans_source(open_source(rows), *names) for rows in (dev, test)]

@@ -18,12 +18,12 @@ from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
 from clearhead.files import write_json
 from clearhead.jobs.job import JobRequest, run_job
-from clearhead.jobs.kinds import ASPECTS
-from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
+from clearhead.jobs.kinds import ASPECTS_FILE
+from clearhead.jobs.machine import Compute, resolve_compute, start_computing
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import rows_digest
-from clearhead.jobs.run_file import RUN, Computed, begin_run
-from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
+from clearhead.jobs.prepare import hash_rows
+from clearhead.jobs.run_file import RUN_FILE, ComputeHistory, start_run
+from clearhead.jobs.run_folder import REPORT_FILE, SPLIT_FILE, check_run_folder
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks.registry import PAIR, TAG
 from clearhead.train.finish import Run, write_metrics
@@ -41,7 +41,7 @@ class AspectJob:
     """Two models, one that finds aspects and one that judges them. Each step leaves what later steps read."""
 
     compute: Compute  # of `plan`
-    computed: Computed
+    computed: ComputeHistory
     parts: dict[str, list[Review]]  # of `prepare`: by source, with their split where there is one source
     names: dict[str, str]  # of the sources
     labels: list[str]
@@ -61,7 +61,7 @@ class AspectJob:
         if asked.method not in TAG.methods:
             raise InputError(f"aspect is learned by {', '.join(TAG.methods)}, and not by {asked.method}.")
         self.compute = resolve_compute(asked)
-        self.computed = begin_computing(
+        self.computed = start_computing(
             request.folder,
             self.compute.machine,
             resume=request.resume,
@@ -69,7 +69,7 @@ class AspectJob:
             say=request.events.message,
         )
         if not request.resume:
-            check_folder(request.folder)
+            check_run_folder(request.folder)
 
     def prepare(self) -> None:
         """Reviews in their parts, and the plan as it is stored."""
@@ -85,7 +85,7 @@ class AspectJob:
         if len(self.labels) < 2:
             polarity = ", ".join(self.labels) or "none"
             raise InputError(f"All aspects have the polarity {polarity}; there is nothing to learn.")
-        begin_run(request.folder, plan, {}, request.command, self.computed, resume=request.resume)
+        start_run(request.folder, plan, {}, request.command, self.computed, resume=request.resume)
         events.started(request.folder)
 
     def fit(self) -> None:
@@ -102,10 +102,10 @@ class AspectJob:
         folder = self.request.folder
         self.held = {part: some for part in ("dev", "test") if (some := _part(self.parts, part))}
         marks = {part: asdict(_mark(some, self._name(part), self.labels)) for part, some in self.held.items()}
-        write_json(folder / ASPECTS, {"format": FORMAT, "labels": self.labels, "data": marks})
+        write_json(folder / ASPECTS_FILE, {"format": FORMAT, "labels": self.labels, "data": marks})
         if len(self.parts) == 1:
             numbers = {part: [review.number for review in some] for part, some in self.held.items()}
-            write_json(folder / SPLIT, {"source": self.names["train"], "parts": numbers})
+            write_json(folder / SPLIT_FILE, {"source": self.names["train"], "parts": numbers})
         self.predictor = load_aspects(folder, device=self.resolved.device)
         self.evaluations = {
             part: run_evaluate(self.predictor, _source(_whole(some), self._name(part)))
@@ -138,7 +138,7 @@ class AspectJob:
             rows={part: len(some) for part in ("train", "dev", "test") if (some := _part(self.parts, part))},
             evaluations=self.evaluations,
             seeds=(),
-            said=tuple(said for one in runs.values() for said in one.said),
+            messages=tuple(said for one in runs.values() for said in one.messages),
             notes=(*_notes(runs), *(note for one in runs.values() for note in one.notes)),
             seconds=seconds,
             cost={"seconds": round(seconds, 1)},
@@ -163,7 +163,7 @@ def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DatasetFi
     kept = [row for row in rows if isinstance(row, TextRow)]
     targets = TAG.rows.labels([row.label for row in kept], space)
     hashes = np.array([text_hash(row.text) for row in kept], np.uint64)
-    return DatasetFingerprint(name=name, rows=len(kept), sha256=rows_digest(hashes, targets, space))
+    return DatasetFingerprint(name=name, rows=len(kept), sha256=hash_rows(hashes, targets, space))
 
 
 def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[R
         plan=plan,
         sources=sources,
         folder=folder,
-        resume=(folder / RUN).is_file(),
+        resume=(folder / RUN_FILE).is_file(),
         finish=False,
         events=replace(request.events, started=lambda _: None),
     )
@@ -273,7 +273,7 @@ def _report(
         predictor,
         source,
         made,
-        run.folder / REPORT,
+        run.folder / REPORT_FILE,
         command,
         resolve_columns(source, TAG.rows.columns),
         {} if run.machine is None else run.machine.lines(),

@@ -11,7 +11,7 @@ from clearhead.checkpoint.passport import DatasetFingerprint, TrainingRecord
 from clearhead.data import Columns, LabelSpace, TextRow
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, read_json
-from clearhead.jobs.kinds import ASPECTS
+from clearhead.jobs.kinds import ASPECTS_FILE
 from clearhead.metrics.entities import extract_entities
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
@@ -94,10 +94,10 @@ def aspect_labels(folder: Path) -> list[str]:
 
 def _marked(folder: Path) -> tuple[dict[str, Any], list[str]]:
     """What stands in the mark of a folder, and its labels."""
-    saved = read_json(folder / ASPECTS)
+    saved = read_json(folder / ASPECTS_FILE)
     labels = saved.get("labels")
     if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        raise CheckpointError(f"{ASPECTS} is of another version of clearhead, or damaged.")
+        raise CheckpointError(f"{ASPECTS_FILE} is of another version of clearhead, or damaged.")
     return saved, labels
 
 
@@ -108,9 +108,9 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
     saved, labels = _marked(folder)
     find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
     if find.task.name != TAG.name or judge.task.name != PAIR.name or list(judge.space.names) != labels:
-        raise CheckpointError(f"{folder}: the two models do not fit {ASPECTS}.")
+        raise CheckpointError(f"{folder}: the two models do not fit {ASPECTS_FILE}.")
     space = aspect_space(labels)
-    data = decode_dataclass(saved.get("data", {}), dict[str, DatasetFingerprint], ASPECTS)
+    data = decode_dataclass(saved.get("data", {}), dict[str, DatasetFingerprint], ASPECTS_FILE)
     return Predictor(
         task=TAG,
         space=space,

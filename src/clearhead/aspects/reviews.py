@@ -36,7 +36,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
     if plan.text_b is None and not _has_aspects(source):
-        columns = resolve_columns(source, TAG.rows.columns, plan.asked)
+        columns = resolve_columns(source, TAG.rows.columns, plan.column_roles)
         rows = [(row, row) for row in source.rows()]
     else:
         columns, rows = _grouped(source, plan)
@@ -75,7 +75,7 @@ def _has_aspects(source: Source) -> bool:
 
 def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | BadRow, Row | BadRow]]]:
     """Rows of one aspect each, put together by their text."""
-    found = resolve_columns(source, PAIR.rows.columns, plan.asked)
+    found = resolve_columns(source, PAIR.rows.columns, plan.column_roles)
     start = find_column(source.columns, STARTS)
     made: dict[tuple[str, str | None], tuple[Row, list[dict[str, Any]]]] = {}
     rows: list[tuple[Row | BadRow, Row | BadRow]] = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.cli.screen import StageBars, say
 
 if TYPE_CHECKING:
-    from clearhead.api.support import Step
+    from clearhead.api.support import TrainingStep
 
 RECENT = 20  # steps that the shown loss and speed are means of
 NOTICED = b"\nstopping after this step; press Ctrl-C again to stop at once\n"
@@ -91,7 +91,7 @@ class TrainingScreen:
             self._bar.remove_task(self._task)
             self._task = None
 
-    def training_step(self, step: Step) -> None:
+    def training_step(self, step: TrainingStep) -> None:
         """One more step, and a line where an epoch ends."""
         self.pretraining_step(step)
         loss, speed = self._loss, self._speed
@@ -100,7 +100,7 @@ class TrainingScreen:
             dev = f"{step.score:.4f}" if math.isfinite(step.score) else "not defined"
             self.message(f"epoch {step.epoch + 1}: loss {loss:.3f}, dev {dev}{best}, {speed:,.0f} tokens/s")
 
-    def pretraining_step(self, step: Step) -> None:
+    def pretraining_step(self, step: TrainingStep) -> None:
         """One more step on the bar."""
         self._losses.append(step.loss)
         self._speeds.append((step.tokens, step.seconds))

@@ -29,7 +29,7 @@ from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.evaluate.evaluate import run_evaluate
 from clearhead.files import atomic_folder, check_output_folder, explain_write_errors
 from clearhead.html import short_repr
-from clearhead.jobs.kinds import WRITING, kind_of
+from clearhead.jobs.kinds import TRANSLATION_KINDS, kind_of
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
 from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
@@ -88,7 +88,7 @@ def run_quantize(
     check_output_folder(output)
     begun = time.perf_counter()
     folder, named = locate(reference).folder, columns or {}
-    if isinstance(rows, Source) and kind_of(folder) in WRITING:
+    if isinstance(rows, Source) and kind_of(folder) in TRANSLATION_KINDS:
         sides = named.get("source"), named.get("target")
         plan, verdict = by_translations(reference, rows, allowed, part, sides, progress)
     elif isinstance(rows, Source):

@@ -13,7 +13,7 @@ from clearhead.data import BadRow, Columns, Source, text_hash
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.evaluate.examples import shown
-from clearhead.jobs.prepare import rows_digest
+from clearhead.jobs.prepare import hash_rows
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics import PairedResult, paired_test
 from clearhead.predict.column_roles import report_columns
@@ -128,7 +128,7 @@ def _check_same(predictor: Predictor, source: Source, scored: Scored, part: str)
     import numpy as np
 
     mark = None if predictor.trained is None else predictor.trained.data.get(part)
-    digest = rows_digest(np.array(scored.hashes, np.uint64), scored.targets, predictor.space)
+    digest = hash_rows(np.array(scored.hashes, np.uint64), scored.targets, predictor.space)
     if mark is None or digest != mark.sha256:
         held = f"{predictor.reference} held out of {'its training file' if mark is None else mark.name}"
         raise InputError(f"{source.name} does not have the {part} rows that {held}; it is another file, or it changed.")

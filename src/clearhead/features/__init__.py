@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.features.sweep import sweep_texts
-    from clearhead.features.taggers import fit_tagger, known_tags, sweep_words
-    from clearhead.features.weighted import Weighed, weigh_texts, weigh_words
-    from clearhead.features.word_vectors import fit_vectors
+    from clearhead.features.taggers import fit_tagger, select_tags, sweep_words
+    from clearhead.features.weighted import LayerWeights, learn_text_weights, learn_word_weights
+    from clearhead.features.word_vectors import fit_word_vectors
 else:
     from clearhead.lazy import export_lazily
 
@@ -20,19 +20,19 @@ else:
         __name__,
         {
             "sweep": ("sweep_texts",),
-            "taggers": ("fit_tagger", "known_tags", "sweep_words"),
-            "weighted": ("Weighed", "weigh_texts", "weigh_words"),
-            "word_vectors": ("fit_vectors",),
+            "taggers": ("fit_tagger", "select_tags", "sweep_words"),
+            "weighted": ("LayerWeights", "learn_text_weights", "learn_word_weights"),
+            "word_vectors": ("fit_word_vectors",),
         },
     )
 
 __all__ = [
-    "Weighed",
+    "LayerWeights",
     "fit_tagger",
-    "fit_vectors",
-    "known_tags",
+    "fit_word_vectors",
+    "learn_text_weights",
+    "learn_word_weights",
+    "select_tags",
     "sweep_texts",
     "sweep_words",
-    "weigh_texts",
-    "weigh_words",
 ]

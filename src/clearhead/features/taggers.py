@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
-from clearhead.features.layer_choices import Features, layer_choices, pieces_of, pooled_pieces
-from clearhead.features.sweep import FOLDS, Judge, best_of, cross_validate
-from clearhead.jobs.method import Choice, Sweep
+from clearhead.features.layer_choices import LayerFeatures, list_layers, pool_layers, split_choice
+from clearhead.features.sweep import FOLDS, Judge, choose_best, cross_validate
+from clearhead.jobs.method import LayerChoice, LayerSweep
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Prepared, data_of
+from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
 from clearhead.predict.scoring import window_words
 from clearhead.progress import Progress, for_stage, no_progress
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-EACH = "each"  # no pooling: every word by itself
-MOST_WORDS = 20_000  # that layers are judged on
-MOST_TRIED = 4_000  # words that the strength is found on
-MOST_FITTED = 50_000  # words that a linear model is fitted on
+NO_POOLING = "each"  # no pooling: every word by itself
+MAX_SWEEP_WORDS = 20_000  # that layers are judged on
+MAX_TUNING_WORDS = 4_000  # words that the strength is found on
+MAX_FIT_WORDS = 50_000  # words that a linear model is fitted on
 
 
-def known_tags(data: Encoded) -> Array:
+def select_tags(data: Encoded) -> Array:
     """(words,) the tags of the words that are read."""
     import numpy as np
 
@@ -45,7 +45,7 @@ def known_tags(data: Encoded) -> Array:
 def fit_tagger(
     features: Array,
     tags: Array,
-    prepared: Prepared,
+    prepared: PreparedData,
     plan: RunPlan,
     *,
     seed: int,
@@ -58,12 +58,12 @@ def fit_tagger(
     space = LabelSpace(names=prepared.space.names, kind="classes")
     chosen = strength or plan.C
     if chosen is None:
-        some = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MOST_TRIED])
+        some = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MAX_TUNING_WORDS])
         chosen = fit_linear(features[some], tags[some], space, seed=seed, progress=progress).strength
     return fit_linear(features, tags, space, strength=chosen, seed=seed, progress=progress)
 
 
-def some_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:
+def sample_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:
     """Rows that have about so many words together, drawn anew for each seed; all of them where there are fewer."""
     import numpy as np
 
@@ -74,30 +74,32 @@ def some_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:
     return np.sort(order[: max(kept, least)])
 
 
-def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, progress: Progress) -> Features:
+def compute_word_features(
+    model: Model, data: Encoded, choices: Sequence[LayerChoice], *, progress: Progress
+) -> LayerFeatures:
     """Features of all choices in one pass over the texts, a row for every word."""
     count = model.shape.stack.layers
-    wanted = list(dict.fromkeys(piece for choice in choices for piece in pieces_of(choice, count)))
+    wanted = list(dict.fromkeys(piece for choice in choices for piece in split_choice(choice, count)))
 
     def made(hidden: Sequence[Array]) -> list[Array]:
-        found = pooled_pieces(hidden, {EACH: lambda tokens: tokens}, wanted)
+        found = pool_layers(hidden, {NO_POOLING: lambda tokens: tokens}, wanted)
         return [found[piece] for piece in wanted]
 
     arrays = window_words(model, data, made, progress=for_stage(progress, "features of all layers"))
-    return Features(pieces=dict(zip(wanted, arrays, strict=True)), layers=count)
+    return LayerFeatures(parts=dict(zip(wanted, arrays, strict=True)), layers=count)
 
 
-def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, progress: Progress) -> Sweep:
+def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: int, progress: Progress) -> LayerSweep:
     """The best layer for tags: one pass for all choices, then folds of the same sentences."""
 
     train = prepared.parts["train"]
-    layers, notes = layer_choices(model.shape.stack.layers)
-    choices = [Choice(layer=layer, pooling=EACH) for layer in layers]
-    whole = data_of(model, train)
-    rows = some_rows(whole, MOST_WORDS, seed, FOLDS)
+    layers, notes = list_layers(model.shape.stack.layers)
+    choices = [LayerChoice(layer=layer, pooling=NO_POOLING) for layer in layers]
+    whole = encode_part(model, train)
+    rows = sample_rows(whole, MAX_SWEEP_WORDS, seed, FOLDS)
     data = whole.select(rows)
     begun = time.perf_counter()
-    features = word_pieces(model, data, choices, progress=progress)
+    features = compute_word_features(model, data, choices, progress=progress)
     seconds = time.perf_counter() - begun
     assert prepared.task.rows.strata is not None
     labels, kind = prepared.task.rows.strata(data.targets, prepared.space)
@@ -106,27 +108,29 @@ def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, p
     except InputError as error:
         raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
-    swept = cross_validate(choices, features.of, folds, _judge(data, prepared, plan, metric, seed), progress=progress)
-    best = best_of(swept, metric)
+    swept = cross_validate(
+        choices, features.select, folds, _make_word_judge(data, prepared, plan, metric, seed), progress=progress
+    )
+    best = choose_best(swept, metric)
     found = next(one for one in swept if one.layer == best.layer)
     how = f"{int(folds.max()) + 1}-fold cross-validation on {len(rows):,} training rows"
     cost = f"features of all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
     said = f"sweep: {best.layer} has the best {metric}, {found.score:.4f} by {how} ({cost})."
-    return Sweep(swept=swept, best=best, features=features.of(best), notes=(said, *notes))
+    return LayerSweep(scores=swept, best=best, features=features.select(best), notes=(said, *notes))
 
 
-def _judge(data: Encoded, prepared: Prepared, plan: RunPlan, metric: str, seed: int) -> Judge:
+def _make_word_judge(data: Encoded, prepared: PreparedData, plan: RunPlan, metric: str, seed: int) -> Judge:
     """A linear model on the words of each fold's other rows, measured on the fold's rows as the task measures."""
     import numpy as np
 
     task, space = prepared.task, prepared.space
-    tags = known_tags(data)
+    tags = select_tags(data)
     owners = data.marked(np.arange(len(data)))["readers"]
     assert task.head.words is not None
     spread = task.head.words
 
     def judge(features: Array, folds: Array) -> list[float]:
-        strength = fit_tagger(features[:MOST_TRIED], tags[:MOST_TRIED], prepared, plan, seed=seed).strength
+        strength = fit_tagger(features[:MAX_TUNING_WORDS], tags[:MAX_TUNING_WORDS], prepared, plan, seed=seed).strength
         scores = []
         for fold in range(int(folds.max()) + 1):
             held = folds[owners] == fold

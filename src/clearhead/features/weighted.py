@@ -11,9 +11,9 @@ from clearhead.caller import setting
 from clearhead.classic import fit_scalar_mix
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError
-from clearhead.features.taggers import known_tags, some_rows
+from clearhead.features.taggers import sample_rows, select_tags
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Prepared, data_of
+from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
 from clearhead.model.layers import pool
 from clearhead.predict.scoring import window_features, window_words
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 LINEAR = ("mean", "cls", "lasttoken", "mean_sqrt_len_tokens", "weightedmean")  # pooling a sum is the sum of the pooled
-MOST_ROWS = 5000  # whose layers are weighed: in memory there are all layers of each
-MOST_WORDS = 10_000
+MAX_ROWS = 5000  # whose layers are weighed: in memory there are all layers of each
+MAX_WORDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighed:
+class LayerWeights:
     """The weights of the layers, and what they were found on."""
 
     mixture: ScalarMix
     note: str
 
 
-def weigh_texts(
+def learn_text_weights(
     model: Model,
-    prepared: Prepared,
+    prepared: PreparedData,
     plan: RunPlan,
     pooling: Sequence[str] | None,
     *,
     seed: int,
     progress: Progress,
-) -> Weighed:
+) -> LayerWeights:
     """Of whole texts: every layer is pooled as the features are."""
     import numpy as np
 
@@ -57,7 +57,7 @@ def weigh_texts(
         weighted, mean = setting("layer", "weighted"), setting("pooling", "mean")
         raise InputError(f"{weighted} adds up pooled layers, and {wrong[0]} does not add up; say {mean}.")
     train = prepared.parts["train"]
-    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MOST_ROWS])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MAX_ROWS])
 
     def made(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
@@ -65,7 +65,7 @@ def weigh_texts(
         return [pool(layer, mask, None, modes) for layer in hidden]
 
     layers = window_features(
-        model, data_of(model, train).select(rows), made, progress=for_stage(progress, "all layers")
+        model, encode_part(model, train).select(rows), made, progress=for_stage(progress, "all layers")
     )
     mixture = fit_scalar_mix(
         layers,
@@ -76,32 +76,32 @@ def weigh_texts(
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )
-    return Weighed(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
+    return LayerWeights(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
 
 
-def weigh_words(
+def learn_word_weights(
     model: Model,
     data: Encoded,
-    prepared: Prepared,
+    prepared: PreparedData,
     plan: RunPlan,
     *,
     seed: int,
     progress: Progress,
-) -> Weighed:
+) -> LayerWeights:
     """Of words with a tag each."""
 
-    part = data.select(some_rows(data, MOST_WORDS, seed))
+    part = data.select(sample_rows(data, MAX_WORDS, seed))
     layers = window_words(model, part, list, progress=for_stage(progress, "all layers"))
     space = LabelSpace(names=prepared.space.names, kind="classes")
     mixture = fit_scalar_mix(
         layers,
-        known_tags(part),
+        select_tags(part),
         space,
         strength=plan.C,
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )
-    return Weighed(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
+    return LayerWeights(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
 
 
 def _note(mixture: ScalarMix, some: int, every: int, what: str) -> str:

@@ -19,15 +19,15 @@ from clearhead.words.files import write_vectors
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.jobs.method import FitInput, FittedMethod
+    from clearhead.jobs.method import FitInputs, FittedMethod
 
     Array = np.ndarray[Any, Any]
 
-CHUNK = 1000  # texts that are read at once
-KEPT = 100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
+CHUNK_TEXTS = 1000  # texts that are read at once
+KEPT_FREQUENT = 100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
 
 
-def fit_vectors(inputs: FitInput) -> FittedMethod:
+def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
     """A linear model on the mean of each text's word vectors."""
 
     plan, prepared = inputs.plan, inputs.prepared
@@ -38,15 +38,15 @@ def fit_vectors(inputs: FitInput) -> FittedMethod:
             f"{to_printable(plan.model)} holds word vectors, which have no layers: leave layer and pooling out."
         )
     train = prepared.parts["train"]
-    vectors, notes = kept_vectors(load_vectors(plan.model), train)
+    vectors, notes = select_vectors(load_vectors(plan.model), train)
     linear = fit_linear(
-        part_features(vectors, train, inputs),
+        compute_part_features(vectors, train, inputs),
         train.targets,
         prepared.space,
         strength=plan.C,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
-        progress=inputs.progress_of("fitting the linear model"),
+        progress=inputs.stage_progress("fitting the linear model"),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -60,11 +60,13 @@ def fit_vectors(inputs: FitInput) -> FittedMethod:
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return FittedMethod(
-        logits=lambda part: classic.logits(features=part_features(vectors, part, inputs)), save=save, notes=notes
+        logits=lambda part: classic.logits(features=compute_part_features(vectors, part, inputs)),
+        save=save,
+        notes=notes,
     )
 
 
-def kept_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tuple[str, ...]]:
+def select_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tuple[str, ...]]:
     """The vectors that a model keeps: of the training rows' words, and of the file's most frequent ones."""
     needed: set[int] = set()
     words = known = 0
@@ -77,20 +79,20 @@ def kept_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tu
         raise InputError(f"{vectors.name} knows no word of the training rows; take vectors of their language.")
     share = min(known / max(words, 1), 1.0)  # a word can be known by two parts
     said = f"word vectors: {share:.1%} of the words in the training rows are known to {vectors.name}."
-    if len(vectors) <= KEPT:
+    if len(vectors) <= KEPT_FREQUENT:
         return vectors, (*vectors.notes, said)
-    kept = sorted(needed | set(range(KEPT)))
+    kept = sorted(needed | set(range(KEPT_FREQUENT)))
     cut = f"The model keeps {len(kept):,} of {len(vectors):,} vectors: the first ones and those of the training rows."
     return vectors.select(kept), (*vectors.notes, said, cut)
 
 
-def part_features(vectors: WordVectors, part: PartRows, inputs: FitInput) -> Array:
+def compute_part_features(vectors: WordVectors, part: PartRows, inputs: FitInputs) -> Array:
     """(rows, features) of one part, read once more."""
     import numpy as np
 
     texts, made = part.texts(), []
     done = 0
-    while chunk := list(islice(texts, CHUNK)):
+    while chunk := list(islice(texts, CHUNK_TEXTS)):
         seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
         made.append(vectors.features([first for first, _ in chunk], seconds))
         done += len(chunk)

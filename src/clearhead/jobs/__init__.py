@@ -8,115 +8,115 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.jobs.cost import cost_of
+    from clearhead.jobs.cost import measure_cost
     from clearhead.jobs.defaults import (
         check_length,
         choose_settings,
-        length_policy,
+        default_learning_rate,
+        make_length_policy,
         resolve_lengths,
         resolve_threads,
-        usual_rate,
     )
     from clearhead.jobs.events import NO_EVENTS, RunEvents
     from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.kinds import has_vectors, kind_of, local_kind
-    from clearhead.jobs.learn_tokenizer import Learned
-    from clearhead.jobs.machine import Compute, begin_computing, check_begun, computes_alone, resolve_compute
-    from clearhead.jobs.method import Choice, FitInput, FittedMethod, Sweep, Swept
-    from clearhead.jobs.output_folder import free_folder, ladder_folder, with_absolute_model
-    from clearhead.jobs.plan import KNOWN_TASKS, RunPlan, make_plan, parse_set, plain_setting, read_recipe
-    from clearhead.jobs.prepare import PartRows, Prepared, prepare, rows_digest, text_rows
-    from clearhead.jobs.profile import DatasetProfile, counted_rows, profile_dataset
-    from clearhead.jobs.restart import begun_before
+    from clearhead.jobs.learn_tokenizer import LearnedTokenizer
+    from clearhead.jobs.machine import Compute, check_resumable, resolve_compute, runs_without_torch, start_computing
+    from clearhead.jobs.method import FitInputs, FittedMethod, LayerChoice, LayerScore, LayerSweep
+    from clearhead.jobs.output_folder import choose_ladder_folder, choose_run_folder, resolve_model_path
+    from clearhead.jobs.plan import TASK_NAMES, RunPlan, explain_setting_error, make_plan, parse_set, read_recipe
+    from clearhead.jobs.prepare import PartRows, PreparedData, hash_rows, prepare_data, read_text_rows
+    from clearhead.jobs.profile import DatasetProfile, profile_dataset, report_rows_read
+    from clearhead.jobs.restart import is_same_run
     from clearhead.jobs.resume import check_resumed
-    from clearhead.jobs.run_file import Fitted, begin_run, check_machine, read_saved
-    from clearhead.jobs.run_folder import check_folder, read_split, take_back
-    from clearhead.jobs.training_state import drop_state, restore_saved
+    from clearhead.jobs.run_file import FitRecord, check_machine, read_run_file, start_run
+    from clearhead.jobs.run_folder import check_run_folder, read_split, remove_unstarted_run
+    from clearhead.jobs.training_state import remove_state, restore_weights
 else:
     from clearhead.lazy import export_lazily
 
     export_lazily(
         __name__,
         {
-            "cost": ("cost_of",),
+            "cost": ("measure_cost",),
             "defaults": (
                 "check_length",
                 "choose_settings",
-                "length_policy",
+                "make_length_policy",
                 "resolve_lengths",
                 "resolve_threads",
-                "usual_rate",
+                "default_learning_rate",
             ),
             "events": ("NO_EVENTS", "RunEvents"),
             "job": ("JobRequest", "run_job"),
             "kinds": ("has_vectors", "kind_of", "local_kind"),
-            "learn_tokenizer": ("Learned",),
-            "machine": ("Compute", "begin_computing", "check_begun", "computes_alone", "resolve_compute"),
-            "method": ("Choice", "FitInput", "FittedMethod", "Sweep", "Swept"),
-            "output_folder": ("free_folder", "ladder_folder", "with_absolute_model"),
-            "plan": ("KNOWN_TASKS", "RunPlan", "make_plan", "parse_set", "plain_setting", "read_recipe"),
-            "prepare": ("PartRows", "Prepared", "prepare", "rows_digest", "text_rows"),
-            "profile": ("DatasetProfile", "counted_rows", "profile_dataset"),
-            "restart": ("begun_before",),
+            "learn_tokenizer": ("LearnedTokenizer",),
+            "machine": ("Compute", "start_computing", "check_resumable", "runs_without_torch", "resolve_compute"),
+            "method": ("LayerChoice", "FitInputs", "FittedMethod", "LayerSweep", "LayerScore"),
+            "output_folder": ("choose_run_folder", "choose_ladder_folder", "resolve_model_path"),
+            "plan": ("TASK_NAMES", "RunPlan", "make_plan", "parse_set", "explain_setting_error", "read_recipe"),
+            "prepare_data": ("PartRows", "PreparedData", "prepare_data", "hash_rows", "read_text_rows"),
+            "profile": ("DatasetProfile", "report_rows_read", "profile_dataset"),
+            "restart": ("is_same_run",),
             "resume": ("check_resumed",),
-            "run_file": ("Fitted", "begin_run", "check_machine", "read_saved"),
-            "run_folder": ("check_folder", "read_split", "take_back"),
-            "training_state": ("drop_state", "restore_saved"),
+            "run_file": ("FitRecord", "start_run", "check_machine", "read_run_file"),
+            "run_folder": ("check_run_folder", "read_split", "remove_unstarted_run"),
+            "training_state": ("remove_state", "restore_weights"),
         },
     )
 
 __all__ = [
-    "KNOWN_TASKS",
     "NO_EVENTS",
-    "Choice",
+    "TASK_NAMES",
     "Compute",
     "DatasetProfile",
-    "FitInput",
-    "Fitted",
+    "FitInputs",
+    "FitRecord",
     "FittedMethod",
     "JobRequest",
-    "Learned",
+    "LayerChoice",
+    "LayerScore",
+    "LayerSweep",
+    "LearnedTokenizer",
     "PartRows",
-    "Prepared",
+    "PreparedData",
     "RunEvents",
     "RunPlan",
-    "Sweep",
-    "Swept",
-    "begin_computing",
-    "begin_run",
-    "begun_before",
-    "check_begun",
-    "check_folder",
     "check_length",
     "check_machine",
+    "check_resumable",
     "check_resumed",
+    "check_run_folder",
+    "choose_ladder_folder",
+    "choose_run_folder",
     "choose_settings",
-    "computes_alone",
-    "cost_of",
-    "counted_rows",
-    "drop_state",
-    "free_folder",
+    "default_learning_rate",
+    "explain_setting_error",
     "has_vectors",
+    "hash_rows",
+    "is_same_run",
     "kind_of",
-    "ladder_folder",
-    "length_policy",
     "local_kind",
+    "make_length_policy",
     "make_plan",
+    "measure_cost",
     "parse_set",
-    "plain_setting",
-    "prepare",
+    "prepare_data",
     "profile_dataset",
     "read_recipe",
-    "read_saved",
+    "read_run_file",
     "read_split",
+    "read_text_rows",
+    "remove_state",
+    "remove_unstarted_run",
+    "report_rows_read",
     "resolve_compute",
     "resolve_lengths",
+    "resolve_model_path",
     "resolve_threads",
-    "restore_saved",
-    "rows_digest",
+    "restore_weights",
     "run_job",
-    "take_back",
-    "text_rows",
-    "usual_rate",
-    "with_absolute_model",
+    "runs_without_torch",
+    "start_computing",
+    "start_run",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from clearhead.training.log import read_log
 
 
-def cost_of(folder: Path, begun: float, fitted: float) -> dict[str, float]:
+def measure_cost(folder: Path, begun: float, fitted: float) -> dict[str, float]:
     """What the run took, from its log and this process."""
     made = {"seconds": round(time.perf_counter() - begun, 1), "fitting seconds": round(fitted, 3)}
     tokens = seconds = 0.0

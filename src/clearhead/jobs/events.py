@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from clearhead.training.loop import Step
+    from clearhead.training.loop import TrainingStep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class RunEvents:
     message: Callable[[str], None] = lambda _: None
     started: Callable[[Path], None] = lambda _: None  # from here on the run can be resumed
     seed_started: Callable[[int, int, int], None] = lambda *_: None  # (the seed, its index, how many seeds)
-    training_step: Callable[[Step], None] = lambda _: None
+    training_step: Callable[[TrainingStep], None] = lambda _: None
     progress: Progress = no_progress
     download: Progress | None = None
 

@@ -39,7 +39,7 @@ Kind = Literal[
     "word vectors",  # one vector a word, also as a file of GloVe or word2vec
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-ANSWERING: tuple[Kind, ...] = (  # those that answer rows, and can be measured by rows with labels
+PREDICTOR_KINDS: tuple[Kind, ...] = (  # those that answer rows, and can be measured by rows with labels
     "classifier",
     "regressor",
     "tagger",
@@ -50,11 +50,11 @@ ANSWERING: tuple[Kind, ...] = (  # those that answer rows, and can be measured b
     "classic model",
     "word vector model",
 )
-WRITING: tuple[Kind, ...] = ("translator", "text-to-text model")  # those that read a text and write another
-WITH_VECTORS: tuple[Kind, ...] = ("word vectors", "word vector model")
+TRANSLATION_KINDS: tuple[Kind, ...] = ("translator", "text-to-text model")  # those that read a text and write another
+WORD_VECTOR_KINDS: tuple[Kind, ...] = ("word vectors", "word vector model")
 
-ASPECTS = "aspects.json"  # stands in the folder of an aspect model
-OF_HEAD: Mapping[str, Kind] = {
+ASPECTS_FILE = "aspects.json"  # stands in the folder of an aspect model
+HEAD_KINDS: Mapping[str, Kind] = {
     "masked": "masked language model",
     "pretrain": "masked language model",
     "causal": "language model",
@@ -65,10 +65,10 @@ OF_HEAD: Mapping[str, Kind] = {
 
 def kind_of(folder: str | os.PathLike[str]) -> Kind:
     """What a folder contains (or a file of word vectors), by its small files; damage and other folders are errors."""
-    path = _expanded(folder)
+    path = _expand_user(folder)
     if path.is_file() and is_vector_file(path):
         return "word vectors"
-    if (path / ASPECTS).is_file():
+    if (path / ASPECTS_FILE).is_file():
         return "aspect model"
     has_words = (path / WORDS_CARD).is_file()
     if path.is_dir() and has_entry(path, CLASSIC_CARD) and not has_entry(path, "config.json"):
@@ -79,21 +79,21 @@ def kind_of(folder: str | os.PathLike[str]) -> Kind:
     encoder = path if sentences is None else sentences.encoder
     passport = read_passport(encoder) if path.is_dir() else None
     if passport is not None and passport.trained is not None:
-        return _of_trained(passport.trained)
-    return _of_config(encoder, sentences)
+        return _kind_of_trained(passport.trained)
+    return _kind_of_config(encoder, sentences)
 
 
 def has_vectors(reference: str | os.PathLike[str]) -> bool:
     """Whether a reference names a file or a folder with word vectors on this machine, also beside a linear model."""
     try:
-        return kind_of(reference) in WITH_VECTORS
+        return kind_of(reference) in WORD_VECTOR_KINDS
     except (ClearheadError, OSError, ValueError):  # another folder, or no name of a file at all
         return False
 
 
 def local_kind(reference: str | os.PathLike[str]) -> Kind | None:
     """The same of a reference that names a folder on this machine; None for an alias, a name on the hub or a file."""
-    path = _expanded(reference)
+    path = _expand_user(reference)
     try:
         exists = path.is_dir()
     except (OSError, ValueError):  # no name of a file at all
@@ -101,26 +101,26 @@ def local_kind(reference: str | os.PathLike[str]) -> Kind | None:
     return kind_of(path) if exists else None
 
 
-def _expanded(reference: str | os.PathLike[str]) -> Path:
+def _expand_user(reference: str | os.PathLike[str]) -> Path:
     try:
         return Path(reference).expanduser()
     except RuntimeError:  # ~ of nobody
         return Path(reference)
 
 
-def _of_trained(trained: TrainingRecord) -> Kind:
+def _kind_of_trained(trained: TrainingRecord) -> Kind:
     """By a passport; a task that is not known is refused where it is looked up."""
     if trained.task == "translate":
         return "translator"
     task = TASKS.get(trained.task)
-    return "classifier" if task is None else _of_task(task)
+    return "classifier" if task is None else _kind_of_task(task)
 
 
-def _of_task(task: Task) -> Kind:
+def _kind_of_task(task: Task) -> Kind:
     return next(kind for kind in KINDS if kind == task.answers.model_kind)
 
 
-def _of_config(folder: Path, sentences: SentenceModules | None) -> Kind:
+def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> Kind:
     """By config.json and the modules around it: of checkpoints that were not trained here."""
     config = read_config(folder)
     mean_head = config.get(HEAD_POOLING) is not None  # a classifier that reads the mean keeps its modules
@@ -128,11 +128,11 @@ def _of_config(folder: Path, sentences: SentenceModules | None) -> Kind:
         return "encoder"
     head = _head_of(folder, config)
     if head == "classify":
-        return _of_labels(config)
+        return _kind_of_labels(config)
     task = next((task for task in TASKS.values() if task.head.kind == head), None)
     if task is not None:
-        return _of_task(task)
-    return OF_HEAD.get(head or "", "encoder" if head is not None else _without_head(config))
+        return _kind_of_task(task)
+    return HEAD_KINDS.get(head or "", "encoder" if head is not None else _kind_without_head(config))
 
 
 def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
@@ -146,7 +146,7 @@ def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
     return read_checkpoint(folder).head
 
 
-def _of_labels(config: Mapping[str, Any]) -> Kind:
+def _kind_of_labels(config: Mapping[str, Any]) -> Kind:
     """A head with one output ranks texts, unless it was trained as a regression: as its activation is chosen."""
     if config.get("problem_type") == "regression":
         return "regressor"
@@ -154,7 +154,7 @@ def _of_labels(config: Mapping[str, Any]) -> Kind:
     return "reranker" if len(names) == 1 and config.get("problem_type") is None else "classifier"
 
 
-def _without_head(config: Mapping[str, Any]) -> Kind:
+def _kind_without_head(config: Mapping[str, Any]) -> Kind:
     """A bare model: those with a decoder write."""
     family = family_of(detect_model_type(config, ()))
     return "text-to-text model" if "seq2seq" in family.heads else "encoder"

@@ -23,13 +23,13 @@ from clearhead.text.vocabulary.word_counts import MAX_CHARACTERS, MAX_CHARACTERS
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
-REPORTED = 20_000  # lines between two reports of progress
-ENCODED = 20_000  # stretches measured at a time
-TINY = 1000  # words; below, a vocabulary is little more than the text itself
+REPORT_INTERVAL = 20_000  # lines between two reports of progress
+CHUNK_BATCH = 20_000  # stretches measured at a time
+FEW_WORDS = 1000  # words; below, a vocabulary is little more than the text itself
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class LearnedTokenizer:
     """A tokenizer that was learned, and how well it fits the text it was learned from."""
 
     tokenizer: Tokenizer = field(repr=False)
@@ -74,7 +74,9 @@ class Learned:
     def __repr__(self) -> str:
         facts = [value for name, value in self.facts() if name in ("kind", "vocabulary")]
         per_word = f"{self.tokens_per_word:.3f} tokens per word"
-        return short_repr("Learned", *facts, per_word, None if self.folder is None else f"folder {self.folder}")
+        return short_repr(
+            "LearnedTokenizer", *facts, per_word, None if self.folder is None else f"folder {self.folder}"
+        )
 
     def _repr_html_(self) -> str:
         return render_table("tokenizer", ("what", "value"), self.facts())
@@ -97,7 +99,7 @@ def learn_tokenizer(
     limit: int | None = None,
     encoding: str | None = None,
     progress: Progress | None = None,
-) -> Learned:
+) -> LearnedTokenizer:
     """Learn a BPE, unigram or WordPiece tokenizer from files or texts; `output` is a new folder for it.
 
     A name, a path, a list of names of files and an open file are read; any other iterable of strings is texts. `text`
@@ -124,16 +126,16 @@ def learn_tokenizer(
         check_output_folder(Path(output))
     notes: list[str] = []
     bag = ChunkCounter(MAX_CHARACTERS_UNIGRAM if choices.kind == "unigram" else MAX_CHARACTERS)
-    _read(given, bag, text, limit, encoding, notes, progress)
-    made = learn_from(bag, choices, notes, progress)
+    _count_chunks(given, bag, text, limit, encoding, notes, progress)
+    made = train_tokenizer(bag, choices, notes, progress)
     if output is not None:
         made.save(output)
     return made if output is None else replace(made, folder=Path(output))
 
 
-def learn_from(
+def train_tokenizer(
     bag: ChunkCounter, choices: VocabularyPlan, notes: Iterable[str] = (), progress: Progress | None = None
-) -> Learned:
+) -> LearnedTokenizer:
     """Learn from a text that is counted already."""
 
     progress = progress or no_progress
@@ -146,11 +148,11 @@ def learn_from(
     pipeline = train_vocabulary(words, letters, choices)
     with scratch_folder() as folder:
         write_atomic(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
-        write_json(folder / "tokenizer_config.json", settings_of(choices))
+        write_json(folder / "tokenizer_config.json", build_tokenizer_config(choices))
         tokenizer = load_tokenizer(folder, "", {}).source
-    tokens, unknown = _measured(bag.counts, pipeline, choices, progress)
-    counted, said = bag.count_words(), [*notes, *_notes(bag, tokenizer.vocab_size, choices)]
-    return Learned(
+    tokens, unknown = _count_tokens(bag.counts, pipeline, choices, progress)
+    counted, said = bag.count_words(), [*notes, *_list_notes(bag, tokenizer.vocab_size, choices)]
+    return LearnedTokenizer(
         tokenizer=tokenizer,
         kind=choices.kind,
         use=choices.use,
@@ -167,7 +169,7 @@ def learn_from(
     )
 
 
-def settings_of(choices: VocabularyPlan) -> dict[str, Any]:
+def build_tokenizer_config(choices: VocabularyPlan) -> dict[str, Any]:
     """tokenizer_config.json: tokenizer.json is its own recipe, and these are the names of its special tokens."""
     named = {f"{name}_token": token for name, token in choices.named_tokens.items()}
     extra = [token for token in choices.special_tokens if token not in named.values()]
@@ -175,7 +177,7 @@ def settings_of(choices: VocabularyPlan) -> dict[str, Any]:
     return made | named | ({"extra_special_tokens": extra} if extra else {})
 
 
-def _read(
+def _count_chunks(
     given: Any,
     bag: ChunkCounter,
     text: str | Sequence[str] | None,
@@ -184,19 +186,19 @@ def _read(
     notes: list[str],
     progress: Progress | None,
 ) -> None:
-    files = _files(given)
+    files = _resolve_files(given)
     if files is None and (text is not None or encoding is not None):
         raise InputError("text and encoding are for files, and texts were given.")
-    texts = _checked(given) if files is None else line_texts(files, text, encoding, notes)
+    texts = _check_texts(given) if files is None else line_texts(files, text, encoding, notes)
     for number, line in enumerate(texts if limit is None else islice(texts, limit), start=1):
         bag.add(line)
-        if progress is not None and number % REPORTED == 0:
+        if progress is not None and number % REPORT_INTERVAL == 0:
             progress("reading", number, None)
     if not bag.lines:
         raise InputError("There is no text to learn from.")
 
 
-def _files(given: Any) -> list[Any] | None:
+def _resolve_files(given: Any) -> list[Any] | None:
     """What is to be opened; None if texts were given."""
     if isinstance(given, str | os.PathLike) or callable(getattr(given, "read", None)):
         return [given]
@@ -222,7 +224,7 @@ def _is_file(name: Any) -> bool:
         return False
 
 
-def _checked(texts: Iterable[Any]) -> Iterator[str]:
+def _check_texts(texts: Iterable[Any]) -> Iterator[str]:
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"Text {number} is of type {type(text).__name__}, expected a string.")
@@ -233,12 +235,14 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         yield text
 
 
-def _measured(counts: Mapping[str, int], pipeline: Any, choices: VocabularyPlan, progress: Progress) -> tuple[int, int]:
+def _count_tokens(
+    counts: Mapping[str, int], pipeline: Any, choices: VocabularyPlan, progress: Progress
+) -> tuple[int, int]:
     """How many tokens the text becomes, and how many of them are unknown."""
     unknown = None if choices.split == "byte-level" else pipeline.token_to_id(choices.named_tokens["unk"])
     tokens = missed = done = 0
     stretches = iter(counts)
-    while some := list(islice(stretches, ENCODED)):
+    while some := list(islice(stretches, CHUNK_BATCH)):
         progress("measuring", done, len(counts))
         for stretch, ids in zip(some, pipeline.encode_batch_fast(some, add_special_tokens=False), strict=True):
             tokens += counts[stretch] * len(ids.ids)
@@ -248,7 +252,7 @@ def _measured(counts: Mapping[str, int], pipeline: Any, choices: VocabularyPlan,
     return tokens, missed
 
 
-def _notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator[str]:
+def _list_notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator[str]:
     if bag.sampling_interval > 1:
         yield (
             "The text has more different words than are learned from at once: one line in "
@@ -256,7 +260,7 @@ def _notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator
         )
     if reached < choices.size:
         yield f"The text gives {reached:,} tokens, fewer than the {choices.size:,} that were asked for."
-    if bag.count_words() < TINY:
+    if bag.count_words() < FEW_WORDS:
         yield f"{bag.count_words():,} words are little text to learn from."
     found = {
         token: sum(n for stretch, n in bag.counts.items() if token in stretch) for token in choices.special_tokens[:50]
@@ -269,4 +273,4 @@ def _notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator
             )
 
 
-__all__ = ["Learned", "learn_from", "learn_tokenizer"]
+__all__ = ["LearnedTokenizer", "learn_tokenizer", "train_tokenizer"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import PartRows, Prepared
+from clearhead.jobs.prepare import PartRows, PreparedData
 from clearhead.model import Model
 from clearhead.progress import Progress, for_stage
 from clearhead.training.settings import TrainSettings
@@ -29,22 +29,22 @@ class FittedMethod:
     save: Callable[[Path, TrainingRecord], None]
     notes: tuple[str, ...] = ()
     steps: int = 0
-    sweep: Sweep | None = None  # of layers, where it was asked for
-    words: bool = False  # a sweep chose the layer alone, for words are not pooled
+    sweep: LayerSweep | None = None  # of layers, where it was asked for
+    per_word: bool = False  # a sweep chose the layer alone, for words are not pooled
     model: Model | None = None  # whose weights `save` writes
 
     def layer_choice(self, plan: RunPlan) -> tuple[str | int | None, str | None]:
         """Layer and pooling of the features: as the plan has them, or as the sweep found them."""
         if self.sweep is None:
             return plan.layer, plan.pooling
-        return self.sweep.best.layer, None if self.words else self.sweep.best.pooling
+        return self.sweep.best.layer, None if self.per_word else self.sweep.best.pooling
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitInput:
+class FitInputs:
     """All that a method needs."""
 
-    prepared: Prepared
+    prepared: PreparedData
     plan: RunPlan
     settings: TrainSettings
     folder: Path  # for its state and log
@@ -52,13 +52,13 @@ class FitInput:
     events: RunEvents = NO_EVENTS
     finish: bool = False  # a network that was stopped is taken as it is
 
-    def progress_of(self, stage: str) -> Progress:
+    def stage_progress(self, stage: str) -> Progress:
         """Report the stages of a function as one stage of the run."""
         return for_stage(self.events.progress, stage)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class LayerChoice:
     """One way to make features: layers by their name, and how their tokens are pooled."""
 
     layer: str
@@ -69,7 +69,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept:
+class LayerScore:
     """How good one choice of layer and pooling is."""
 
     layer: str
@@ -80,10 +80,10 @@ class Swept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class LayerSweep:
     """All choices in the order they were tried, the best of them, and its features of all training rows."""
 
-    swept: tuple[Swept, ...]
-    best: Choice
+    scores: tuple[LayerScore, ...]
+    best: LayerChoice
     features: Array
     notes: tuple[str, ...]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from clearhead.jobs.kinds import has_vectors
-from clearhead.jobs.restart import alone_in, is_free
+from clearhead.jobs.restart import is_available, lock_run_folder
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -21,37 +21,37 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def alone(verb: Callable[P, T]) -> Callable[P, T]:
+def lock_output(verb: Callable[P, T]) -> Callable[P, T]:
     """A verb that locks the folder which it works in: the same command is not at work there twice."""
 
     @wraps(verb)
     def call(*given: P.args, **named: P.kwargs) -> T:
         folder: Any = named.get("resume") or named.get("output")
         events: Any = named.get("told")
-        with alone_in(folder, events) as named["told"]:
+        with lock_run_folder(folder, events) as named["told"]:
             return verb(*given, **named)
 
     return call
 
 
-def free_folder(train: str | None, plan: DataclassInstance, command: str) -> Path:
+def choose_run_folder(train: str | None, plan: DataclassInstance, command: str) -> Path:
     """runs/<name of the file>, with a number where that is taken by another run."""
-    name = _name(train)
+    name = _data_name(train)
     taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
-    return next(folder for folder in taken if is_free(folder, plan, command))
+    return next(folder for folder in taken if is_available(folder, plan, command))
 
 
-def with_absolute_model(plan: RunPlan) -> RunPlan:
+def resolve_model_path(plan: RunPlan) -> RunPlan:
     """A plan whose model, where it is a folder or a file of vectors, is found from any other folder, too."""
     if not Path(plan.model).is_dir() and not has_vectors(plan.model):
         return plan
     return replace(plan, model=str(Path(plan.model).absolute()))
 
 
-def ladder_folder(train: str | None) -> Path:
+def choose_ladder_folder(train: str | None) -> Path:
     """runs/<name of the file>-ladder, which the same command goes on with."""
-    return RUNS / f"{_name(train)}-ladder"
+    return RUNS / f"{_data_name(train)}-ladder"
 
 
-def _name(train: str | None) -> str:
+def _data_name(train: str | None) -> str:
     return "rows" if train is None else Path(train).name.split(".")[0] or "rows"

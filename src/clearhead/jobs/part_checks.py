@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clearhead.jobs.profile import DatasetProfile
 
 
-def empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: RunPlan) -> list[str]:
+def find_empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: RunPlan) -> list[str]:
     """What rows that stay together leave out: a part without rows, a label that no training row has."""
     import numpy as np
 
@@ -39,15 +39,15 @@ def empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: RunPl
     return said
 
 
-def leaks(parts: Mapping[str, PartRows]) -> list[str]:
+def find_leaks(parts: Mapping[str, PartRows]) -> list[str]:
     """Texts that are trained on and measured on: possible only where the parts were given."""
     import numpy as np
 
     train = parts["train"]
-    known = np.unique(train.table.hashes[train.places])
+    known = np.unique(train.table.hashes[train.indices])
     said = []
     for name, part in parts.items():
-        leaked = int(np.isin(part.table.hashes[part.places], known).sum()) if name != "train" else 0
+        leaked = int(np.isin(part.table.hashes[part.indices], known).sum()) if name != "train" else 0
         if leaked:
             said.append(f"{leaked:,} of {len(part):,} {name} rows have a text of the training rows: they flatter.")
     return said

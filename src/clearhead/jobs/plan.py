@@ -22,15 +22,15 @@ from clearhead.model.layers import pooling_modes
 from clearhead.tasks import TASKS, Task
 from clearhead.training.settings import TrainSettings
 
-KNOWN_TASKS = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other
+TASK_NAMES = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
-NETWORK = ("finetune", "head")  # methods that train a network
-ONE_VECTOR = tuple(name for name, task in TASKS.items() if task.head.kind == "classify")
-POOLED_TASKS = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR)}, aspect)"
-MOST_RECIPE = 1 << 20
-MOST_DOTS = 1000  # in one line of it
-MOST_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
-MOST_MINUTES = 366 * 24 * 60
+NETWORK_METHODS = ("finetune", "head")  # methods that train a network
+ONE_VECTOR_TASKS = tuple(name for name, task in TASKS.items() if task.head.kind == "classify")
+HEAD_POOLING_RULE = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR_TASKS)}, aspect)"
+MAX_RECIPE_BYTES = 1 << 20
+MAX_DOTS = 1000  # in one line of it
+MAX_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
+MAX_MINUTES = 366 * 24 * 60
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
     "head": {"freeze_encoder": True, "learning_rate": 1e-3, "epochs": 10}
@@ -38,7 +38,7 @@ METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 # a new translator learns as the 2017 paper says, scaled to a small machine; a checkpoint as the lecture fine-tunes it
-NEW_TRANSLATOR: dict[str, Any] = {
+NEW_TRANSFORMER_DEFAULTS: dict[str, Any] = {
     "learning_rate": 1e-3,
     "schedule": "inverse_sqrt",
     "warmup_ratio": 0.1,
@@ -50,8 +50,12 @@ NEW_TRANSLATOR: dict[str, Any] = {
     "save_every": 120.0,
 }
 # a recurrent one: on Multi30k it had 33 BLEU after four epochs this way, and 8 the Transformer's way
-NEW_RECURRENT: dict[str, Any] = NEW_TRANSLATOR | {"learning_rate": 3e-3, "schedule": "linear", "average_epochs": 2}
-TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup_ratio": 0.0, "batch_tokens": 2048, "save_every": 120.0}
+NEW_RNN_DEFAULTS: dict[str, Any] = NEW_TRANSFORMER_DEFAULTS | {
+    "learning_rate": 3e-3,
+    "schedule": "linear",
+    "average_epochs": 2,
+}
+PRETRAINED_TRANSLATOR_DEFAULTS: dict[str, Any] = {"warmup_ratio": 0.0, "batch_tokens": 2048, "save_every": 120.0}
 
 
 @renamed_fields(**PLAN_SETTINGS)
@@ -113,7 +117,7 @@ class RunPlan:
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     @property
-    def asked(self) -> ColumnRoles:
+    def column_roles(self) -> ColumnRoles:
         """The columns that were named."""
         options = tuple(name.strip() for name in (self.options or "").split(",") if name.strip())
         return ColumnRoles(
@@ -121,20 +125,20 @@ class RunPlan:
         )
 
     @property
-    def chooses_pooling(self) -> bool:
+    def has_explicit_pooling(self) -> bool:
         """Whether it was said what a classification head reads."""
         return self.head_pooling not in ("auto", None)
 
     def check_task(self, task: Task) -> None:
         """Refuse a choice of what the head reads where the task has another head."""
-        if self.chooses_pooling and task.head.kind != "classify":
-            raise InputError(f"Settings of the run: {POOLED_TASKS}; this is {task.name}.")
+        if self.has_explicit_pooling and task.head.kind != "classify":
+            raise InputError(f"Settings of the run: {HEAD_POOLING_RULE}; this is {task.name}.")
 
     def check(self) -> None:
         """One sentence for the first choice that cannot be."""
         self.settings.check()
         rules = (
-            (self.task is None or self.task in KNOWN_TASKS, f"task must be one of {', '.join(KNOWN_TASKS)}"),
+            (self.task is None or self.task in TASK_NAMES, f"task must be one of {', '.join(TASK_NAMES)}"),
             (self.rows is None or self.rows >= 1, "rows must be at least 1"),
             (self.family in (None, "transformer", "rnn"), "family must be transformer or rnn"),
             (self.vocab_size is None or self.vocab_size >= 16, "vocab_size must be at least 16"),
@@ -147,14 +151,17 @@ class RunPlan:
             (self.stride is None or self.stride >= 0, "stride must be at least 0"),
             (1 <= self.max_answer <= 10_000, "max_answer must be from 1 to 10,000"),
             (self.max_tokens is None or 1 <= self.max_tokens <= MOST_ROW, f"max_tokens must be from 1 to {MOST_ROW:,}"),
-            (self.metric is None or self.metric in KNOWN, f"metric must be one of {', '.join(sorted(KNOWN))}"),
+            (
+                self.metric is None or self.metric in METRIC_NAMES,
+                f"metric must be one of {', '.join(sorted(METRIC_NAMES))}",
+            ),
             (self.target_accuracy is None or 0 < self.target_accuracy <= 1, "target_accuracy must be from 0 to 1"),
             (self.C is None or self.C > 0, "C must be above 0"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
-            (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
-            (self.minutes is None or 0 < self.minutes <= MOST_MINUTES, "minutes must be above 0 and at most a year"),
+            (self.threads is None or self.threads <= MAX_THREADS, f"threads must be at most {MAX_THREADS}"),
+            (self.minutes is None or 0 < self.minutes <= MAX_MINUTES, "minutes must be above 0 and at most a year"),
             (
-                self.minutes is None or self.method in NETWORK,
+                self.minutes is None or self.method in NETWORK_METHODS,
                 "minutes is for methods finetune and head, which train a network",
             ),
             (
@@ -162,9 +169,12 @@ class RunPlan:
                 "layer and pooling are for method features",
             ),
             (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
-            (not self.chooses_pooling or self.method in NETWORK, "head_pooling is for methods finetune and head"),
-            (not self.chooses_pooling or self.task in (None, "aspect", *ONE_VECTOR), POOLED_TASKS),
-            (not self.both_orders or self.method in NETWORK, "both_orders is for methods finetune and head"),
+            (
+                not self.has_explicit_pooling or self.method in NETWORK_METHODS,
+                "head_pooling is for methods finetune and head",
+            ),
+            (not self.has_explicit_pooling or self.task in (None, "aspect", *ONE_VECTOR_TASKS), HEAD_POOLING_RULE),
+            (not self.both_orders or self.method in NETWORK_METHODS, "both_orders is for methods finetune and head"),
             (not self.settings.lm_weight or self.method == "finetune", "lm_weight is for method finetune"),
             (
                 self.layers is None or (self.layer is None and self.pooling is None),
@@ -179,17 +189,17 @@ class RunPlan:
 
 
 # of runs from before these could be chosen
-EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "auto_method": False, "baselines": False}
-KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
+EARLIER_DEFAULTS: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "auto_method": False, "baselines": False}
+METRIC_NAMES = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 RENAMED_SETTINGS = {**TRAINING_SETTINGS, **PLAN_SETTINGS}  # former name -> current name
-BATCH = {"batch_size", "batch_tokens"}
+BATCH_SETTINGS = {"batch_size", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
-_SETTINGS = {field.name for field in fields(TrainSettings)}
-CHOSEN = {"auto_epochs", "auto_rate", "auto_method"}  # by what was left open, and not by a name of their own
-_PLAN = {field.name for field in fields(RunPlan)} - {"settings", *CHOSEN}
+_SETTING_FIELDS = {field.name for field in fields(TrainSettings)}
+AUTO_FLAGS = {"auto_epochs", "auto_rate", "auto_method"}  # by what was left open, and not by a name of their own
+_PLAN_FIELDS = {field.name for field in fields(RunPlan)} - {"settings", *AUTO_FLAGS}
 # who names one of these wants a network: epochs, learning_rate and the like, which no other method has
-_OF_ALL = {"seed", "class_weight", "precision", "save_every"}
-_OF_NETWORKS = {*_SETTINGS, "head_pooling", "both_orders", "seeds", "minutes"} - _OF_ALL
+_SHARED_SETTINGS = {"seed", "class_weight", "precision", "save_every"}
+_NETWORK_SETTINGS = {*_SETTING_FIELDS, "head_pooling", "both_orders", "seeds", "minutes"} - _SHARED_SETTINGS
 
 
 def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
@@ -198,24 +208,30 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     for layer in layers:
         here = {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
         here = rename_settings(here, RENAMED_SETTINGS, stacklevel=3)
-        if here.keys() & BATCH:  # one of the two says how large a step is: the one that was said last
-            said = {key: value for key, value in said.items() if key not in BATCH}
+        if here.keys() & BATCH_SETTINGS:  # one of the two says how large a step is: the one that was said last
+            said = {key: value for key, value in said.items() if key not in BATCH_SETTINGS}
         said |= here
     for key in said:
-        if key not in _SETTINGS | _PLAN:
-            near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
+        if key not in _SETTING_FIELDS | _PLAN_FIELDS:
+            near = get_close_matches(key, sorted(_SETTING_FIELDS | _PLAN_FIELDS), n=1)
+            hint = (
+                f"; did you mean {near[0]}?"
+                if near
+                else f"; there are {', '.join(sorted(_SETTING_FIELDS | _PLAN_FIELDS))}."
+            )
             raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
-    auto_method = "method" not in said and not said.keys() & _OF_NETWORKS
+    auto_method = "method" not in said and not said.keys() & _NETWORK_SETTINGS
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
     if said.get("task") == "translate":
-        new = NEW_RECURRENT if said.get("family") == "rnn" else NEW_TRANSLATOR
-        usual = new if said.get("model", "default") == "default" else TAUGHT_TRANSLATOR
-        said = {key: value for key, value in usual.items() if key not in BATCH or not said.keys() & BATCH} | said
+        new = NEW_RNN_DEFAULTS if said.get("family") == "rnn" else NEW_TRANSFORMER_DEFAULTS
+        usual = new if said.get("model", "default") == "default" else PRETRAINED_TRANSLATOR_DEFAULTS
+        said = {
+            key: value for key, value in usual.items() if key not in BATCH_SETTINGS or not said.keys() & BATCH_SETTINGS
+        } | said
     if said.get("batch_tokens") is not None and "batch_size" not in said:
         said["batch_size"] = None  # in place of the default
-    settings = {key: value for key, value in said.items() if key in _SETTINGS}
-    plan = {key: value for key, value in said.items() if key in _PLAN}
+    settings = {key: value for key, value in said.items() if key in _SETTING_FIELDS}
+    plan = {key: value for key, value in said.items() if key in _PLAN_FIELDS}
     try:
         chosen = {
             "auto_epochs": "epochs" not in said,
@@ -224,33 +240,33 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
         }
         made = decode_dataclass({**plan, **chosen, "settings": settings}, RunPlan, "settings")
     except ConfigError as error:
-        raise InputError(plain_setting(str(error), RunPlan)) from None
+        raise InputError(explain_setting_error(str(error), RunPlan)) from None
     made.check()
     return made
 
 
-def plain_setting(said: str, kind: type) -> str:
+def explain_setting_error(said: str, kind: type) -> str:
     """What a decoder complains about, in words: the setting, what is wrong and, where there are few, its choices."""
     wrong, _, place = said.removeprefix("settings: ").rpartition(" - at ")
     name = place.strip("`.").rpartition(".")[2]
     hints = get_type_hints(kind) | get_type_hints(TrainSettings)
-    choices = [choice for choice in _choices(hints.get(name)) if isinstance(choice, str)]
+    choices = [choice for choice in _literal_values(hints.get(name)) if isinstance(choice, str)]
     listed = f" It can be {', '.join(choices)}." if choices else ""
     return f"Setting {name}: {wrong[:1].lower()}{wrong[1:].replace('`', '')}.{listed}"
 
 
-def _choices(hint: Any) -> list[Any]:
+def _literal_values(hint: Any) -> list[Any]:
     """The values of a Literal, also where it may be None."""
-    return [value for inner in get_args(hint) for value in (_choices(inner) if get_args(inner) else [inner])]
+    return [value for inner in get_args(hint) for value in (_literal_values(inner) if get_args(inner) else [inner])]
 
 
 def read_recipe(path: str | Path) -> dict[str, Any]:
     """A TOML file of settings; data files in it are found beside it, or where an environment variable says."""
     place = Path(path)
     try:
-        text = read_bytes(place, max_bytes=MOST_RECIPE).decode()
-        if any(line.count(".") > MOST_DOTS for line in text.splitlines()):  # tables in tables take memory as a square
-            raise ValueError(f"a line has more than {MOST_DOTS} dots")
+        text = read_bytes(place, max_bytes=MAX_RECIPE_BYTES).decode()
+        if any(line.count(".") > MAX_DOTS for line in text.splitlines()):  # tables in tables take memory as a square
+            raise ValueError(f"a line has more than {MAX_DOTS} dots")
         said = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also nested too deeply, or a number with too many digits
         raise InputError(f"{place.name} is not a recipe in TOML: {to_printable(error, 160)}.") from None
@@ -260,11 +276,11 @@ def read_recipe(path: str | Path) -> dict[str, Any]:
             what = f"{to_printable(key, 40)!r} is a table or a list"
             raise InputError(f"{place.name}: {what}; a recipe has plain names and values.")
         if key in ("train", "dev", "test") and isinstance(value, str):
-            said[key] = str(place.parent / _expanded(value, f"{place.name}: {key}"))
+            said[key] = str(place.parent / _expand_variables(value, f"{place.name}: {key}"))
     return said
 
 
-def _expanded(path: str, where: str) -> str:
+def _expand_variables(path: str, where: str) -> str:
     """A path with $NAME and ${NAME} in place; what is not set is said, not guessed."""
 
     def value(found: re.Match[str]) -> str:
@@ -284,7 +300,7 @@ def parse_set(pairs: list[str] | tuple[str, ...]) -> dict[str, Any]:
         if not sign or not key.strip():
             raise InputError(f"--set takes key=value, and it was given {to_printable(pair, 40)!r}.")
         try:
-            if text.count(".") > MOST_DOTS:
+            if text.count(".") > MAX_DOTS:
                 raise ValueError
             value = tomllib.loads(f"x = {text}")["x"]
         except (ValueError, RecursionError):

@@ -17,7 +17,7 @@ from clearhead.data.sources.source import BadRow
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS, encode_table
 from clearhead.errors import InputError
-from clearhead.jobs.part_checks import empty_parts, leaks
+from clearhead.jobs.part_checks import find_empty_parts, find_leaks
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-ENOUGH_PASSAGES = 10  # to split by them
-MOST_TOGETHER = 0.05  # of the rows may have one first text and still stay together
+MIN_PASSAGES = 10  # to split by them
+MAX_GROUP_SHARE = 0.05  # of the rows may have one first text and still stay together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,51 +43,51 @@ class PartRows:
     columns: Columns
     space: LabelSpace
     table: TokenTable
-    places: Array  # in the table
+    indices: Array  # in the table
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.indices)
 
     @property
     def targets(self) -> Any:
         """Their labels as numbers."""
         assert self.table.labels is not None
-        return self.table.labels[self.places]
+        return self.table.labels[self.indices]
 
     @property
-    def numbers(self) -> Array:
+    def row_numbers(self) -> Array:
         """Their numbers in the source."""
-        return self.table.rows[self.places]
+        return self.table.rows[self.indices]
 
     @property
     def groups(self) -> Array | None:
         """What keeps rows on one side of a split, beside their texts."""
-        return _together(self.table, self.places)
+        return _find_groups(self.table, self.indices)
 
     def texts(self) -> Iterator[tuple[str, str | None]]:
         """Their texts in another pass over the source, in its order."""
-        wanted = iter(self.numbers.tolist())
+        wanted = iter(self.row_numbers.tolist())
         number = next(wanted, None)
         for row in checked_rows(self.source, self.columns, self.space):
             if not isinstance(row, BadRow) and row.number == number:
                 yield row.text, row.text_b
                 number = next(wanted, None)
 
-    def mark(self) -> DatasetFingerprint:
+    def fingerprint(self) -> DatasetFingerprint:
         """Which rows these are: equal marks are equal texts and labels in equal order."""
-        digest = rows_digest(self.table.hashes[self.places], self.targets, self.space)
+        digest = hash_rows(self.table.hashes[self.indices], self.targets, self.space)
         return DatasetFingerprint(name=self.source.name, rows=len(self), sha256=digest)
 
 
-def text_rows(part: PartRows) -> list[TextRow]:
+def read_text_rows(part: PartRows) -> list[TextRow]:
     """The rows of a part with their texts, read once more."""
     return [
         TextRow(number=number, text=text, text_b=text_b, label=None, id=None, split=None)
-        for number, (text, text_b) in zip(part.numbers.tolist(), part.texts(), strict=True)
+        for number, (text, text_b) in zip(part.row_numbers.tolist(), part.texts(), strict=True)
     ]
 
 
-def rows_digest(hashes: Array, targets: Any, space: LabelSpace) -> str:
+def hash_rows(hashes: Array, targets: Any, space: LabelSpace) -> str:
     """A digest of texts and labels in their order."""
     made = hashlib.sha256(hashes.tobytes())
     if getattr(getattr(targets, "dtype", None), "hasobject", False):
@@ -99,18 +99,18 @@ def rows_digest(hashes: Array, targets: Any, space: LabelSpace) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedData:
     """Data that is ready: what it is, and its parts."""
 
     task: Task
     columns: Columns
     space: LabelSpace
     parts: Mapping[str, PartRows]  # train, and dev and test where there are any
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     skipped: dict[str, int]
 
     @property
-    def tokens(self) -> str:
+    def tokens_digest(self) -> str:
         """A mark of every token id: a resumed run must see the same ones."""
         made = hashlib.sha256()
         for table in {id(part.table): part.table for part in self.parts.values()}.values():
@@ -119,7 +119,7 @@ class Prepared:
         return made.hexdigest()
 
 
-class Unread:
+class NoTokenizer:
     """Stands in for a tokenizer where a method reads the texts themselves: rows are checked, and have no tokens."""
 
     vocab_size = 1
@@ -130,7 +130,7 @@ class Unread:
         return [empty for _ in items]
 
 
-def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit: LengthPolicy) -> Prepared:
+def prepare_data(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit: LengthPolicy) -> PreparedData:
     """Tokens of all sources, and their rows in parts."""
     import numpy as np
 
@@ -141,7 +141,7 @@ def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit:
         table = encode_table(
             source,
             columns,
-            tokenizer if tokenizer is not None else Unread(),
+            tokenizer if tokenizer is not None else NoTokenizer(),
             seen.space,
             max_length=fit.max_length if tokenizer is not None else None,
             long=fit.long,
@@ -152,9 +152,9 @@ def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit:
             form=seen.task.rows,
         )
         tables[name] = table
-        for part, places in _parts(name, table, seen, plan).items():
+        for part, places in _assign_parts(name, table, seen, plan).items():
             if len(places):
-                parts[part] = PartRows(source=source, columns=columns, space=seen.space, table=table, places=places)
+                parts[part] = PartRows(source=source, columns=columns, space=seen.space, table=table, indices=places)
     if "train" not in parts:
         raise InputError(f"{seen.sources['train'].name} has no rows to train on.")
     if seen.space.kind == "classes" and len(np.unique(parts["train"].targets)) < 2:
@@ -164,21 +164,21 @@ def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit:
     for table in tables.values():
         for problem, count in table.skipped.items():
             skipped[problem] = skipped.get(problem, 0) + count
-    said = [f"rows: {counts}", *empty_parts(parts, seen, plan), *leaks(parts)]
-    said += [_unread(table, seen) for table in tables.values()]
+    said = [f"rows: {counts}", *find_empty_parts(parts, seen, plan), *find_leaks(parts)]
+    said += [_describe_unread(table, seen) for table in tables.values()]
     if skipped:
         said.append(f"left out: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
-    return Prepared(
+    return PreparedData(
         task=seen.task,
         columns=seen.columns,
         space=seen.space,
         parts=parts,
-        said=tuple(filter(None, said)),
+        messages=tuple(filter(None, said)),
         skipped=skipped,
     )
 
 
-def _unread(table: TokenTable, seen: DatasetProfile) -> str:
+def _describe_unread(table: TokenTable, seen: DatasetProfile) -> str:
     """What the tokens of some rows cannot say, with the first of these rows; empty: nothing."""
     if seen.task.rows.unread is None:
         return ""
@@ -190,7 +190,7 @@ def _unread(table: TokenTable, seen: DatasetProfile) -> str:
     return f"{rows} {what} (row {first}{', ...' if len(places) > 8 else ''})"
 
 
-def _parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) -> dict[str, Array]:
+def _assign_parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) -> dict[str, Array]:
     """Which rows of a source are which part; what is missing is taken from the training rows."""
     import numpy as np
 
@@ -220,7 +220,7 @@ def _parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) ->
     split = split_rows(
         labels,
         table.hashes[rows],
-        _together(table, rows, seen.task),
+        _find_groups(table, rows, seen.task),
         dev=dev,
         test=test,
         seed=plan.settings.seed,
@@ -230,7 +230,7 @@ def _parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) ->
     return found | {part: places for part, places in cut.items() if part == "train" or len(places)}
 
 
-def _together(table: TokenTable, rows: Array, task: Task | None = None) -> Array | None:
+def _find_groups(table: TokenTable, rows: Array, task: Task | None = None) -> Array | None:
     """What keeps rows on one side: an id that comes again, or else the first of two texts, or a passage."""
     import numpy as np
 
@@ -239,11 +239,11 @@ def _together(table: TokenTable, rows: Array, task: Task | None = None) -> Array
     if table.firsts is None:
         return None
     if task is not None and task.rows.counter is not None:
-        return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= ENOUGH_PASSAGES else None
+        return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= MIN_PASSAGES else None
     largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
-    return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts
+    return table.firsts[rows] if largest <= MAX_GROUP_SHARE * len(rows) else None  # one question asked of all texts
 
 
-def data_of(model: Model, part: PartRows) -> Encoded:
+def encode_part(model: Model, part: PartRows) -> Encoded:
     """A part as this model reads it."""
-    return encoded(part.table, segments=model.shape.stack.segments > 1).select(part.places)
+    return encoded(part.table, segments=model.shape.stack.segments > 1).select(part.indices)

@@ -18,7 +18,7 @@ from clearhead.tasks import Task, check_task, task_by_look, task_for, task_named
 REPORTED_ROWS = 1000  # rows between two reports of progress
 
 
-def counted_rows(source: Source, progress: Progress) -> Source:
+def report_rows_read(source: Source, progress: Progress) -> Source:
     """A source that reports how many of its rows were read; what can be read once stays as it is."""
 
     def rows() -> Iterator[Row | BadRow]:
@@ -48,7 +48,7 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
         return _profile_by_task(sources, plan, named)
     rows = RowCodec() if named is None else named.rows
     is_number = rows.kinds == ("number",)
-    columns = resolve_columns(train, rows.columns, plan.asked)
+    columns = resolve_columns(train, rows.columns, plan.column_roles)
     if named is not None and rows.columns.second and columns.text_b is None:
         which = setting("text_b", "COLUMN")
         raise InputError(f"{named.name} needs a second text; say which column holds it with {which}.")
@@ -76,7 +76,7 @@ def _profile_by_task(sources: Mapping[str, Source], plan: RunPlan, task: Task) -
     assert task.rows.counter is not None
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    columns = resolve_columns(train, task.rows.columns, plan.asked)
+    columns = resolve_columns(train, task.rows.columns, plan.column_roles)
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
     space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check, counter=task.rows.counter())

@@ -13,12 +13,12 @@ from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, read_json, remove_leftovers, write_json
-from clearhead.jobs.plan import EARLIER, RunPlan
+from clearhead.jobs.plan import EARLIER_DEFAULTS, RunPlan
 from clearhead.machine.cpu import Machine, differences
 
-RUN = "run.json"
+RUN_FILE = "run.json"
 FORMAT = 1
-UNKNOWN = (
+UNKNOWN_MACHINE = (
     "This run does not record the CPU, precision and library versions that it began with; if they differ here, its "
     "result differs in the last digits from that of an uninterrupted run."
 )
@@ -36,33 +36,33 @@ class RunData:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Computed:
+class ComputeHistory:
     """The machine that a run began on, and those that it was resumed on and that differ from the one before."""
 
     machine: Machine | None = None  # None: of a version that did not record it
     resumed_on: list[Machine] = field(default_factory=list)
 
     @property
-    def last(self) -> Machine | None:
+    def latest(self) -> Machine | None:
         """The machine that computed the last steps."""
         return self.resumed_on[-1] if self.resumed_on else self.machine
 
-    def resumed(self, now: Machine) -> Computed:
+    def resume_on(self, now: Machine) -> ComputeHistory:
         """The same after it was resumed here."""
-        if not now.libraries or (self.last is not None and not differences(self.last, now)):
+        if not now.libraries or (self.latest is not None and not differences(self.latest, now)):
             return self
         return replace(self, resumed_on=[*self.resumed_on, now])
 
-    def with_precision(self, precision: str) -> Computed:
+    def set_precision(self, precision: str) -> ComputeHistory:
         """The same where only the loaded model says what the precision is."""
-        if self.last is None or self.last.precision:
+        if self.latest is None or self.latest.precision:
             return self
-        last = replace(self.last, precision=precision)
+        last = replace(self.latest, precision=precision)
         if self.resumed_on:
             return replace(self, resumed_on=[*self.resumed_on[:-1], last])
         return replace(self, machine=last)
 
-    def with_threads(self, threads: int | None) -> Computed:
+    def set_threads(self, threads: int | None) -> ComputeHistory:
         """The same where only the loaded model says how many threads it keeps busy; a resumed run keeps its number."""
         if self.machine is None or self.resumed_on:
             return self
@@ -78,14 +78,14 @@ class Computed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class FitRecord:
     """Training is over, and the model folder has its weights; with what there was to say about it."""
 
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedRun:
+class RunRecord:
     """A run.json of training."""
 
     format: int
@@ -94,45 +94,50 @@ class SavedRun:
     data: RunData = field(default_factory=RunData)
     machine: Machine | None = None
     resumed_on: list[Machine] = field(default_factory=list)
-    fitted: Fitted | None = None
+    fitted: FitRecord | None = None
 
     @property
-    def computed(self) -> Computed:
+    def compute_history(self) -> ComputeHistory:
         """Where it computed so far."""
-        return Computed(machine=self.machine, resumed_on=self.resumed_on)
+        return ComputeHistory(machine=self.machine, resumed_on=self.resumed_on)
 
 
-def read_saved(folder: Path) -> SavedRun:
+def read_run_file(folder: Path) -> RunRecord:
     """The run.json of a run that was begun, with every value checked."""
-    path = folder / RUN
+    path = folder / RUN_FILE
     if not path.is_file():
-        raise InputError(f"{folder} is no run: it has no {RUN}.")
+        raise InputError(f"{folder} is no run: it has no {RUN_FILE}.")
     saved = read_json(path)
     if saved.get("kind") == "pretrain":
         again = command("pretrain", resume=str(folder))
         raise InputError(f"{folder} is a run of pre-training; go on with {again}.")
     if saved.get("format") != FORMAT:
-        raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    made = decode_dataclass(saved | {"plan": with_earlier(saved.get("plan"))}, SavedRun, RUN)
-    checked(made.plan.check)
+        raise CheckpointError(f"{RUN_FILE} is of another version of clearhead.")
+    made = decode_dataclass(saved | {"plan": add_earlier_defaults(saved.get("plan"))}, RunRecord, RUN_FILE)
+    check_stored(made.plan.check)
     return made
 
 
-def with_earlier(plan: Any) -> Any:
+def add_earlier_defaults(plan: Any) -> Any:
     """A plan as it was written, with what could not be chosen at that time as it was then."""
-    return EARLIER | rename_stored_fields(plan, RunPlan) if isinstance(plan, dict) else plan
+    return EARLIER_DEFAULTS | rename_stored_fields(plan, RunPlan) if isinstance(plan, dict) else plan
 
 
-def checked(check: Callable[[], None]) -> None:
+def check_stored(check: Callable[[], None]) -> None:
     """Settings that are out of range in a file are the file's damage, not the caller's mistake."""
     try:
         check()
     except InputError as error:
-        raise CheckpointError(f"{RUN} is damaged: {error}") from None
+        raise CheckpointError(f"{RUN_FILE} is damaged: {error}") from None
 
 
-def write_saved(
-    folder: Path, plan: RunPlan, data: Mapping[str, Any], command: str, computed: Computed, fitted: Fitted | None = None
+def write_run_file(
+    folder: Path,
+    plan: RunPlan,
+    data: Mapping[str, Any],
+    command: str,
+    computed: ComputeHistory,
+    fitted: FitRecord | None = None,
 ) -> None:
     """Write down what is being trained, and where."""
     try:
@@ -141,14 +146,14 @@ def write_saved(
         raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
     saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(data)}
     over = {} if fitted is None else {"fitted": asdict(fitted)}
-    write_json(folder / RUN, saved | asdict(computed) | over)
+    write_json(folder / RUN_FILE, saved | asdict(computed) | over)
 
 
-def check_machine(folder: Path, computed: Computed, now: Machine, *, allowed: bool) -> tuple[str, ...]:
+def check_machine(folder: Path, computed: ComputeHistory, now: Machine, *, allowed: bool) -> tuple[str, ...]:
     """Refuse to resume where the bits of the run cannot be reproduced, unless that is allowed; notes otherwise."""
-    if computed.last is None:
-        return (UNKNOWN,) if now.libraries else ()
-    found = differences(computed.last, now)
+    if computed.latest is None:
+        return (UNKNOWN_MACHINE,) if now.libraries else ()
+    found = differences(computed.latest, now)
     if not found:
         return ()
     changed = "; ".join(found)
@@ -160,18 +165,18 @@ def check_machine(folder: Path, computed: Computed, now: Machine, *, allowed: bo
     return (f"Resumed on another machine ({changed}): the result differs in the last digits.",)
 
 
-def begin_run(
-    folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, computed: Computed, *, resume: bool
+def start_run(
+    folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, computed: ComputeHistory, *, resume: bool
 ) -> None:
     """Write down what is being trained, or see that everything which it must find again is still the same."""
     if not resume:
-        write_saved(folder, plan, now, command, computed)
+        write_run_file(folder, plan, now, command, computed)
         return
-    saved = read_saved(folder)
+    saved = read_run_file(folder)
     before = asdict(saved.data)
     for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
         if (before[key] or None) != (now.get(key) or None):
             raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
     remove_leftovers(folder)
-    if saved.computed != computed:  # another machine goes on
-        write_saved(folder, saved.plan, before, saved.command, computed, saved.fitted)
+    if saved.compute_history != computed:  # another machine goes on
+        write_run_file(folder, saved.plan, before, saved.command, computed, saved.fitted)

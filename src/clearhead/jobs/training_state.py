@@ -12,31 +12,31 @@ from pathlib import Path
 
 from clearhead.errors import CheckpointError
 from clearhead.files import read_json, write_json
-from clearhead.jobs.run_file import RUN
+from clearhead.jobs.run_file import RUN_FILE
 from clearhead.model import Model
 from clearhead.model.loading import load
 
-STATE = "state"
-SEEDS = "seeds"
+STATE_FOLDER = "state"
+SEEDS_FOLDER = "seeds"
 
 
-def drop_state(folder: Path, notes: Sequence[str], *, keep: bool) -> None:
+def remove_state(folder: Path, notes: Sequence[str], *, keep: bool) -> None:
     """Note in run.json that training is over, with what it had to say, and remove the state; nothing with `keep`."""
     if keep:
         return
-    write_json(folder / RUN, read_json(folder / RUN) | {"fitted": {"notes": list(notes)}})
-    for place in (folder / STATE, *(folder / SEEDS).glob(f"*/{STATE}")):
+    write_json(folder / RUN_FILE, read_json(folder / RUN_FILE) | {"fitted": {"notes": list(notes)}})
+    for place in (folder / STATE_FOLDER, *(folder / SEEDS_FOLDER).glob(f"*/{STATE_FOLDER}")):
         shutil.rmtree(place, ignore_errors=True)
 
 
-def restore_saved(model: Model, folder: Path) -> None:
+def restore_weights(model: Model, folder: Path) -> None:
     """Give a model that was made anew the weights of its run, which are in a model folder already."""
-    from clearhead.training.state import copy_into
+    from clearhead.training.state import copy_weights
 
     core = model.use_core()
     saved = dict(load(folder, "core", str(core.device)).use_core().network.named_parameters())
     own = dict(core.network.named_parameters())
     if saved.keys() != own.keys() or any(saved[name].shape != own[name].shape for name in own):
         raise CheckpointError(f"{folder} does not hold the weights of its run: train anew.")
-    copy_into(core.network, saved)
+    copy_weights(core.network, saved)
     core.network.eval()

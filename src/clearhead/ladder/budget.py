@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from clearhead.caller import setting
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.prepare import PreparedData
 from clearhead.ladder.estimates import Estimate
 from clearhead.ladder.methods import METHODS, Rung, budget_for, spoken
 
@@ -24,7 +24,7 @@ class Budget:
 
     seconds: float
     started: float  # by time.perf_counter
-    prepared: Prepared
+    prepared: PreparedData
     events: RunEvents
     estimates: dict[str, Estimate] = field(default_factory=dict)  # of the methods that were tried out
 

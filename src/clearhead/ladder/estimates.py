@@ -11,7 +11,7 @@ from clearhead.classic import fit_linear
 from clearhead.errors import ClearheadError
 from clearhead.jobs.defaults import choose_settings, resolve_threads
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Prepared, data_of
+from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model.loading import load
 from clearhead.predict.scoring import table_features
 from clearhead.training.settings import TrainSettings
@@ -49,7 +49,7 @@ class Estimate:
         return next((epochs for epochs in range(self.epochs, 0, -1) if self.seconds_of(epochs) <= seconds), 0)
 
 
-def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
+def features_seconds(plan: RunPlan, prepared: PreparedData) -> Estimate:
     """Of frozen features and a linear model: a pass over some rows and a fit to them, for all rows."""
     import numpy as np
 
@@ -67,10 +67,10 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     return Estimate(seconds=reading + fit * (1 if plan.layers is None else SWEPT))
 
 
-def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
+def network_seconds(plan: RunPlan, prepared: PreparedData) -> Estimate:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
     from clearhead.training.objectives import objective_for
-    from clearhead.training.trial import trial
+    from clearhead.training.trial import run_trial
 
     task, space = prepared.task, prepared.space
     model = load(
@@ -85,7 +85,7 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)
     resolve_threads(plan.threads, settings, model.shape)  # as many as the run would use
     objective = objective_for(task.objective(space), settings)
-    speed, _ = trial(model.use_core().network, _sample(model, prepared), settings, objective, steps=TRIAL)
+    speed, _ = run_trial(model.use_core().network, _sample(model, prepared), settings, objective, steps=TRIAL)
     tokens = _tokens(model, prepared)
     forward = speed if settings.freeze_encoder else FORWARD * speed
     dev, test = tokens.get("dev", 0.0) / forward, tokens.get("test", 0.0) / forward
@@ -94,14 +94,14 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     return Estimate(seconds=seconds, epoch_seconds=plan.seeds * epoch, settings=settings)
 
 
-def _sample(model: Model, prepared: Prepared) -> Encoded:
+def _sample(model: Model, prepared: PreparedData) -> Encoded:
     """Training rows from all over the file."""
     import numpy as np
 
-    train = data_of(model, prepared.parts["train"])
+    train = encode_part(model, prepared.parts["train"])
     return train.select(np.unique(np.linspace(0, len(train) - 1, SAMPLE).round().astype(int)))
 
 
-def _tokens(model: Model, prepared: Prepared) -> dict[str, float]:
+def _tokens(model: Model, prepared: PreparedData) -> dict[str, float]:
     """How many tokens each part has."""
-    return {name: float(data_of(model, part).row_tokens.sum()) for name, part in prepared.parts.items()}
+    return {name: float(encode_part(model, part).row_tokens.sum()) for name, part in prepared.parts.items()}

@@ -16,12 +16,12 @@ from clearhead.evaluate.difference import Asked
 from clearhead.evaluate.evaluate import Scored, scored_part
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.job import JobRequest, run_job
-from clearhead.jobs.machine import check_begun
+from clearhead.jobs.machine import check_resumable
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import PartRows, Prepared
+from clearhead.jobs.prepare import PartRows, PreparedData
 from clearhead.jobs.profile import profile_dataset
-from clearhead.jobs.run_file import RUN, read_saved
-from clearhead.jobs.run_folder import REPORT
+from clearhead.jobs.run_file import RUN_FILE, read_run_file
+from clearhead.jobs.run_folder import REPORT_FILE
 from clearhead.ladder.budget import Budget, allot
 from clearhead.ladder.methods import METHODS, Rung, run_folder_name, rung_cells, spoken
 from clearhead.ladder.recommend import compared, recommendation, untried
@@ -45,7 +45,7 @@ class Climb:
     """All that a rung needs to be trained, measured and compared."""
 
     sources: Mapping[str, Source]
-    prepared: Prepared
+    prepared: PreparedData
     part: str  # that is measured on
     metric: str
     folder: Path
@@ -96,8 +96,8 @@ class LadderJob:
         for method in plans.keys() - self.state.finished.keys():
             for epochs in (None, *begun_epochs(folder, method)):
                 own = folder / run_folder_name(method, epochs)
-                if (own / RUN).is_file():
-                    check_begun(own, allowed=self.request.allow_different_cpu)
+                if (own / RUN_FILE).is_file():
+                    check_resumable(own, allowed=self.request.allow_different_cpu)
 
     def prepare(self) -> None:
         """Rows in the parts that every method sees."""
@@ -110,7 +110,7 @@ class LadderJob:
             events.message(line)
         events.message(f"task: {profile.task.name} ({profile.task.about})")
         prepared, missing = prepare_rows(profile, plans, events)
-        for line in prepared.said:
+        for line in prepared.messages:
             events.message(line)
         self.state.check_rows(folder, prepared)
         part = next((name for name in ("test", "dev") if name in prepared.parts), None)
@@ -248,10 +248,10 @@ def _rung(
         skip_bad_rows=plan.skip_bad_rows,
         progress=lambda _, done, __: events.progress(f"{method}: answering", done, len(rows)),
     )
-    if scored.numbers != rows.numbers.tolist():
+    if scored.numbers != rows.row_numbers.tolist():
         raise InputError(f"{method} answered other {climb.part} rows than the other methods.")
     if rung.latency_ms is None:
-        wanted = set(rows.numbers[:LATENCY_ROWS].tolist())
+        wanted = set(rows.row_numbers[:LATENCY_ROWS].tolist())
         some = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in wanted]
         rung = replace(rung, latency_ms=round(latency_ms(predictor, rows.source, rows.columns, some), 4))
     return rung, (predictor.calibration, scored)
@@ -267,9 +267,9 @@ def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
     if (estimate := climb.budget.estimates.get(method)) is not None:
         seconds = estimate.seconds if rung.epochs is None else estimate.seconds_of(rung.epochs)
         events.message(f"{rung.name}: it will take about {spoken(seconds)}, {spoken(climb.budget.left)} are left")
-    resume = (own / RUN).is_file()
+    resume = (own / RUN_FILE).is_file()
     if resume:
-        saved = read_saved(own).plan  # as many threads and epochs as it was begun with
+        saved = read_run_file(own).plan  # as many threads and epochs as it was begun with
         plan = replace(plan, threads=saved.threads, auto_epochs=saved.auto_epochs, settings=saved.settings)
     request = JobRequest(
         plan=plan,
@@ -304,14 +304,14 @@ def _report(climb: Climb, made: Ladder, found: Evaluation) -> Path:
     """The comparison, then everything about the recommended method on the same rows."""
 
     rest = f"What follows the comparison tells of {made.recommended}; every method has a report in its own folder."
-    machine = read_saved(Path(str(made.rung(made.recommended).folder))).computed.last
+    machine = read_run_file(Path(str(made.rung(made.recommended).folder))).compute_history.latest
     data = ReportData(
         title=f"{climb.folder.name}: {made.recommended}",
         command=climb.command,
         parts={climb.part: found},
         ladder=made.to_json(),
-        notes=[rest, *climb.prepared.said],
+        notes=[rest, *climb.prepared.messages],
         cost={"seconds": made.seconds, "budget seconds": made.budget_seconds},
         machine={} if machine is None else machine.lines(),
     )
-    return save_report(data, climb.folder / REPORT)
+    return save_report(data, climb.folder / REPORT_FILE)

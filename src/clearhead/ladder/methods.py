@@ -12,8 +12,8 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.evaluate.difference import Difference
 from clearhead.files import to_printable
-from clearhead.jobs.plan import NETWORK, RunPlan, make_plan
-from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.plan import NETWORK_METHODS, RunPlan, make_plan
+from clearhead.jobs.prepare import PreparedData
 from clearhead.ladder.estimates import Estimate, features_seconds, network_seconds
 
 FEATURES_ONLY = {"layer", "pooling", "layers"}
@@ -27,7 +27,7 @@ SPARE = 1.2  # times an estimate, when a budget is advised
 class Method:
     """A method of `train` as a rung."""
 
-    estimate: Callable[[RunPlan, Prepared], Estimate] | None = None  # how long it takes; None: too short to ask
+    estimate: Callable[[RunPlan, PreparedData], Estimate] | None = None  # how long it takes; None: too short to ask
     network: bool = True  # whether it starts from a model
     floor: bool = False  # whether it learns nothing of the texts
     often_best: bool = False  # whether the budget keeps time for it, and its absence is part of the recommendation
@@ -117,7 +117,7 @@ def check_choices(choices: Mapping[str, Any]) -> None:
 
 def rung_plan(method: str, *layers: Mapping[str, Any]) -> RunPlan:
     """The plan of one rung, out of what was said for all of them."""
-    left = (set() if method == "features" else FEATURES_ONLY) | (set() if method in NETWORK else NETWORK_ONLY)
+    left = (set() if method == "features" else FEATURES_ONLY) | (set() if method in NETWORK_METHODS else NETWORK_ONLY)
     mine = [{key: value for key, value in layer.items() if key.replace("-", "_") not in left} for layer in layers]
     return make_plan(*mine, {"method": method, "baselines": False})  # the ladder has them itself
 

@@ -9,14 +9,16 @@ from clearhead.data.row_codec import LengthPolicy
 from clearhead.errors import ClearheadError
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Prepared, prepare
+from clearhead.jobs.prepare import PreparedData, prepare_data
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.ladder.methods import METHODS
 from clearhead.machine.threads import passive_waiting
 from clearhead.model.loading import load, need_torch
 
 
-def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], events: RunEvents) -> tuple[Prepared, str | None]:
+def prepare_rows(
+    seen: DatasetProfile, plans: Mapping[str, RunPlan], events: RunEvents
+) -> tuple[PreparedData, str | None]:
     """The rows in their parts, as every rung must see them, and why there is no model where there is none."""
     with suppress(ImportError), passive_waiting():
         import sklearn.linear_model  # noqa: F401  # so that no method's time is that of an import
@@ -24,7 +26,7 @@ def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], events: Run
     plan = next((plan for method, plan in plans.items() if METHODS[method].network), None)
     if plan is None:
         plan = next(iter(plans.values()))
-        return prepare(seen, plan, None, _fit(plan, None)), None
+        return prepare_data(seen, plan, None, _fit(plan, None)), None
     try:
         need_torch("Training a network")
         from clearhead.training.threads import use_threads
@@ -33,9 +35,9 @@ def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], events: Run
         model = load(plan.model, device=plan.device, head=None, progress=events.download)
         tokenizer, most = model.tokenizer, model.max_length()
     except ClearheadError as error:
-        return prepare(seen, plan, None, _fit(plan, None)), str(error)
+        return prepare_data(seen, plan, None, _fit(plan, None)), str(error)
     length = min(plan.max_length or most or 0, most or plan.max_length or 0) or None
-    return prepare(seen, plan, tokenizer, _fit(plan, length)), None
+    return prepare_data(seen, plan, tokenizer, _fit(plan, length)), None
 
 
 def _fit(plan: RunPlan, max_length: int | None) -> LengthPolicy:

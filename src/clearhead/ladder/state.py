@@ -14,11 +14,11 @@ from clearhead.caller import setting
 from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, is_occupied, read_json, to_printable, write_json
-from clearhead.jobs.plan import EARLIER, NETWORK, RunPlan
-from clearhead.jobs.prepare import Prepared
-from clearhead.jobs.resume import PATHS, is_same
-from clearhead.jobs.run_file import RUN, read_saved
-from clearhead.jobs.run_folder import METRICS, SPLIT
+from clearhead.jobs.plan import EARLIER_DEFAULTS, NETWORK_METHODS, RunPlan
+from clearhead.jobs.prepare import PreparedData
+from clearhead.jobs.resume import PATH_SETTINGS, is_same_value
+from clearhead.jobs.run_file import RUN_FILE, read_run_file
+from clearhead.jobs.run_folder import METRICS_FILE, SPLIT_FILE
 from clearhead.ladder.methods import METHODS, Rung
 from clearhead.training.settings import MAX_EPOCHS
 
@@ -61,10 +61,10 @@ class Kept:
                     f"name another folder with {setting('output', 'FOLDER')}."
                 )
         rungs = {method: _rung(method, rung) for method, rung in finished.items() if method in METHODS}
-        done = {method: rung for method, rung in rungs.items() if (folder / rung.folder_name / METRICS).is_file()}
+        done = {method: rung for method, rung in rungs.items() if (folder / rung.folder_name / METRICS_FILE).is_file()}
         return cls(asked={**before, **asked}, finished=done)
 
-    def check_rows(self, folder: Path, prepared: Prepared) -> None:
+    def check_rows(self, folder: Path, prepared: PreparedData) -> None:
         """Refuse to compare with what was trained on other rows."""
         for rung in self.finished.values():
             check_marks(folder / rung.folder_name, prepared)
@@ -78,7 +78,7 @@ class Kept:
 
 def begun_epochs(folder: Path, method: str) -> list[int]:
     """How many epochs the shortened runs of a method have that were begun, in order."""
-    paths = [path for path in folder.glob(f"{method}-*-epochs") if (path / RUN).is_file()]
+    paths = [path for path in folder.glob(f"{method}-*-epochs") if (path / RUN_FILE).is_file()]
     names = (re.fullmatch(r"-([1-9][0-9]{0,5})-epochs", path.name.removeprefix(method)) for path in paths)
     return sorted(int(name[1]) for name in names if name is not None)
 
@@ -102,8 +102,8 @@ def _with_defaults(plan: Any) -> Any:
     usual = json.loads(json.dumps(asdict(RunPlan(auto_method=False))))  # a rung names its method
     plan = rename_stored_fields(plan, RunPlan)
     own = plan.get("settings")
-    if plan.get("method") in NETWORK:
-        usual |= EARLIER
+    if plan.get("method") in NETWORK_METHODS:
+        usual |= EARLIER_DEFAULTS
     made = {**usual, **plan}
     return {**made, "settings": {**usual["settings"], **own}} if isinstance(own, dict) else made
 
@@ -112,7 +112,11 @@ def _in_place(before: Any, now: Mapping[str, Any] | None) -> Any:
     """A plan as it was written, with the paths that are the same as they are spelled now."""
     if now is None or not isinstance(before, dict):
         return before
-    same = {key: now[key] for key in PATHS if key in before and key in now and is_same(key, before[key], now[key])}
+    same = {
+        key: now[key]
+        for key in PATH_SETTINGS
+        if key in before and key in now and is_same_value(key, before[key], now[key])
+    }
     return before | same
 
 
@@ -128,14 +132,16 @@ def _other(before: Any, now: Mapping[str, Any]) -> str:
     return "some are gone"
 
 
-def check_marks(folder: Path, prepared: Prepared) -> None:
+def check_marks(folder: Path, prepared: PreparedData) -> None:
     """See that a run was trained, chosen and measured on exactly the rows that are prepared here."""
-    data = asdict(read_saved(folder).data)["data"]
-    marks = {name: asdict(part.mark()) for name, part in prepared.parts.items()}
-    held = read_json(folder / SPLIT, max_bytes=MOST_SPLIT).get("parts")
+    data = asdict(read_run_file(folder).data)["data"]
+    marks = {name: asdict(part.fingerprint()) for name, part in prepared.parts.items()}
+    held = read_json(folder / SPLIT_FILE, max_bytes=MOST_SPLIT).get("parts")
     train = prepared.parts["train"].source
     own = {
-        name: part.numbers.tolist() for name, part in prepared.parts.items() if name != "train" and part.source is train
+        name: part.row_numbers.tolist()
+        for name, part in prepared.parts.items()
+        if name != "train" and part.source is train
     }
     if data != marks or held != own:
         other = setting("output", "FOLDER")

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 
 from clearhead.data import Columns, Row, Source, TextRow
-from clearhead.jobs.run_folder import METRICS, REPORT, SPLIT
-from clearhead.jobs.training_state import STATE
+from clearhead.jobs.run_folder import METRICS_FILE, REPORT_FILE, SPLIT_FILE
+from clearhead.jobs.training_state import STATE_FOLDER
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_rows
 
@@ -18,8 +18,8 @@ WARM = 3  # predictions before the clock runs
 LEAST, MOST = 20, 100  # predictions that are timed
 ENOUGH = 3.0  # seconds after which the least will do
 TIMED, TIMED_SECONDS = 20, 1.0  # texts and seconds that a report has for it
-UNUSED_FILES = {METRICS, REPORT, SPLIT, "run.json", "log.jsonl"}
-UNUSED_FOLDERS = {STATE, "seeds", "tensorboard", "onnx", "openvino"}  # the last two are other people's exports
+UNUSED_FILES = {METRICS_FILE, REPORT_FILE, SPLIT_FILE, "run.json", "log.jsonl"}
+UNUSED_FOLDERS = {STATE_FOLDER, "seeds", "tensorboard", "onnx", "openvino"}  # the last two are other people's exports
 OTHERS_WEIGHTS = {".bin", ".h5", ".ot", ".msgpack", ".ckpt"}  # the same weights in other forms, beside safetensors
 
 

@@ -99,16 +99,16 @@ def judge(
     words, real = found["words"], [~special[lesson.words] for lesson in lessons]
     owners = [one.owners[some] for one, some in zip(words, real, strict=True)]
     losses, low, high = clustered([one.losses[some] for one, some in zip(words, real, strict=True)], owners)
-    right, right_low, right_high = clustered([one.right[some] for one, some in zip(words, real, strict=True)], owners)
+    right, right_low, right_high = clustered([one.correct[some] for one, some in zip(words, real, strict=True)], owners)
     asked = np.concatenate([lesson.words[some] for lesson, some in zip(lessons, real, strict=True)])
     before = np.concatenate([lesson.before[some] for lesson, some in zip(lessons, real, strict=True)])
     more: dict[str, Any] = {}
     if "pairs" in found:
         labels = [lesson.pairs for lesson in lessons if lesson.pairs is not None]
-        more["pair_accuracy"] = float(np.concatenate([one.right for one in found["pairs"]]).mean())
+        more["pair_accuracy"] = float(np.concatenate([one.correct for one in found["pairs"]]).mean())
         more["pair_majority"] = baselines.majority(labels)
     if "replaced" in found:
-        more["replaced_accuracy"] = float(np.concatenate([one.right for one in found["replaced"]]).mean())
+        more["replaced_accuracy"] = float(np.concatenate([one.correct for one in found["replaced"]]).mean())
         more["replaced_loss"] = float(np.concatenate([one.losses for one in found["replaced"]]).mean())
         more["replaced_majority"] = 1 - float(np.concatenate([one.truth for one in found["replaced"]]).mean())
     return Judged(

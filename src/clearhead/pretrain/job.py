@@ -12,12 +12,12 @@ from clearhead.caller import setting
 from clearhead.checkpoint.weights import has_entry
 from clearhead.errors import ClearheadError
 from clearhead.files import decode_dataclass, read_json, write_json
-from clearhead.jobs.cost import cost_of
+from clearhead.jobs.cost import measure_cost
 from clearhead.jobs.defaults import resolve_threads
 from clearhead.jobs.job import JobRequest
 from clearhead.jobs.run_file import check_machine
-from clearhead.jobs.run_folder import METRICS, check_folder, take_back
-from clearhead.jobs.training_state import STATE, drop_state, restore_saved
+from clearhead.jobs.run_folder import METRICS_FILE, check_run_folder, remove_unstarted_run
+from clearhead.jobs.training_state import STATE_FOLDER, remove_state, restore_weights
 from clearhead.machine.cpu import versions
 from clearhead.model import Model
 from clearhead.model.loading import need_torch
@@ -45,7 +45,7 @@ from clearhead.pretrain.run import Exam, begin, generator_model
 from clearhead.pretrain.start import check_text, dropout_of, make_teacher, resolve_steps, start_model
 from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.shards import INDEX
-from clearhead.train.network import drive
+from clearhead.train.network import run_training
 from clearhead.training.log import read_log
 from clearhead.training.loss_monitor import LossMonitor
 
@@ -71,24 +71,24 @@ class PretrainJob:
         """Resolve where and how precisely the run computes, and begin its folder, in which text and vocabulary lie."""
         need_torch("Pre-training")
         from clearhead.training.threads import use_threads
-        from clearhead.training.torch_machine import torch_machine
+        from clearhead.training.torch_machine import detect_torch_machine
 
         request, plan, folder = self.request, self.request.plan, self.request.folder
         if plan.threads is not None:
             use_threads(plan.threads)
-        machine = torch_machine(plan.settings.precision, plan.device)
+        machine = detect_torch_machine(plan.settings.precision, plan.device)
         plan = replace(plan, settings=plan.settings.resolve_precision(machine.precision))
         self.saved = SavedPretrain(format=FORMAT, kind=KIND, plan=plan, command=request.command, machine=machine)
         self.existed = folder.exists()
         check_files(plan)
         if not request.resume:
-            check_folder(folder)
+            check_run_folder(folder)
             write_pretrain(folder, self.saved)
             return
         before = read_pretrain(folder)
         for note in check_machine(folder, before.computed, machine, allowed=request.allow_different_cpu):
             request.events.message(note)
-        computed = before.computed.resumed(machine)
+        computed = before.computed.resume_on(machine)
         self.saved = replace(
             self.saved,
             source=before.source,
@@ -105,7 +105,7 @@ class PretrainJob:
         except ClearheadError:
             if not request.resume:
                 made = (VOCABULARY, CORPUS, HELD, "*.bin", ".*.part")
-                take_back(folder, existed=self.existed, made=made)
+                remove_unstarted_run(folder, existed=self.existed, made=made)
             raise
         texts = replace(texts, said=(*texts.said, *teacher.left_out()))
         for line in texts.said:
@@ -177,9 +177,9 @@ class PretrainJob:
             shutil.rmtree(folder / name, ignore_errors=True)
         for path in folder.glob("*.bin"):
             path.unlink()
-        drop_state(folder, (), keep=plan.keep_state)
+        remove_state(folder, (), keep=plan.keep_state)
         held_out = None if self.judged is None else self.judged.to_json()
-        write_json(folder / METRICS, {"held_out": held_out})  # last: it is finished
+        write_json(folder / METRICS_FILE, {"held_out": held_out})  # last: it is finished
         return run
 
     def _read(self) -> tuple[Model, PretrainObjective, Texts, Teacher, list[Any]]:
@@ -199,7 +199,7 @@ class PretrainJob:
     def _result(self, seen: int) -> Pretrained:
         exam, folder, plan = self.exam, self.request.folder, self.saved.plan
         assert plan.max_steps is not None
-        cost = cost_of(folder, self.begun, 0.0)
+        cost = measure_cost(folder, self.begun, 0.0)
         return Pretrained(
             folder=folder,
             family=exam.model.family.model_type,
@@ -214,7 +214,7 @@ class PretrainJob:
             said=exam.texts.said,
             notes=tuple(self.notes),
             cost={key: value for key, value in cost.items() if key != "fitting seconds"},
-            machine=self.saved.computed.last,
+            machine=self.saved.computed.latest,
         )
 
 
@@ -222,15 +222,15 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.training.dropout import set_dropout
     from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer, pretrain_steps
-    from clearhead.training.state import State, TrainingProgress, load_state
+    from clearhead.training.state import TrainingProgress, TrainingState, load_state
 
     plan, settings = exam.plan, exam.plan.settings
     assert plan.max_steps is not None
     set_dropout(exam.learner, dropout_of(plan))
     begin(exam)
     fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
-    state = State(exam.learner, make_pretrain_optimizer(exam.learner, settings, fresh), TrainingProgress())
-    load_state(folder / STATE, state)
+    state = TrainingState(exam.learner, make_pretrain_optimizer(exam.learner, settings, fresh), TrainingProgress())
+    load_state(folder / STATE_FOLDER, state)
     history = [one for one in _read_history(folder) if one.step <= state.progress.step]
 
     def score(step: int) -> float:
@@ -253,7 +253,7 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
         evaluations=min(plan.evaluations, plan.max_steps),
         device=exam.device,
     )
-    drive(state, steps, folder, settings, LossMonitor(0.0, settings), exam.events)
+    run_training(state, steps, folder, settings, LossMonitor(0.0, settings), exam.events)
     state.restore_best()
     exam.learner.eval()
     return tuple(history)
@@ -261,9 +261,9 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
 
 def _fitted(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """What a run that was killed after its training had come to."""
-    restore_saved(exam.model, folder)
+    restore_weights(exam.model, folder)
     if exam.objective.name == "rtd":
-        restore_saved(generator_model(exam.model, exam.learner), folder / GENERATOR)
+        restore_weights(generator_model(exam.model, exam.learner), folder / GENERATOR)
     exam.learner.eval()
     return tuple(_read_history(folder))
 

@@ -16,8 +16,8 @@ from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import parse_config_option
 from clearhead.files import decode_dataclass, read_json, to_printable, write_json
-from clearhead.jobs.plan import MOST_THREADS, plain_setting
-from clearhead.jobs.run_file import RUN, Computed, Fitted, checked
+from clearhead.jobs.plan import MAX_THREADS, explain_setting_error
+from clearhead.jobs.run_file import RUN_FILE, ComputeHistory, FitRecord, check_stored
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.config import take_config, width_of
 from clearhead.pretraining.documents import Documents
@@ -104,7 +104,7 @@ class PretrainPlan:
             (self.vocab_size is None or self.vocab_size >= 16, "vocab_size must be at least 16"),
             (1 <= self.evaluations <= 10_000, "evaluations must be from 1 to 10,000"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
-            (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
+            (self.threads is None or self.threads <= MAX_THREADS, f"threads must be at most {MAX_THREADS}"),
             (
                 re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z]+)*", self.language) is not None,
                 "language must be a code such as en or de",
@@ -173,7 +173,7 @@ def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
     try:
         made = decode_dataclass({**plan, "settings": settings}, PretrainPlan, "settings")
     except ConfigError as error:
-        raise InputError(plain_setting(str(error), PretrainPlan)) from None
+        raise InputError(explain_setting_error(str(error), PretrainPlan)) from None
     made.check()
     return made
 
@@ -202,28 +202,28 @@ class SavedPretrain:
     minutes: float | None = None  # that the steps of the plan were found for
     machine: Machine | None = None
     resumed_on: list[Machine] = field(default_factory=list)
-    fitted: Fitted | None = None
+    fitted: FitRecord | None = None
 
     @property
-    def computed(self) -> Computed:
+    def computed(self) -> ComputeHistory:
         """Where it computed so far."""
-        return Computed(machine=self.machine, resumed_on=self.resumed_on)
+        return ComputeHistory(machine=self.machine, resumed_on=self.resumed_on)
 
 
 def read_pretrain(folder: Path) -> SavedPretrain:
     """The run.json of a run that was begun, with every value checked."""
-    if not (folder / RUN).is_file():
-        raise InputError(f"{folder} is no run: it has no {RUN}.")
-    saved = read_json(folder / RUN)
+    if not (folder / RUN_FILE).is_file():
+        raise InputError(f"{folder} is no run: it has no {RUN_FILE}.")
+    saved = read_json(folder / RUN_FILE)
     if saved.get("kind") != KIND:
         raise InputError(f"{folder} is no run of pre-training; go on with {command('train', resume=str(folder))}.")
     if saved.get("format") != FORMAT:
-        raise CheckpointError(f"{RUN} is of another version of clearhead.")
+        raise CheckpointError(f"{RUN_FILE} is of another version of clearhead.")
     saved = rename_stored_fields(saved, SavedPretrain)
     if isinstance(plan := saved.get("plan"), dict) and isinstance(init := plan.get("attention_init"), str):
         plan["attention_init"] = FORMER_INITS.get(init, init)
-    made = decode_dataclass(saved, SavedPretrain, RUN)
-    checked(made.plan.check)
+    made = decode_dataclass(saved, SavedPretrain, RUN_FILE)
+    check_stored(made.plan.check)
     return made
 
 
@@ -233,4 +233,4 @@ def write_pretrain(folder: Path, saved: SavedPretrain) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
-    write_json(folder / RUN, asdict(saved))
+    write_json(folder / RUN_FILE, asdict(saved))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.html import short_repr
-from clearhead.jobs.run_folder import REPORT
+from clearhead.jobs.run_folder import REPORT_FILE
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
 from clearhead.pretrain.plan import PretrainPlan
@@ -107,4 +107,4 @@ def write_report(
         lead=pretraining_lead(facts),
         machine={} if run.machine is None else run.machine.lines(),
     )
-    return save_report(data, run.folder / REPORT)
+    return save_report(data, run.folder / REPORT_FILE)

@@ -79,11 +79,11 @@ def resolve_steps(
     if plan.max_steps is not None:
         return saved
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.pretrain_loop import seconds_a_step
+    from clearhead.training.pretrain_loop import measure_step_seconds
 
     set_dropout(learner, dropout_of(plan))
     events.progress("timing a few steps", 0, None)
-    seconds = seconds_a_step(learner, teacher, objective.losses, plan.settings, str(model.core.device))
+    seconds = measure_step_seconds(learner, teacher, objective.losses, plan.settings, str(model.core.device))
     minutes = plan.minutes or MINUTES
     steps = max(1, round(minutes * 60 / seconds))
     most = steps if plan.minutes is not None else MOST_EPOCHS * teacher.per_epoch

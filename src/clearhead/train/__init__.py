@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.train.finish import Run, write_metrics
-    from clearhead.train.inspection import open_again, run_inspect
+    from clearhead.train.inspection import open_rereadable, run_inspect
     from clearhead.train.job import TrainJob, read_run
-    from clearhead.train.network import finish_state
+    from clearhead.train.network import finish_stopped_run
 else:
     from clearhead.lazy import export_lazily
 
@@ -20,17 +20,17 @@ else:
         __name__,
         {
             "finish": ("Run", "write_metrics"),
-            "inspection": ("open_again", "run_inspect"),
+            "inspection": ("open_rereadable", "run_inspect"),
             "job": ("read_run", "TrainJob"),
-            "network": ("finish_state",),
+            "network": ("finish_stopped_run",),
         },
     )
 
 __all__ = [
     "Run",
     "TrainJob",
-    "finish_state",
-    "open_again",
+    "finish_stopped_run",
+    "open_rereadable",
     "read_run",
     "run_inspect",
     "write_metrics",

@@ -19,17 +19,17 @@ from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.classic import fit_linear
 from clearhead.errors import ClearheadError
 from clearhead.evaluate.difference import Asked, Difference, difference
-from clearhead.jobs.defaults import length_policy
+from clearhead.jobs.defaults import make_length_policy
 from clearhead.jobs.events import RunEvents
-from clearhead.jobs.method import FitInput, FittedMethod
-from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
-from clearhead.jobs.prepare import PartRows, Prepared, text_rows
+from clearhead.jobs.method import FitInputs, FittedMethod
+from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK_METHODS, RunPlan
+from clearhead.jobs.prepare import PartRows, PreparedData, read_text_rows
 from clearhead.model import Model
 from clearhead.predict.scoring import PairFeatures, pair_features
 from clearhead.progress import Progress
 from clearhead.tasks.task import Calibration
-from clearhead.train.finish import FittedBaseline, held_out_logits, measured
-from clearhead.train.methods import FITS
+from clearhead.train.finish import FittedBaseline, held_out_logits, measure_parts
+from clearhead.train.methods import FIT_METHODS
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_ROWS = 5_000  # training rows that a baseline is fitted on
+MAX_ROWS = 5_000  # training rows that a baseline is fitted on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Baseline:
+class BaselineComparison:
     """Another method beside the kept model."""
 
     method: str  # majority, cosine or features; finetune beside features that were kept
@@ -57,26 +57,26 @@ class Baseline:
         return asdict(self)
 
 
-def has_baselines(prepared: Prepared, plan: RunPlan, *, both_orders: bool) -> bool:
+def has_baselines(prepared: PreparedData, plan: RunPlan, *, both_orders: bool) -> bool:
     """Whether cheap methods can do what a run does."""
-    fits = plan.method in NETWORK or plan.method == "features"
+    fits = plan.method in NETWORK_METHODS or plan.method == "features"
     can = "features" in prepared.task.methods and not both_orders and len(prepared.parts) > 1
     return plan.baselines and fits and can
 
 
 def fit_baselines(
-    prepared: Prepared, plan: RunPlan, folder: Path, progress: Progress, encoder: Callable[[RunPlan], Model]
+    prepared: PreparedData, plan: RunPlan, folder: Path, progress: Progress, encoder: Callable[[RunPlan], Model]
 ) -> tuple[FittedBaseline, ...]:
     """Every baseline of a task; `encoder` is the model that the run started from, without a head."""
     if not has_baselines(prepared, plan, both_orders=bool(plan.both_orders)):
         return ()
-    fewer = _fewer_rows(prepared, plan.settings.seed)
+    fewer = _sample_rows(prepared, plan.settings.seed)
     own = features_plan(plan)
-    inputs = FitInput(
+    inputs = FitInputs(
         prepared=fewer, plan=own, settings=own.settings, folder=folder, events=RunEvents(progress=progress)
     )
     made = []
-    for method, fit in _fits(inputs, encoder, keeps_network=plan.method in NETWORK).items():
+    for method, fit in _baseline_fits(inputs, encoder, keeps_network=plan.method in NETWORK_METHODS).items():
         begun = time.perf_counter()
         try:
             logits = held_out_logits(fewer, fit())
@@ -89,10 +89,10 @@ def fit_baselines(
 
 def features_plan(plan: RunPlan) -> RunPlan:
     """The plan of a network as one of frozen features."""
-    return replace(plan, **features_choices(plan.settings))
+    return replace(plan, **features_settings(plan.settings))
 
 
-def features_choices(settings: TrainSettings) -> dict[str, Any]:
+def features_settings(settings: TrainSettings) -> dict[str, Any]:
     """What a plan of frozen features has in place of a network's choices."""
     return {
         "method": "features",
@@ -105,12 +105,12 @@ def features_choices(settings: TrainSettings) -> dict[str, Any]:
 
 def compare_baselines(
     fits: tuple[FittedBaseline, ...],
-    prepared: Prepared,
+    prepared: PreparedData,
     plan: RunPlan,
     logits: Mapping[str, Any],
     reading: Calibration,
     part: str,
-) -> tuple[Baseline, ...]:
+) -> tuple[BaselineComparison, ...]:
     """Every baseline beside the kept model, on the same rows."""
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.metrics.main(space)
@@ -118,14 +118,14 @@ def compare_baselines(
     mine = task.decode.read(logits[part], space, reading)
     made = []
     for fit in fits:
-        their_reading, evaluations, _ = measured(prepared, fit.logits, replace(plan, target_accuracy=None))
+        their_reading, evaluations, _ = measure_parts(prepared, fit.logits, replace(plan, target_accuracy=None))
         theirs = task.decode.read(fit.logits[part], space, their_reading)
         interval = evaluations[part].metrics[metric]
         value, low, high = (
             float(one) if isfinite(one) else None for one in (interval.value, interval.low, interval.high)
         )
         made.append(
-            Baseline(
+            BaselineComparison(
                 method=fit.method,
                 rows=fit.rows,
                 value=value,
@@ -138,13 +138,13 @@ def compare_baselines(
     return tuple(made)
 
 
-def _fits(
-    inputs: FitInput, encoder: Callable[[RunPlan], Model], *, keeps_network: bool
+def _baseline_fits(
+    inputs: FitInputs, encoder: Callable[[RunPlan], Model], *, keeps_network: bool
 ) -> dict[str, Callable[[], FittedMethod]]:
     """How each baseline of a task is fitted; features are none beside features."""
     fits: dict[str, Callable[[], FittedMethod]] = {}
     if "majority" in inputs.prepared.task.methods:
-        fits["majority"] = lambda: FITS["majority"](inputs)
+        fits["majority"] = lambda: FIT_METHODS["majority"](inputs)
     one_text = inputs.prepared.columns.text_b is None
     if one_text and not keeps_network:
         return fits
@@ -153,16 +153,16 @@ def _fits(
     except ClearheadError:
         return fits  # no encoder without its head
     if one_text:
-        return fits | {"features": lambda: FITS["features"](replace(inputs, model=model))}
-    compared = ComparedPairs(model, inputs)
+        return fits | {"features": lambda: FIT_METHODS["features"](replace(inputs, model=model))}
+    compared = PairBaselines(model, inputs)
     names = ("cosine", "features") if keeps_network else ("cosine",)
     return fits | {name: partial(compared.fit, name) for name in names}
 
 
-class ComparedPairs:
+class PairBaselines:
     """Two baselines of pairs out of one pass: the untrained cosine as a single number, and |a - b| and a * b."""
 
-    def __init__(self, model: Model, inputs: FitInput) -> None:
+    def __init__(self, model: Model, inputs: FitInputs) -> None:
         self._model, self._inputs = model, inputs
         self._made: dict[int, PairFeatures] = {}
 
@@ -178,39 +178,39 @@ class ComparedPairs:
             class_weight=inputs.settings.class_weight,
             seed=inputs.settings.seed,
         )
-        return FittedMethod(logits=lambda part: linear.logits(self._columns(name, part)), save=_unsaved)
+        return FittedMethod(logits=lambda part: linear.logits(self._columns(name, part)), save=_refuse_save)
 
     def _columns(self, name: str, part: PartRows) -> Array:
         if id(part) not in self._made:
-            fit = length_policy(self._inputs.plan, self._model)
+            fit = make_length_policy(self._inputs.plan, self._model)
             self._made[id(part)] = pair_features(
-                self._model, text_rows(part), fit, progress=self._inputs.progress_of("features")
+                self._model, read_text_rows(part), fit, progress=self._inputs.stage_progress("features")
             )
         made = self._made[id(part)]
         return made.cosine[:, None] if name == "cosine" else made.features
 
 
-def _unsaved(folder: Path, trained: TrainingRecord) -> None:
+def _refuse_save(folder: Path, trained: TrainingRecord) -> None:
     """A baseline is measured and forgotten."""
     raise AssertionError(f"no baseline is saved, and one was to be in {folder} for {trained.task}")
 
 
-def _fewer_rows(prepared: Prepared, seed: int) -> Prepared:
+def _sample_rows(prepared: PreparedData, seed: int) -> PreparedData:
     """The same with at most so many training rows that a baseline takes seconds."""
     import numpy as np
 
     train = prepared.parts["train"]
-    if len(train) <= MOST_ROWS:
+    if len(train) <= MAX_ROWS:
         return prepared
-    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MOST_ROWS])
-    return replace(prepared, parts={**prepared.parts, "train": replace(train, places=train.places[rows])})
+    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MAX_ROWS])
+    return replace(prepared, parts={**prepared.parts, "train": replace(train, indices=train.indices[rows])})
 
 
-def verdict(baselines: tuple[Baseline, ...], metric: str, value: float) -> str | None:
+def describe_better_baseline(baselines: tuple[BaselineComparison, ...], metric: str, value: float) -> str | None:
     """A sentence where a cheaper method is better than the network beyond noise; None: none is."""
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
 
-    def loses(one: Baseline) -> bool:
+    def loses(one: BaselineComparison) -> bool:
         bound = one.difference.high if sign > 0 else one.difference.low
         return one.value is not None and bound is not None and sign * bound < 0
 

@@ -9,13 +9,14 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import TrainingRecord
+from clearhead.deprecation import renamed_fields
 from clearhead.files import write_json
 from clearhead.html import format_interval, format_number, render_table, short_repr
-from clearhead.jobs.method import FittedMethod, Swept
+from clearhead.jobs.method import FittedMethod, LayerScore
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import PartRows, Prepared
-from clearhead.jobs.run_file import Computed
-from clearhead.jobs.run_folder import METRICS, SPLIT
+from clearhead.jobs.prepare import PartRows, PreparedData
+from clearhead.jobs.run_file import ComputeHistory
+from clearhead.jobs.run_folder import METRICS_FILE, SPLIT_FILE
 from clearhead.machine.cpu import Machine, versions
 from clearhead.metrics import threshold_for, to_json
 from clearhead.model.layers import pooling_modes
@@ -37,6 +38,7 @@ class SeedScore:
     test: float | None
 
 
+@renamed_fields(said="messages")
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A finished run: where it is, and how good it is."""
@@ -49,13 +51,13 @@ class Run:
     rows: Mapping[str, int]
     evaluations: Mapping[str, Evaluation]  # dev and test, as far as there are such rows
     seeds: tuple[SeedScore, ...]
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)  # bad rows by problem
     report: Path | None = None
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
-    sweep: tuple[Swept, ...] = ()  # layers and poolings that were tried, where that was asked for
+    sweep: tuple[LayerScore, ...] = ()  # layers and poolings that were tried, where that was asked for
     baselines: tuple[Any, ...] = ()  # cheap methods on the same rows (`train/baselines.py`)
     machine: Machine | None = None  # that it computed on
 
@@ -149,16 +151,16 @@ class KeptModel:
     plan: RunPlan
     result: FittedMethod
     logits: Mapping[str, Any]  # of the rows that were held out, by part
-    beside: tuple[FittedBaseline, ...]
+    baselines: tuple[FittedBaseline, ...]
 
 
-def held_out_logits(prepared: Prepared, result: FittedMethod) -> dict[str, Any]:
+def held_out_logits(prepared: PreparedData, result: FittedMethod) -> dict[str, Any]:
     """What a fitted model says of the rows that it did not learn from, by part."""
     return {name: result.logits(part) for name, part in prepared.parts.items() if name != "train"}
 
 
-def measured(
-    prepared: Prepared, logits: Mapping[str, Any], plan: RunPlan
+def measure_parts(
+    prepared: PreparedData, logits: Mapping[str, Any], plan: RunPlan
 ) -> tuple[Calibration, dict[str, Evaluation], tuple[str, ...]]:
     """The reading that dev rows suggest, and how good the answers are on dev and test."""
     task, space = prepared.task, prepared.space
@@ -167,27 +169,27 @@ def measured(
         targets = prepared.parts["dev"].targets
         reading = task.decode.fit(logits["dev"], targets, space)
         if plan.target_accuracy is not None:
-            reading, note = _abstaining(prepared, logits["dev"], reading, plan.target_accuracy)
+            reading, note = _fit_abstention(prepared, logits["dev"], reading, plan.target_accuracy)
             notes.append(note)
     evaluations = {}
     for name, given in logits.items():
         part = prepared.parts[name]
-        made = evaluation(task, space, given, part.targets, reading, **_about_rows(prepared, part))
+        made = evaluation(task, space, given, part.targets, reading, **_describe_rows(prepared, part))
         evaluations[name] = made if plan.metric is None else replace(made, main=plan.metric)
     if "dev" in logits and plan.method != "majority":
-        notes += _one_answer(prepared, logits["dev"], reading)
+        notes += _warn_constant_answer(prepared, logits["dev"], reading)
     return reading, evaluations, tuple(notes)
 
 
-def _about_rows(prepared: Prepared, part: PartRows) -> dict[str, Any]:
+def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
     """What an evaluation tells of the rows of a part beside their answers: slices, lengths, rows that were left out."""
     import numpy as np
 
     table = part.table
-    windows = np.bincount(table.owners, minlength=len(table))[part.places]
+    windows = np.bincount(table.owners, minlength=len(table))[part.indices]
     if hasattr(table.marks, "windows"):  # options are read one by one
-        windows = np.maximum.reduceat(table.marks.windows, table.marks.bounds[:-1])[part.places]
-    tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.places]
+        windows = np.maximum.reduceat(table.marks.windows, table.marks.bounds[:-1])[part.indices]
+    tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.indices]
     if tokens.any():
         slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
     else:  # words were counted, and no tokens
@@ -195,15 +197,17 @@ def _about_rows(prepared: Prepared, part: PartRows) -> dict[str, Any]:
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     return {
-        "numbers": part.numbers,
+        "numbers": part.row_numbers,
         "slices": slices,
         "skipped": {} if table is prepared.parts["train"].table else dict(table.skipped),
-        "truncated": int((table.truncated[part.places] > 0).sum()),
+        "truncated": int((table.truncated[part.indices] > 0).sum()),
         "windowed": int((windows > prepared.task.rows.passes).sum()),
     }
 
 
-def _abstaining(prepared: Prepared, logits: Any, reading: Calibration, target: float) -> tuple[Calibration, str]:
+def _fit_abstention(
+    prepared: PreparedData, logits: Any, reading: Calibration, target: float
+) -> tuple[Calibration, str]:
     """The reading with a confidence below which the model rather says nothing."""
     task = prepared.task
     answers = task.decode.read(logits, prepared.space, reading)
@@ -220,7 +224,7 @@ def _abstaining(prepared: Prepared, logits: Any, reading: Calibration, target: f
     return replace(reading, abstain_below=found.threshold), note
 
 
-def _one_answer(prepared: Prepared, logits: Any, reading: Calibration) -> list[str]:
+def _warn_constant_answer(prepared: PreparedData, logits: Any, reading: Calibration) -> list[str]:
     """A sentence when every development row gets the same answer."""
     import numpy as np
 
@@ -232,13 +236,13 @@ def _one_answer(prepared: Prepared, logits: Any, reading: Calibration) -> list[s
     return [f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."]
 
 
-def base_name(model: str) -> str:
+def base_model_name(model: str) -> str:
     """The model that a run started from, as the passport names it: of a folder, its name without its parents."""
     return Path(model).name if Path(model).is_absolute() else model
 
 
-def passport(
-    prepared: Prepared,
+def make_passport(
+    prepared: PreparedData,
     kept: KeptModel,
     reading: Calibration,
     found: Mapping[str, Evaluation],
@@ -246,7 +250,7 @@ def passport(
     seeds: list[int],
     max_length: int | None,
     command: str,
-    computed: Computed,
+    computed: ComputeHistory,
 ) -> TrainingRecord:
     """What the model folder promises about itself."""
     plan, columns, space = kept.plan, prepared.columns, prepared.space
@@ -283,8 +287,8 @@ def passport(
         no_answer=reading.no_answer,
         max_answer=plan.max_answer,
         max_tokens=plan.max_tokens,
-        base=base_name(plan.model) if plan.method not in ("tfidf", "majority") else "",
-        data={name: part.mark() for name, part in prepared.parts.items()},
+        base=base_model_name(plan.model) if plan.method not in ("tfidf", "majority") else "",
+        data={name: part.fingerprint() for name, part in prepared.parts.items()},
         seeds=seeds,
         settings=settings,
         versions=versions(),
@@ -295,20 +299,20 @@ def passport(
     )
 
 
-def write_split(folder: Path, prepared: Prepared) -> None:
+def write_split(folder: Path, prepared: PreparedData) -> None:
     """Which rows of the training source were held out, by their numbers: `evaluate --part test` finds them again."""
     source = prepared.parts["train"].source
-    held = {name: part.numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
+    held = {name: part.row_numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
     own = {name: held[name] for name in held if prepared.parts[name].source is source}
-    write_json(folder / SPLIT, {"source": source.name, "parts": own})
+    write_json(folder / SPLIT_FILE, {"source": source.name, "parts": own})
 
 
 def write_metrics(
-    folder: Path, found: Mapping[str, Evaluation], seeds: tuple[SeedScore, ...], sweep: tuple[Swept, ...] = ()
+    folder: Path, found: Mapping[str, Evaluation], seeds: tuple[SeedScore, ...], sweep: tuple[LayerScore, ...] = ()
 ) -> None:
     """Everything that was measured, for scripts."""
     made: dict[str, Any] = {"parts": {name: one.to_json() for name, one in found.items()}}
     made["seeds"] = [asdict(score) for score in seeds]
     if sweep:
         made["sweep"] = [asdict(one) for one in sweep]
-    write_json(folder / METRICS, made)
+    write_json(folder / METRICS_FILE, made)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from clearhead.checkpoint.activation import set_activation
 from clearhead.checkpoint.passport import TrainingRecord
-from clearhead.jobs.method import FitInput, FittedMethod
-from clearhead.jobs.prepare import data_of
+from clearhead.jobs.method import FitInputs, FittedMethod
+from clearhead.jobs.prepare import encode_part
 from clearhead.predict.scoring import network_logits
 
 PROBLEMS = {  # as transformers calls them
@@ -18,7 +18,7 @@ PROBLEMS = {  # as transformers calls them
 }
 
 
-def network_result(inputs: FitInput, notes: tuple[str, ...] = (), steps: int = 0) -> FittedMethod:
+def network_result(inputs: FitInputs, notes: tuple[str, ...] = (), steps: int = 0) -> FittedMethod:
     """A model whose network is trained already."""
     model = inputs.model
     assert model is not None
@@ -33,7 +33,7 @@ def network_result(inputs: FitInput, notes: tuple[str, ...] = (), steps: int = 0
     task = inputs.prepared.task
     return FittedMethod(
         logits=lambda part: network_logits(
-            model.runner, data_of(model, part), task, progress=inputs.progress_of("measuring")
+            model.runner, encode_part(model, part), task, progress=inputs.stage_progress("measuring")
         ),
         save=save,
         notes=notes,

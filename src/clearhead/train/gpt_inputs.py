@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-WORDS = "stack.embed.token.weight"
-READS_MARKS = ("classify", "choice")  # heads that read the last token
+EMBEDDING_WEIGHT = "stack.embed.token.weight"
+LAST_TOKEN_HEADS = ("classify", "choice")  # heads that read the last token
 
 
-def read_with_marks(model: Model, seed: int) -> Model:
+def add_marker_tokens(model: Model, seed: int) -> Model:
     """The model itself, or, of a causal one under a head that reads one token, one that knows the marks.
 
     New rows begin as the token that ends a text, a little apart from it and from each other.
     """
     head = model.shape.head
-    if head is None or head.kind not in READS_MARKS or not model.shape.stack.causal or model.shape.decoder is not None:
+    if (
+        head is None
+        or head.kind not in LAST_TOKEN_HEADS
+        or not model.shape.stack.causal
+        or model.shape.decoder is not None
+    ):
         return model
     from clearhead.text.gpt_template import add_gpt_template
 
@@ -37,7 +42,7 @@ def read_with_marks(model: Model, seed: int) -> Model:
     from clearhead.core.runner import CoreRunner
 
     vocab = max(model.shape.stack.vocab_size, tokenizer.vocab_size)
-    network = _grown(model.use_core().network, vocab, tokenizer.eos_id, seed)
+    network = _resize_vocabulary(model.use_core().network, vocab, tokenizer.eos_id, seed)
     config = {**model.config, "vocab_size": vocab}
     if config.get("pad_token_id") is None:  # transformers finds the last token of a row by it
         config["pad_token_id"] = tokenizer.pad_id
@@ -45,7 +50,7 @@ def read_with_marks(model: Model, seed: int) -> Model:
     return replace(model, runner=runner, config=config, source_tokenizer=tokenizer, make_core=None, _core=None)
 
 
-def reads_both_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> bool | None:
+def resolve_both_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> bool | None:
     """Whether two texts are read in both orders: as asked, or where a causal model tells how alike they are."""
     if plan.both_orders and (not two or not task.rows.reversible):
         known = " and ".join(name for name, one in TASKS.items() if one.rows.reversible)
@@ -56,18 +61,18 @@ def reads_both_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bo
     return causal and two and task.rows.kinds == ("number",)
 
 
-def check_next_words(model: Model, plan: RunPlan) -> None:
+def check_lm_weight(model: Model, plan: RunPlan) -> None:
     """Refuse to teach the next word beside a task where the model has no word table to name it with."""
     shape = model.shape
     words = shape.stack.causal and shape.decoder is None and model.config.get("tie_word_embeddings") is not False
-    if plan.settings.lm_weight and not (words and shape.head is not None and shape.head.kind in READS_MARKS):
+    if plan.settings.lm_weight and not (words and shape.head is not None and shape.head.kind in LAST_TOKEN_HEADS):
         raise InputError(
             f"lm_weight teaches the next word beside classify, pair, regress and choice, to GPT-2 and OpenAI GPT with "
             f"one table for input and output; {plan.model} is no such model, or the task is another."
         )
 
 
-def _grown(network: Network, vocab: int, like: int | None, seed: int) -> Network:
+def _resize_vocabulary(network: Network, vocab: int, like: int | None, seed: int) -> Network:
     """The same network with so many words."""
     import numpy as np
 
@@ -75,10 +80,10 @@ def _grown(network: Network, vocab: int, like: int | None, seed: int) -> Network
 
     shape = network.shape
     arrays = named_arrays(network)
-    words = arrays[WORDS]
+    words = arrays[EMBEDDING_WEIGHT]
     base = words[like] if like is not None and like < len(words) else words.mean(0)
     apart = np.random.default_rng(seed).normal(0, shape.stack.init_std, (vocab - len(words), words.shape[1]))
-    arrays[WORDS] = np.concatenate([words, (base + apart).astype(words.dtype)])
+    arrays[EMBEDDING_WEIGHT] = np.concatenate([words, (base + apart).astype(words.dtype)])
     made = build(replace(shape, stack=replace(shape.stack, vocab_size=vocab)), arrays.items(), seed=seed)
     for part, blocks in pruned_heads(network).items():
         made.prune({int(block): set(heads) for block, heads in blocks.items()}, part)

@@ -23,9 +23,9 @@ from clearhead.data.sources.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.defaults import choose_settings, resolve_threads
-from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
-from clearhead.jobs.prepare import Prepared
-from clearhead.jobs.profile import counted_rows
+from clearhead.jobs.plan import TASK_NAMES, RunPlan
+from clearhead.jobs.prepare import PreparedData
+from clearhead.jobs.profile import report_rows_read
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
 from clearhead.progress import Progress, no_progress
@@ -33,7 +33,7 @@ from clearhead.tasks import TASKS, Task, check_task, task_by_look, task_for, tas
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.registry import task_of_format
 from clearhead.tasks.view import plain_view
-from clearhead.train.method_choice import learns_by_features
+from clearhead.train.method_choice import is_small_pair_data
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
 SAMPLE = 512  # rows that the trial steps are taken from
-TRIAL = 3  # steps that are timed, after one that warms up
+TRIAL_STEPS = 3  # steps that are timed, after one that warms up
 
 
 def run_inspect(
@@ -59,17 +59,21 @@ def run_inspect(
     progress: Progress = no_progress,
 ) -> Inspection:
     """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
-    opened = open_again(source, progress)
+    opened = open_rereadable(source, progress)
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
-    if task is not None and task not in KNOWN_TASKS:
-        raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
+    if task is not None and task not in TASK_NAMES:
+        raise InputError(f"task must be one of {', '.join(TASK_NAMES)}, and it is {task!r}.")
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
-    own = _task(opened, said) if task is None else task_named(task)
+    own = _detect_task(opened, said) if task is None else task_named(task)
     if options is not None and (own is None or own.rows.columns.options is None):
         choice = setting("task", next(one.name for one in TASKS.values() if one.rows.columns.options))
         raise InputError(f"{setting('options')} is for questions with options; say {choice}, or leave it out.")
-    chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, own)
+    chosen = (
+        _resolve_task_columns(opened, said, own, options)
+        if _has_own_columns(own)
+        else _resolve_columns(opened, said, own)
+    )
     kind: Kind | None = "number" if own is not None and own.rows.kinds == ("number",) else None
     tokenizer, notes = None, []
     if model is not None:
@@ -77,8 +81,8 @@ def run_inspect(
             tokenizer = load_tokenizers(model)[0]
         except ClearheadError as error:
             notes.append(f"Lengths are in characters, for the model could not be had: {error}")
-    most = None if model is None or tokenizer is None else _longest(model, tokenizer)
-    look = partial(inspect_for, own, opened, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
+    most = None if model is None or tokenizer is None else _model_max_length(model, tokenizer)
+    look = partial(inspect_as_task, own, opened, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
     found = look() if kind is None else look(kind=kind)
     plain = own is not None and own.rows.plain is None
     if own is not None and plain and found.kind == "number" and found.kind not in own.rows.kinds:  # as `train` has them
@@ -92,15 +96,15 @@ def run_inspect(
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
 
 
-def open_again(source: Any, progress: Progress) -> Source:
+def open_rereadable(source: Any, progress: Progress) -> Source:
     """A source that can be read several times, with progress over its rows."""
     opened = open_source(source)
     if not opened.again:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
-    return counted_rows(store_rows(opened), progress)
+    return report_rows_read(store_rows(opened), progress)
 
 
-def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
+def _detect_task(source: Source, said: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
     found = task_of_format(source.kind) or task_by_look(source)
     if found is None or not found.rows.columns.roles:
@@ -112,11 +116,11 @@ def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
     return found if said.get("label") in (None, label) else None
 
 
-def _reads_itself(task: Task | None) -> TypeGuard[Task]:
+def _has_own_columns(task: Task | None) -> TypeGuard[Task]:
     return task is not None and bool(task.rows.columns.roles)
 
 
-def _chosen(source: Source, said: Mapping[str, Any], task: Task | None) -> Columns:
+def _resolve_columns(source: Source, said: Mapping[str, Any], task: Task | None) -> Columns:
     layout = (RowCodec() if task is None else task.rows).columns
     try:
         return resolve_columns(source, layout, ColumnRoles(**said))
@@ -126,12 +130,12 @@ def _chosen(source: Source, said: Mapping[str, Any], task: Task | None) -> Colum
         return resolve_columns(source, layout, ColumnRoles(**said), labelled=False)
 
 
-def _own_columns(source: Source, said: Mapping[str, Any], task: Task, options: str | None) -> Columns:
+def _resolve_task_columns(source: Source, said: Mapping[str, Any], task: Task, options: str | None) -> Columns:
     named = tuple(name.strip() for name in (options or "").split(",") if name.strip())
     return resolve_columns(source, task.rows.columns, ColumnRoles(**said, options=named), labelled=False)
 
 
-def inspect_for(
+def inspect_as_task(
     task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **how: Any
 ) -> Inspection:
     """An inspection of rows as a task reads them."""
@@ -154,7 +158,7 @@ def inspect_for(
     return replace(alone, findings=every)
 
 
-def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
+def _model_max_length(reference: str, tokenizer: Tokenizer) -> int | None:
     """How many tokens a model reads at once, by its tokenizer and its positions; no weight is read for it."""
     folder = locate(reference).folder
     try:
@@ -177,7 +181,7 @@ def _estimate(
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.training.objectives import objective_for
-    from clearhead.training.trial import trial
+    from clearhead.training.trial import run_trial
 
     check, counter = (None, None) if own is None or own.rows.counter is None else (own.rows.check, own.rows.counter())
     # of all rows: the first ones may have one label alone
@@ -199,14 +203,16 @@ def _estimate(
     begun = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before
         resolve_threads(None, settings, model.shape)
-        progress("trying out training steps", 0, TRIAL + 1)
+        progress("trying out training steps", 0, TRIAL_STEPS + 1)
         objective = objective_for(task.objective(space), settings)
-        speed, memory = trial(model.use_core().network, data, settings, objective, steps=TRIAL, progress=progress)
+        speed, memory = run_trial(
+            model.use_core().network, data, settings, objective, steps=TRIAL_STEPS, progress=progress
+        )
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
     dev_rows = found.parts.get("dev", round(found.rows * RunPlan().dev_share))
-    at_once = learns_by_features(columns, dev_rows) and "features" in task.methods
+    at_once = is_small_pair_data(columns, dev_rows) and "features" in task.methods
     return {
         "model": reference,
         "method": "finetune",
@@ -219,8 +225,8 @@ def _estimate(
     }
 
 
-def used_rows(prepared: Prepared) -> Source:
+def select_used_rows(prepared: PreparedData) -> Source:
     """The training source with the rows alone that are in a part: fewer than it has where some were drawn."""
     source = prepared.parts["train"].source
-    used = {number for part in prepared.parts.values() if part.source is source for number in part.numbers.tolist()}
+    used = {number for part in prepared.parts.values() if part.source is source for number in part.row_numbers.tolist()}
     return replace(source, open=lambda: (row for row in source.rows() if row.number in used))

@@ -14,12 +14,12 @@ from clearhead.classic import ClassicModel, fit_linear, fit_tfidf, save_classic
 from clearhead.classic import fit_majority as fit
 from clearhead.errors import InputError
 from clearhead.features.sweep import sweep_texts
-from clearhead.features.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
-from clearhead.features.weighted import Weighed, weigh_texts, weigh_words
-from clearhead.features.word_vectors import fit_vectors
-from clearhead.jobs.defaults import length_policy
-from clearhead.jobs.method import FitInput, FittedMethod
-from clearhead.jobs.prepare import PartRows, data_of, text_rows
+from clearhead.features.taggers import MAX_FIT_WORDS, fit_tagger, sample_rows, select_tags, sweep_words
+from clearhead.features.weighted import LayerWeights, learn_text_weights, learn_word_weights
+from clearhead.features.word_vectors import fit_word_vectors
+from clearhead.jobs.defaults import make_length_policy
+from clearhead.jobs.method import FitInputs, FittedMethod
+from clearhead.jobs.prepare import PartRows, encode_part, read_text_rows
 from clearhead.model.layers import Layer, pooling_modes
 from clearhead.predict.passport_layer import WEIGHTED
 from clearhead.predict.scoring import pair_features, table_features, word_features
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-FITTING = "fitting the linear model"
-CHUNK = 1000  # texts that a classic model reads at once
+FITTING_STAGE = "fitting the linear model"
+CHUNK_TEXTS = 1000  # texts that a classic model reads at once
 
 
-def fit_features(inputs: FitInput) -> FittedMethod:
+def fit_features(inputs: FitInputs) -> FittedMethod:
     """Freeze the encoder, or take word vectors, and fit a linear model on what they make of a text."""
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     if model is None:
-        return fit_vectors(inputs)
+        return fit_word_vectors(inputs)
     if prepared.task.head.words is not None:
         return fit_word_features(inputs)
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     layer: Layer | None = plan.layer
     sweep, weighed, seed = None, None, inputs.settings.seed
     if layer == WEIGHTED:
-        weighed = weigh_texts(model, prepared, plan, pooling, seed=seed, progress=inputs.events.progress)
+        weighed = learn_text_weights(model, prepared, plan, pooling, seed=seed, progress=inputs.events.progress)
         layer = weighed.mixture.weights
     if plan.layers == "sweep":
         sweep = sweep_texts(model, prepared, plan, seed=seed, progress=inputs.events.progress)
@@ -57,11 +57,13 @@ def fit_features(inputs: FitInput) -> FittedMethod:
     separate = prepared.columns.text_b is not None and weighed is None
 
     def features(part: PartRows) -> Array:
-        progress = inputs.progress_of("features")
+        progress = inputs.stage_progress("features")
         if separate:
-            fit = length_policy(plan, model)
-            return pair_features(model, text_rows(part), fit, layer=layer, pooling=pooling, progress=progress).features
-        return table_features(model, data_of(model, part), layer=layer, pooling=pooling, progress=progress)
+            fit = make_length_policy(plan, model)
+            return pair_features(
+                model, read_text_rows(part), fit, layer=layer, pooling=pooling, progress=progress
+            ).features
+        return table_features(model, encode_part(model, part), layer=layer, pooling=pooling, progress=progress)
 
     train = prepared.parts["train"]
     linear = fit_linear(
@@ -71,13 +73,13 @@ def fit_features(inputs: FitInput) -> FittedMethod:
         strength=plan.C,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
-        progress=inputs.progress_of(FITTING),
+        progress=inputs.stage_progress(FITTING_STAGE),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: TrainingRecord) -> None:
         trained = replace(trained, pairs="separate" if separate else "together")
-        replace(model, trained=_weighed(trained, weighed)).save(folder)
+        replace(model, trained=_store_layer_weights(trained, weighed)).save(folder)
         save_classic(folder, classic)
 
     notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
@@ -88,7 +90,7 @@ def fit_features(inputs: FitInput) -> FittedMethod:
     )
 
 
-def fit_word_features(inputs: FitInput) -> FittedMethod:
+def fit_word_features(inputs: FitInputs) -> FittedMethod:
     """The same with a tag for every word: the features are those of its first token."""
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
@@ -100,25 +102,27 @@ def fit_word_features(inputs: FitInput) -> FittedMethod:
     sweep = sweep_words(model, prepared, plan, seed=seed, progress=progress) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
     spread = prepared.task.head.words
-    whole = data_of(model, prepared.parts["train"])
-    weighed = weigh_words(model, whole, prepared, plan, seed=seed, progress=progress) if layer == WEIGHTED else None
+    whole = encode_part(model, prepared.parts["train"])
+    weighed = (
+        learn_word_weights(model, whole, prepared, plan, seed=seed, progress=progress) if layer == WEIGHTED else None
+    )
     layer = layer if weighed is None else weighed.mixture.weights
 
     def features(data: Encoded) -> Array:
-        return word_features(model, data, layer=layer, progress=inputs.progress_of("features"))
+        return word_features(model, data, layer=layer, progress=inputs.stage_progress("features"))
 
-    data = whole.select(some_rows(whole, MOST_FITTED, seed))
+    data = whole.select(sample_rows(whole, MAX_FIT_WORDS, seed))
     linear = fit_tagger(
-        features(data), known_tags(data), prepared, plan, seed=seed, progress=inputs.progress_of(FITTING)
+        features(data), select_tags(data), prepared, plan, seed=seed, progress=inputs.stage_progress(FITTING_STAGE)
     )
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: TrainingRecord) -> None:
-        replace(model, trained=_weighed(trained, weighed)).save(folder)
+        replace(model, trained=_store_layer_weights(trained, weighed)).save(folder)
         save_classic(folder, classic)
 
     def logits(part: PartRows) -> Any:
-        own = data_of(model, part)
+        own = encode_part(model, part)
         return spread(classic.logits(features=features(own)), own)
 
     notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
@@ -126,17 +130,17 @@ def fit_word_features(inputs: FitInput) -> FittedMethod:
         notes = (*notes, f"The linear model was fitted on {len(data):,} of {len(whole):,} training rows.")
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
-    return FittedMethod(logits=logits, save=save, notes=notes, sweep=sweep, words=True, model=model)
+    return FittedMethod(logits=logits, save=save, notes=notes, sweep=sweep, per_word=True, model=model)
 
 
-def _weighed(trained: TrainingRecord, found: Weighed | None) -> TrainingRecord:
+def _store_layer_weights(trained: TrainingRecord, found: LayerWeights | None) -> TrainingRecord:
     """The passport with the weights of the layers, where some were learned."""
     if found is None:
         return trained
     return replace(trained, layer_scores=list(found.mixture.scores), layer_gamma=found.mixture.gamma)
 
 
-def fit_words(inputs: FitInput) -> FittedMethod:
+def fit_tfidf_model(inputs: FitInputs) -> FittedMethod:
     """Count words, weigh them by how rare they are, and fit a linear model on that."""
 
     prepared = inputs.prepared
@@ -150,24 +154,24 @@ def fit_words(inputs: FitInput) -> FittedMethod:
         strength=inputs.plan.C,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
-        progress=inputs.progress_of(FITTING),
+        progress=inputs.stage_progress(FITTING_STAGE),
     )
-    return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
+    return _classic_method(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 
 
-def fit_majority(inputs: FitInput) -> FittedMethod:
+def fit_majority(inputs: FitInputs) -> FittedMethod:
     """Always the most frequent answer: what every other method has to beat."""
 
     found = fit(inputs.prepared.parts["train"].targets, inputs.prepared.space)
-    return _classic(ClassicModel(method="majority", majority=found))
+    return _classic_method(ClassicModel(method="majority", majority=found))
 
 
-def _classic(classic: ClassicModel) -> FittedMethod:
+def _classic_method(classic: ClassicModel) -> FittedMethod:
     def logits(part: PartRows) -> Array:
         import numpy as np
 
         texts, made = part.texts(), []
-        while chunk := list(islice(texts, CHUNK)):
+        while chunk := list(islice(texts, CHUNK_TEXTS)):
             seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
             made.append(classic.logits([first for first, _ in chunk], seconds))
         return np.concatenate(made)
@@ -181,10 +185,10 @@ def _classic(classic: ClassicModel) -> FittedMethod:
     return FittedMethod(logits=logits, save=save)
 
 
-FITS: dict[str, Callable[[FitInput], FittedMethod]] = {
+FIT_METHODS: dict[str, Callable[[FitInputs], FittedMethod]] = {
     "finetune": fit_network,
     "head": fit_network,
     "features": fit_features,
-    "tfidf": fit_words,
+    "tfidf": fit_tfidf_model,
     "majority": fit_majority,
 }

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.classic import fit_majority
 from clearhead.errors import InputError
-from clearhead.jobs.defaults import usual_rate
+from clearhead.jobs.defaults import default_learning_rate
 from clearhead.jobs.events import RunEvents
-from clearhead.jobs.method import FitInput, FittedMethod
+from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
-from clearhead.jobs.prepare import Prepared, data_of
-from clearhead.jobs.training_state import STATE
+from clearhead.jobs.prepare import PreparedData, encode_part
+from clearhead.jobs.training_state import STATE_FOLDER
 from clearhead.model import Model
 from clearhead.predict.scoring import network_logits
 from clearhead.progress import Progress, for_stage
@@ -32,19 +32,19 @@ from clearhead.training.settings import TrainSettings
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.training.loop import Step
+    from clearhead.training.loop import TrainingStep
     from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import Objective
-    from clearhead.training.state import State, TrainingProgress
+    from clearhead.training.state import TrainingProgress, TrainingState
 
     Array = np.ndarray[Any, Any]
 
-LEAST_DEV = 50  # dev rows that epochs are compared on; with fewer, chance would choose
-RISING = 0.01  # a last epoch that gains so much is not the last that would
-CLEARLY = 0.05  # better than a constant answer by so much is learning
+MIN_DEV_ROWS = 50  # dev rows that epochs are compared on; with fewer, chance would choose
+MIN_GAIN = 0.01  # a last epoch that gains so much is not the last that would
+MIN_LEAD = 0.05  # better than a constant answer by so much is learning
 
 
-def fit_network(inputs: FitInput) -> FittedMethod:
+def fit_network(inputs: FitInputs) -> FittedMethod:
     """Fine-tune all weights, or the head alone, to the end, from the last saved state if there is one.
 
     The model then has the best weights. With `inputs.finish`, a run that was stopped ends where it stands.
@@ -53,29 +53,31 @@ def fit_network(inputs: FitInput) -> FittedMethod:
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.probe import probe_head
-    from clearhead.training.state import State, TrainingProgress, fold, load_state
+    from clearhead.training.state import TrainingProgress, TrainingState, fold_target_scale, load_state
 
     model, prepared, plan, settings, folder = inputs.model, inputs.prepared, inputs.plan, inputs.settings, inputs.folder
     assert model is not None
     name = prepared.task.objective(prepared.space)
     objective = objective_for(name, settings)
-    data, scale = _scaled(model, data_of(model, prepared.parts["train"]), name)
-    weights = _row_weights(data, settings, prepared)
+    data, scale = _standardize_targets(model, encode_part(model, prepared.parts["train"]), name)
+    weights = _compute_row_weights(data, settings, prepared)
     network = model.use_core().network
-    state = State(network, make_optimizer(network, settings), TrainingProgress())
-    load_state(folder / STATE, state)
-    score, chooses = _scorer(model, prepared, plan, scale, inputs.events.progress), can_choose(prepared)
+    state = TrainingState(network, make_optimizer(network, settings), TrainingProgress())
+    load_state(folder / STATE_FOLDER, state)
+    score, chooses = _make_scorer(model, prepared, plan, scale, inputs.events.progress), can_choose_epoch(prepared)
     if inputs.finish:
-        finish_state(state, data, settings, folder, score, chooses=chooses)
-    if state.progress.step == 0 and _starts_probed(model, settings, objective):
+        finish_stopped_run(state, data, settings, folder, score, chooses=chooses)
+    if state.progress.step == 0 and _should_probe(model, settings, objective):
         inputs.events.progress("fitting the head", 0, None)
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and chooses:
-            state.judge_start(score())
+            state.record_start_score(score())
     own = prepared.task.metrics.baseline
     constant = objective.constant_loss(data.targets, weights) if own is None else own(data)
     per_word = prepared.task.head.words is not None
-    watch = LossMonitor(constant or 0.0, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
+    watch = LossMonitor(
+        constant or 0.0, settings, usual_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
+    )
     steps = train_steps(
         state,
         data,
@@ -85,27 +87,27 @@ def fit_network(inputs: FitInput) -> FittedMethod:
         score=score,
         chooses=chooses,
         device=str(model.core.device),
-        seconds=seconds_of(plan),
+        seconds=training_seconds(plan),
     )
-    drive(state, steps, folder, settings, watch, inputs.events)
+    run_training(state, steps, folder, settings, watch, inputs.events)
     state.restore_best()
-    fold(network, scale)
+    fold_target_scale(network, scale)
     network.eval()
-    verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
+    verdict = watch.diagnose() if not _beats_constant(state.progress.best_score, model, prepared, plan) else None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
     kept = describe_kept(state.progress, metric, prepared, was_stopped=inputs.finish)
-    early = early_note(state, data, settings, plan, chooses=chooses)
+    early = describe_early_end(state, data, settings, plan, chooses=chooses)
     notes = [note for note in (*early, verdict, kept) if note is not None]
     return network_result(inputs, tuple(notes), state.progress.step)
 
 
-def seconds_of(plan: RunPlan) -> float | None:
+def training_seconds(plan: RunPlan) -> float | None:
     """The time that a network may learn; several seeds share it."""
     return None if plan.minutes is None else 60 * plan.minutes / plan.seeds
 
 
-def finish_state(
-    state: State,
+def finish_stopped_run(
+    state: TrainingState,
     data: Any,
     settings: TrainSettings,
     folder: Path,
@@ -114,46 +116,48 @@ def finish_state(
     chooses: bool = True,
 ) -> None:
     """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
-    from clearhead.training.loop import finish_here
+    from clearhead.training.loop import finish_early
     from clearhead.training.state import save_state
 
     if not state.progress.step:
         raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
-    finish_here(state, data, settings, score, chooses=chooses)
-    save_state(folder / STATE, state)
+    finish_early(state, data, settings, score, chooses=chooses)
+    save_state(folder / STATE_FOLDER, state)
 
 
-def early_note(state: State, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True) -> list[str]:
+def describe_early_end(
+    state: TrainingState, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True
+) -> list[str]:
     """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
-    from clearhead.training.loop import epoch_of, total_steps
+    from clearhead.training.loop import count_steps, find_epoch
 
     progress = state.progress
     planned = progress.planned is not None and progress.step == progress.planned
-    if not progress.stopped and not (planned and progress.step < total_steps(data, settings)):
+    if not progress.stopped and not (planned and progress.step < count_steps(data, settings)):
         return []
-    timed = seconds_of(plan) is not None and (planned or progress.seconds >= (seconds_of(plan) or 0))
+    timed = training_seconds(plan) is not None and (planned or progress.seconds >= (training_seconds(plan) or 0))
     why = f"stopped after {plan.minutes:g} minutes" if timed else "finished early"
-    epoch, _ = epoch_of(data, settings, progress.step)
+    epoch, _ = find_epoch(data, settings, progress.step)
     kept = f"epoch {progress.best_epoch + 1}"
     if progress.best_epoch < 0 or not chooses:
         kept = "the start" if chooses and progress.start_score is not None else "the last weights"
     return [f"{why} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
 
 
-def can_choose(prepared: Prepared) -> bool:
+def can_choose_epoch(prepared: PreparedData) -> bool:
     """Whether there are enough dev rows to compare epochs on them."""
-    return len(prepared.parts.get("dev", ())) >= LEAST_DEV
+    return len(prepared.parts.get("dev", ())) >= MIN_DEV_ROWS
 
 
 def describe_kept(
-    progress: TrainingProgress, metric: str, prepared: Prepared, *, was_stopped: bool = False
+    progress: TrainingProgress, metric: str, prepared: PreparedData, *, was_stopped: bool = False
 ) -> str | None:
     """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
     dev, scores = len(prepared.parts.get("dev", ())), progress.scores
     if progress.best_score is None:
         return None
-    if not can_choose(prepared):
-        return f"{dev} dev rows are too few to choose an epoch by (at least {LEAST_DEV}): the last one was kept."
+    if not can_choose_epoch(prepared):
+        return f"{dev} dev rows are too few to choose an epoch by (at least {MIN_DEV_ROWS}): the last one was kept."
     sign = -1 if metric in LOWER_IS_BETTER else 1
     found = f"dev {metric} {sign * progress.best_score:.4f}"
     if progress.best_epoch < 0:
@@ -162,7 +166,7 @@ def describe_kept(
     kept = f"Kept epoch {progress.best_epoch + 1} of {len(scores)}: {found}."
     before = scores[-2] if len(scores) > 1 else progress.start_score
     is_last = progress.best_epoch == len(scores) - 1
-    if not is_last or before is None or scores[-1] - before < max(RISING, 1 / dev) * max(abs(scores[-1]), RISING):
+    if not is_last or before is None or scores[-1] - before < max(MIN_GAIN, 1 / dev) * max(abs(scores[-1]), MIN_GAIN):
         return kept
     if was_stopped:
         return f"{kept} The run was finished before its time: more epochs may help."
@@ -170,7 +174,7 @@ def describe_kept(
     return f"{kept} The dev rows were still answered better with each epoch: more may help ({more})."
 
 
-def _starts_probed(model: Model, settings: TrainSettings, objective: Objective) -> bool:
+def _should_probe(model: Model, settings: TrainSettings, objective: Objective) -> bool:
     """Whether the head is new and can be fitted before the network learns."""
     from clearhead.training.probe import can_probe
 
@@ -178,9 +182,9 @@ def _starts_probed(model: Model, settings: TrainSettings, objective: Objective) 
     return settings.head_start == "probe" and is_new and can_probe(model.use_core().network, objective)
 
 
-def drive(
-    state: State,
-    steps: Iterable[Step],
+def run_training(
+    state: TrainingState,
+    steps: Iterable[TrainingStep],
     folder: Path,
     settings: TrainSettings,
     watch: LossMonitor,
@@ -206,7 +210,7 @@ def drive(
                 interrupted = interrupted or stop.requested
                 due = last or step.score is not None or time.monotonic() - saved > settings.save_every
                 if due or interrupted or planned != state.progress.planned:
-                    save_state(folder / STATE, state)
+                    save_state(folder / STATE_FOLDER, state)
                     saved, planned = time.monotonic(), state.progress.planned
                 if interrupted:
                     epochs = f" (epoch {step.epoch + 1:,})"
@@ -215,9 +219,9 @@ def drive(
         log.close()
 
 
-def _scorer(
+def _make_scorer(
     model: Model,
-    prepared: Prepared,
+    prepared: PreparedData,
     plan: RunPlan,
     scale: tuple[float, float] | None,
     progress: Progress,
@@ -225,17 +229,17 @@ def _scorer(
     """The metric on the dev rows that epochs are compared by; higher is better."""
     if "dev" not in prepared.parts:
         return None
-    dev = data_of(model, prepared.parts["dev"])
+    dev = encode_part(model, prepared.parts["dev"])
 
     def logits() -> Any:
         stage = for_stage(progress, "measuring dev rows")
         outputs = network_logits(model.runner, dev, prepared.task, progress=stage)
         return outputs if scale is None else outputs * scale[1] + scale[0]
 
-    return partial(_value, logits, prepared, plan)
+    return partial(_score_logits, logits, prepared, plan)
 
 
-def _value(dev_logits: Callable[[], Any], prepared: Prepared, plan: RunPlan) -> float:
+def _score_logits(dev_logits: Callable[[], Any], prepared: PreparedData, plan: RunPlan) -> float:
     """How good logits of the dev rows are."""
     logits = dev_logits()
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
@@ -247,20 +251,20 @@ def _value(dev_logits: Callable[[], Any], prepared: Prepared, plan: RunPlan) -> 
     return -value if name in LOWER_IS_BETTER else value
 
 
-def _beats(score: float | None, model: Model, prepared: Prepared, plan: RunPlan) -> bool:
+def _beats_constant(score: float | None, model: Model, prepared: PreparedData, plan: RunPlan) -> bool:
     """Whether the dev rows are answered better than by always giving the most frequent answer."""
     import numpy as np
 
     if score is None:
         return False
     if prepared.task.metrics.floor is not None:
-        return score > prepared.task.metrics.floor(data_of(model, prepared.parts["dev"])) + CLEARLY
+        return score > prepared.task.metrics.floor(encode_part(model, prepared.parts["dev"])) + MIN_LEAD
     constant = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
-    floor = _value(lambda: np.asarray(constant), prepared, plan)
-    return score > (floor + CLEARLY if floor > float("-inf") else CLEARLY)
+    floor = _score_logits(lambda: np.asarray(constant), prepared, plan)
+    return score > (floor + MIN_LEAD if floor > float("-inf") else MIN_LEAD)
 
 
-def _row_weights(data: Encoded, settings: TrainSettings, prepared: Prepared) -> Array | None:
+def _compute_row_weights(data: Encoded, settings: TrainSettings, prepared: PreparedData) -> Array | None:
     """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
     import numpy as np
 
@@ -279,26 +283,26 @@ def _row_weights(data: Encoded, settings: TrainSettings, prepared: Prepared) -> 
     return np.asarray(made * len(made) / made.sum())
 
 
-def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple[float, float] | None]:
+def _standardize_targets(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple[float, float] | None]:
     """Numbers to learn are brought to mean 0 and spread 1, whatever their unit; `fold` turns the answers back."""
-    from clearhead.training.state import last_bias
+    from clearhead.training.state import find_last_bias
 
     network: Any = model.use_core().network
-    if objective != "squared" or (network.head.out.bias is None and last_bias(network) is None):
+    if objective != "squared" or (network.head.out.bias is None and find_last_bias(network) is None):
         return data, None
     mean, spread = float(data.targets.mean()), float(data.targets.std()) or 1.0
     return replace(data, targets=(data.targets - mean) / spread), (mean, spread)
 
 
-def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, folder: Path) -> None:
+def restore_network(model: Model, prepared: PreparedData, settings: TrainSettings, folder: Path) -> None:
     """Give a fresh model the best weights of a run that was trained to its end."""
     from clearhead.training.optimizer import make_optimizer
-    from clearhead.training.state import State, TrainingProgress, fold, load_state
+    from clearhead.training.state import TrainingProgress, TrainingState, fold_target_scale, load_state
 
     network = model.use_core().network
-    state = State(network, make_optimizer(network, settings), TrainingProgress())
-    load_state(folder / STATE, state)
+    state = TrainingState(network, make_optimizer(network, settings), TrainingProgress())
+    load_state(folder / STATE_FOLDER, state)
     state.restore_best()
     objective = prepared.task.objective(prepared.space)
-    fold(network, _scaled(model, data_of(model, prepared.parts["train"]), objective)[1])
+    fold_target_scale(network, _standardize_targets(model, encode_part(model, prepared.parts["train"]), objective)[1])
     network.eval()

@@ -10,30 +10,30 @@ from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Source
 from clearhead.evaluate.examples import Second
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Prepared
-from clearhead.jobs.run_folder import REPORT
+from clearhead.jobs.prepare import PreparedData
+from clearhead.jobs.run_folder import REPORT_FILE
 from clearhead.report.page import ReportData, save_report
 from clearhead.train.finish import Run
-from clearhead.train.inspection import inspect_for, used_rows
+from clearhead.train.inspection import inspect_as_task, select_used_rows
 from clearhead.training.log import read_log
 
-MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
+MAX_INSPECTED_ROWS = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
 
 
-def inspected_rows(
-    run: Run, plan: RunPlan, prepared: Prepared, sources: Mapping[str, Source]
+def select_inspected_rows(
+    run: Run, plan: RunPlan, prepared: PreparedData, sources: Mapping[str, Source]
 ) -> dict[str, Source] | None:
     """The files that a report inspects, of the training file the rows in use; None: no files, or too many rows."""
 
-    if sum(run.rows.values()) > MOST_INSPECTED or plan.train is None:
+    if sum(run.rows.values()) > MAX_INSPECTED_ROWS or plan.train is None:
         return None
     given = {part: source for part, source in sources.items() if getattr(plan, part) is not None}
-    return given if plan.rows is None else given | {"train": used_rows(prepared)}
+    return given if plan.rows is None else given | {"train": select_used_rows(prepared)}
 
 
 def write_report(
     run: Run,
-    prepared: Prepared,
+    prepared: PreparedData,
     trained: TrainingRecord,
     inspected: Mapping[str, Source] | None,
     log_folder: Path,
@@ -44,7 +44,7 @@ def write_report(
     inspection = None
     if inspected is not None:
         columns, others = prepared.parts["train"].columns, {"dev": inspected.get("dev"), "test": inspected.get("test")}
-        inspection = inspect_for(prepared.task, inspected["train"], columns, **others)
+        inspection = inspect_as_task(prepared.task, inspected["train"], columns, **others)
     data = ReportData(
         title=f"{run.folder.name}: {run.task}",
         command=trained.command,
@@ -54,11 +54,11 @@ def write_report(
         seeds=[asdict(score) for score in run.seeds],
         settings=trained.settings,
         passport=asdict(trained),
-        notes=[*run.said, *run.notes, *second.notes],
+        notes=[*run.messages, *run.notes, *second.notes],
         examples=second.examples,
         cost=dict(run.cost),
         sweep=[asdict(one) for one in run.sweep],
         baselines=[asdict(one) for one in run.baselines],
         machine={} if run.machine is None else run.machine.lines(),
     )
-    return save_report(data, run.folder / REPORT)
+    return save_report(data, run.folder / REPORT_FILE)

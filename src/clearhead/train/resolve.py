@@ -12,14 +12,14 @@ from typing import Any
 from clearhead.data.row_codec import LengthPolicy
 from clearhead.jobs.defaults import check_length, choose_settings, resolve_lengths, resolve_threads
 from clearhead.jobs.machine import Compute
-from clearhead.jobs.plan import NETWORK, RunPlan
-from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.plan import NETWORK_METHODS, RunPlan
+from clearhead.jobs.prepare import PreparedData
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.tasks import Task
 from clearhead.tasks.orders import both_orders
-from clearhead.train.baselines import features_choices
-from clearhead.train.gpt_inputs import reads_both_orders
+from clearhead.train.baselines import features_settings
+from clearhead.train.gpt_inputs import resolve_both_orders
 from clearhead.train.method_choice import starts_with_features
 
 
@@ -43,9 +43,9 @@ def resolve_inputs(asked: RunPlan, compute: Compute, profile: DatasetProfile, mo
     head_pooling, threads = asked.head_pooling, compute.threads
     if model is not None and (pooled := model.shape.head_pooling) in ("first", "mean"):
         head_pooling = pooled
-    if asked.method in NETWORK:
+    if asked.method in NETWORK_METHODS:
         threads = resolve_threads(threads, compute.settings, None if model is None else model.shape)
-    orders = reads_both_orders(asked, profile.task, model, two=profile.columns.text_b is not None)
+    orders = resolve_both_orders(asked, profile.task, model, two=profile.columns.text_b is not None)
     task = both_orders(profile.task) if orders else profile.task
     max_length, stride = resolve_lengths(asked, task, model)
     fit = LengthPolicy(
@@ -66,12 +66,12 @@ def resolve_inputs(asked: RunPlan, compute: Compute, profile: DatasetProfile, mo
     return ResolvedInputs(task=task, choices=choices, fit=fit)
 
 
-def resolve_plan(asked: RunPlan, inputs: ResolvedInputs, prepared: Prepared, model: Model | None) -> RunPlan:
+def resolve_plan(asked: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, model: Model | None) -> RunPlan:
     """The plan of a run, in which nothing is left open: what is stored, and what every later step reads."""
     choices = inputs.choices
     if starts_with_features(prepared, asked, both_orders=bool(choices["both_orders"])):
-        choices = choices | features_choices(choices["settings"])
-    elif model is not None and asked.method in NETWORK:
+        choices = choices | features_settings(choices["settings"])
+    elif model is not None and asked.method in NETWORK_METHODS:
         settings = choose_settings(
             asked,
             prepared.task,

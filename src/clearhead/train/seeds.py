@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, read_json, write_json
 from clearhead.jobs.events import RunEvents
-from clearhead.jobs.method import FitInput, FittedMethod
-from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
-from clearhead.jobs.run_file import Fitted
-from clearhead.jobs.training_state import SEEDS, STATE, restore_saved
-from clearhead.train.finish import SeedScore, held_out_logits, measured
+from clearhead.jobs.method import FitInputs, FittedMethod
+from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK_METHODS, RunPlan
+from clearhead.jobs.run_file import FitRecord
+from clearhead.jobs.training_state import SEEDS_FOLDER, STATE_FOLDER, restore_weights
+from clearhead.train.finish import SeedScore, held_out_logits, measure_parts
 from clearhead.train.fitted_network import network_result
-from clearhead.train.methods import FITS
+from clearhead.train.methods import FIT_METHODS
 from clearhead.train.network import restore_network
-from clearhead.train.start import StartModel
+from clearhead.train.start import StartModels
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
 
-RESULT = "result.json"
+SCORE_FILE = "result.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedSeeds:
+class SeedFits:
     """The fit that is kept, and how every seed did where there are several."""
 
     fitted: FittedMethod
@@ -35,14 +35,14 @@ class FittedSeeds:
     log_folder: Path  # of the seed that is kept
 
 
-def restore_method(inputs: FitInput, over: Fitted) -> FittedMethod:
+def restore_method(inputs: FitInputs, over: FitRecord) -> FittedMethod:
     """A network whose training was over before the run was killed: its weights are in the model folder."""
     assert inputs.model is not None
-    restore_saved(inputs.model, inputs.folder)
+    restore_weights(inputs.model, inputs.folder)
     return network_result(inputs, tuple(over.notes))
 
 
-def fit_seeds(inputs: FitInput, start: StartModel, events: RunEvents, over: Fitted | None) -> FittedSeeds:
+def fit_seeds(inputs: FitInputs, start: StartModels, events: RunEvents, over: FitRecord | None) -> SeedFits:
     """One fit per seed in a folder of its own; the one that is best on dev is kept.
 
     Seeds that are finished are read back. `over`: training was over before the run was killed.
@@ -51,34 +51,36 @@ def fit_seeds(inputs: FitInput, start: StartModel, events: RunEvents, over: Fitt
     scores: list[SeedScore] = []
     for number in range(plan.seeds):
         seed = first + number
-        own = folder / SEEDS / f"seed-{seed}"
-        if (own / RESULT).exists():
-            scores.append(_read_score(own, seed))
+        own = folder / SEEDS_FOLDER / f"seed-{seed}"
+        if (own / SCORE_FILE).exists():
+            scores.append(_read_seed_score(own, seed))
             continue
-        if inputs.finish and not (own / STATE).exists():
+        if inputs.finish and not (own / STATE_FOLDER).exists():
             continue  # it was not begun
         own.mkdir(parents=True, exist_ok=True)
         events.seed_started(seed, number, plan.seeds)
         settings = replace(plan.settings, seed=seed)
         fresh = inputs.model if number == 0 else start.load(plan, seed)
-        result = FITS[plan.method](replace(inputs, settings=settings, folder=own, model=fresh))
-        evaluations = measured(prepared, held_out_logits(prepared, result), plan)[1]
-        score = SeedScore(seed=seed, dev=_value(evaluations.get("dev")), test=_value(evaluations.get("test")))
-        write_json(own / RESULT, asdict(score))
+        result = FIT_METHODS[plan.method](replace(inputs, settings=settings, folder=own, model=fresh))
+        evaluations = measure_parts(prepared, held_out_logits(prepared, result), plan)[1]
+        score = SeedScore(
+            seed=seed, dev=_finite_score(evaluations.get("dev")), test=_finite_score(evaluations.get("test"))
+        )
+        write_json(own / SCORE_FILE, asdict(score))
         scores.append(score)
     if not scores:
         raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
     best = _best_seed(scores, plan)
     settings = replace(plan.settings, seed=best)
-    fresh, own = start.load(plan, best), folder / SEEDS / f"seed-{best}"
-    kept = FitInput(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, events=inputs.events)
-    if plan.method not in NETWORK or fresh is None:
-        return FittedSeeds(fitted=FITS[plan.method](kept), scores=tuple(scores), log_folder=own)
+    fresh, own = start.load(plan, best), folder / SEEDS_FOLDER / f"seed-{best}"
+    kept = FitInputs(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, events=inputs.events)
+    if plan.method not in NETWORK_METHODS or fresh is None:
+        return SeedFits(fitted=FIT_METHODS[plan.method](kept), scores=tuple(scores), log_folder=own)
     if over is not None:
-        restore_saved(fresh, folder)
+        restore_weights(fresh, folder)
     else:
         restore_network(fresh, prepared, settings, own)
-    return FittedSeeds(fitted=network_result(kept), scores=tuple(scores), log_folder=own)
+    return SeedFits(fitted=network_result(kept), scores=tuple(scores), log_folder=own)
 
 
 def _best_seed(scores: list[SeedScore], plan: RunPlan) -> int:
@@ -87,14 +89,14 @@ def _best_seed(scores: list[SeedScore], plan: RunPlan) -> int:
     return max(scores, key=lambda score: (float("-inf") if score.dev is None else sign * score.dev, -score.seed)).seed
 
 
-def _read_score(folder: Path, seed: int) -> SeedScore:
+def _read_seed_score(folder: Path, seed: int) -> SeedScore:
     """What a seed that is finished came to."""
-    score = decode_dataclass(read_json(folder / RESULT), SeedScore, f"{folder.name}/{RESULT}")
+    score = decode_dataclass(read_json(folder / SCORE_FILE), SeedScore, f"{folder.name}/{SCORE_FILE}")
     if score.seed != seed or not all(value is None or isfinite(value) for value in (score.dev, score.test)):
-        raise CheckpointError(f"{folder / RESULT} is damaged: expected finite scores of seed {seed}.")
+        raise CheckpointError(f"{folder / SCORE_FILE} is damaged: expected finite scores of seed {seed}.")
     return score
 
 
-def _value(evaluation: Evaluation | None) -> float | None:
+def _finite_score(evaluation: Evaluation | None) -> float | None:
     """The main metric, where there is one that is defined."""
     return evaluation.value if evaluation is not None and isfinite(evaluation.value) else None

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from clearhead.jobs.events import RunEvents
-from clearhead.jobs.machine import computes_alone
-from clearhead.jobs.plan import NETWORK, RunPlan
+from clearhead.jobs.machine import runs_without_torch
+from clearhead.jobs.plan import NETWORK_METHODS, RunPlan
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.model.loading import load
 from clearhead.model.runtime import copy_aligned
-from clearhead.train.gpt_inputs import check_next_words, read_with_marks
+from clearhead.train.gpt_inputs import add_marker_tokens, check_lm_weight
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class StartModel:
+class StartModels:
     """Loads the model of a run: a new network for each seed, and one encoder for all that read frozen features.
 
     The files are read once. Training changes the weights of a network, so that those of the checkpoint are copied
@@ -34,9 +34,9 @@ class StartModel:
 
     def load(self, plan: RunPlan, seed: int) -> Model | None:
         """What the method of a plan starts from; None: it needs no model."""
-        if computes_alone(plan):
+        if runs_without_torch(plan):
             return None
-        return self.network(plan, seed) if plan.method in NETWORK else self.encoder(plan)
+        return self.network(plan, seed) if plan.method in NETWORK_METHODS else self.encoder(plan)
 
     def network(self, plan: RunPlan, seed: int) -> Model:
         """A fresh copy of the model, with the head that the task needs."""
@@ -53,11 +53,11 @@ class StartModel:
             weights=self._checkpoint,
             progress=self._events.download,
         )
-        check_next_words(model, plan)
-        if self._checkpoint is None and self._is_needed_again(plan):
+        check_lm_weight(model, plan)
+        if self._checkpoint is None and self._reuses_checkpoint(plan):
             tensors = model.runner.weights().items()
             self._checkpoint = {name: copy_aligned(array) for name, array in tensors if name not in model.fresh}
-        return read_with_marks(model, seed)
+        return add_marker_tokens(model, seed)
 
     def encoder(self, plan: RunPlan) -> Model:
         """The encoder without a head, with the weights of the checkpoint."""
@@ -72,6 +72,6 @@ class StartModel:
             )
         return self._encoder
 
-    def _is_needed_again(self, plan: RunPlan) -> bool:
+    def _reuses_checkpoint(self, plan: RunPlan) -> bool:
         """Whether other networks or baselines start from the checkpoint."""
         return plan.seeds > 1 or (plan.baselines and "features" in self._profile.task.methods)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clearhead.training.dropout import set_dropout
     from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt, on_stop_request
     from clearhead.training.log import RunLog, read_log
-    from clearhead.training.loop import Step, epoch_of, total_steps, train_steps
+    from clearhead.training.loop import TrainingStep, count_steps, find_epoch, train_steps
     from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.pretrain_loop import (
@@ -20,12 +20,19 @@ if TYPE_CHECKING:
         init_new_network,
         init_output_bias,
         make_pretrain_optimizer,
+        measure_step_seconds,
         pretrain_steps,
-        seconds_a_step,
     )
     from clearhead.training.probe import can_probe, probe_head
     from clearhead.training.settings import TrainSettings
-    from clearhead.training.state import State, TrainingProgress, copy_into, last_bias, load_state, save_state
+    from clearhead.training.state import (
+        TrainingProgress,
+        TrainingState,
+        copy_weights,
+        find_last_bias,
+        load_state,
+        save_state,
+    )
     from clearhead.training.threads import use_threads
 else:
     from clearhead.lazy import export_lazily
@@ -36,7 +43,7 @@ else:
             "dropout": ("set_dropout",),
             "interrupt": ("TrainingInterrupted", "deferred_interrupt", "on_stop_request"),
             "log": ("RunLog", "read_log"),
-            "loop": ("Step", "epoch_of", "total_steps", "train_steps"),
+            "loop": ("TrainingStep", "find_epoch", "count_steps", "train_steps"),
             "loss_monitor": ("LossMonitor",),
             "optimizer": ("make_optimizer",),
             "pretrain_loop": (
@@ -45,11 +52,18 @@ else:
                 "init_output_bias",
                 "make_pretrain_optimizer",
                 "pretrain_steps",
-                "seconds_a_step",
+                "measure_step_seconds",
             ),
             "probe": ("can_probe", "probe_head"),
             "settings": ("TrainSettings",),
-            "state": ("State", "TrainingProgress", "copy_into", "last_bias", "load_state", "save_state"),
+            "state": (
+                "TrainingState",
+                "TrainingProgress",
+                "copy_weights",
+                "find_last_bias",
+                "load_state",
+                "save_state",
+            ),
             "threads": ("use_threads",),
         },
     )
@@ -57,30 +71,30 @@ else:
 __all__ = [
     "LossMonitor",
     "RunLog",
-    "State",
-    "Step",
     "TrainSettings",
     "TrainingInterrupted",
     "TrainingProgress",
+    "TrainingState",
+    "TrainingStep",
     "can_probe",
-    "copy_into",
+    "copy_weights",
+    "count_steps",
     "deferred_interrupt",
-    "epoch_of",
+    "find_epoch",
+    "find_last_bias",
     "fresh_parameters",
     "init_new_network",
     "init_output_bias",
-    "last_bias",
     "load_state",
     "make_optimizer",
     "make_pretrain_optimizer",
+    "measure_step_seconds",
     "on_stop_request",
     "pretrain_steps",
     "probe_head",
     "read_log",
     "save_state",
-    "seconds_a_step",
     "set_dropout",
-    "total_steps",
     "train_steps",
     "use_threads",
 ]

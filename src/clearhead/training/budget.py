@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.training.state import TrainingProgress
 
-TIMED = 8  # steps before the plan is made, ...
-WARM = 2  # ... of which so many only fill caches
-SHARE = 0.9  # of the time is planned for steps; the dev rows are measured in the rest
-EARLY = 0.2  # of the time: slow steps are planned after it, however few there were
+TIMED_STEPS = 8  # steps before the plan is made, ...
+WARMUP_STEPS = 2  # ... of which so many only fill caches
+TRAINING_SHARE = 0.9  # of the time is planned for steps; the dev rows are measured in the rest
+EARLY_SHARE = 0.2  # of the time: slow steps are planned after it, however few there were
 
 
 class TimeBudget:
@@ -43,12 +43,12 @@ class TimeBudget:
         progress.seconds += now - self._last
         self._last = now
         self._timed.append((tokens, seconds))
-        slow = progress.seconds >= EARLY * self.seconds
-        if progress.planned is not None or (len(self._timed) < TIMED and not slow):
+        slow = progress.seconds >= EARLY_SHARE * self.seconds
+        if progress.planned is not None or (len(self._timed) < TIMED_STEPS and not slow):
             return steps
-        timed = self._timed[WARM:] or self._timed[-1:]
+        timed = self._timed[WARMUP_STEPS:] or self._timed[-1:]
         per_token = sum(spent for _, spent in timed) / max(sum(count for count, _ in timed), 1)
-        left = SHARE * (self.seconds - progress.seconds)
+        left = TRAINING_SHARE * (self.seconds - progress.seconds)
         fitting = progress.step
         for count in ahead:
             left -= count * per_token

@@ -10,16 +10,16 @@ from torch import Tensor, nn
 
 from clearhead.core.attention import Attention, Where, fused
 
-PARTS = 1 << 16  # a rate is rounded to this many parts of one
+RESOLUTION = 1 << 16  # a rate is rounded to this many parts of one
 
 
 def dropout_mask(x: Tensor, rate: float) -> Tensor:
     """What to multiply x by: 0 where a number is dropped, and what keeps its mean elsewhere."""
     # torch draws a float for each number; sixteen bits decide as well, and one draw of sixty-four serves four numbers
     bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
-    dropped = round(rate * PARTS)
-    keep = bits[: x.numel()].view(x.shape) >= dropped - PARTS // 2
-    return keep.to(x.dtype).mul_(PARTS / (PARTS - dropped))
+    dropped = round(rate * RESOLUTION)
+    keep = bits[: x.numel()].view(x.shape) >= dropped - RESOLUTION // 2
+    return keep.to(x.dtype).mul_(RESOLUTION / (RESOLUTION - dropped))
 
 
 class FastDropout(nn.Dropout):
@@ -31,7 +31,9 @@ class FastDropout(nn.Dropout):
         return x * dropout_mask(x, self.p)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where) -> Tensor:
+def dropout_attention(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+) -> Tensor:
     """Attention whose probabilities are dropped; torch's fused kernel has a fast path only without dropout."""
     if dropout in (0, 1):
         return fused(q, k, v, bias, scale, dropout, where)

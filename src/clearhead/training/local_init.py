@@ -20,9 +20,9 @@ from torch import Tensor
 
 from clearhead.shape import Shape
 
-SHARP = 6.0  # the score of the place that a head looks at; those of others are about 0
-LOUD = 2.0, 0.5  # beside words: the waves that heads look by, and the others
-GOLDEN = (math.sqrt(5) - 1) / 2
+PEAK_SCORE = 6.0  # the score of the place that a head looks at; those of others are about 0
+WAVE_SCALES = 2.0, 0.5  # beside words: the waves that heads look by, and the others
+GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 
 def head_offsets(heads: int) -> list[int]:
@@ -49,28 +49,30 @@ def init_local_attention(network: Any) -> bool:
         return False
     words, count = shape.token_width, shape.head_width // 2
     numbers = torch.arange(count, dtype=torch.float64)
-    sharp = math.pi * (numbers + (numbers + 1) * GOLDEN % 1) / count  # their cosines cancel out but at distance 0
+    sharp = math.pi * (numbers + (numbers + 1) * GOLDEN_RATIO % 1) / count  # their cosines cancel out but at distance 0
     rest = words // 2 - count
     slow = 10_000.0 ** -(torch.arange(rest, dtype=torch.float64) / max(rest, 1))  # 2017: for what is far
     table = network.stack.positions.table.weight
     angles = torch.arange(len(table), dtype=torch.float64)[:, None] * torch.cat([sharp, slow])
-    waves = torch.stack([angles.sin(), angles.cos()], 2).flatten(1) * math.sqrt(2) * LOUD[1]
-    waves[:, : 2 * count] *= LOUD[0] / LOUD[1]
+    waves = torch.stack([angles.sin(), angles.cos()], 2).flatten(1) * math.sqrt(2) * WAVE_SCALES[1]
+    waves[:, : 2 * count] *= WAVE_SCALES[0] / WAVE_SCALES[1]
     table[:, : waves.shape[1]] = (waves * float(network.stack.embed.token.weight.std())).to(table)
     attend = network.stack.blocks[0].attend.inner
-    heard = 1 + LOUD[1] ** 2 + (LOUD[0] ** 2 - LOUD[1] ** 2) * 2 * count / words  # by the norm that comes between
-    gain = math.sqrt(SHARP * heard / (2 * count * shape.score_scale)) / LOUD[0]
-    reading = _reading(network)
+    heard = (
+        1 + WAVE_SCALES[1] ** 2 + (WAVE_SCALES[0] ** 2 - WAVE_SCALES[1] ** 2) * 2 * count / words
+    )  # by the norm that comes between
+    gain = math.sqrt(PEAK_SCORE * heard / (2 * count * shape.score_scale)) / WAVE_SCALES[0]
+    reading = _word_projection(network)
     for head, offset in enumerate(head_offsets(shape.heads)):
         rows = slice(head * shape.head_width, (head + 1) * shape.head_width)
-        attend.q.weight[rows] += gain * (_turn(sharp * offset) @ reading[: 2 * count]).to(table)
+        attend.q.weight[rows] += gain * (_rotation_matrix(sharp * offset) @ reading[: 2 * count]).to(table)
         attend.k.weight[rows] += gain * reading[: 2 * count].to(table)
     for matrix in (attend.v.weight, attend.out.weight):  # and what is seen there is heard
         matrix *= shape.width**-0.5 / matrix.std()
     return True
 
 
-def _turn(angles: Tensor) -> Tensor:
+def _rotation_matrix(angles: Tensor) -> Tensor:
     """A matrix that turns each pair (sin a, cos a) by an angle."""
     made = torch.zeros(2 * len(angles), 2 * len(angles), dtype=angles.dtype)
     even = torch.arange(len(angles)) * 2
@@ -79,7 +81,7 @@ def _turn(angles: Tensor) -> Tensor:
     return made
 
 
-def _reading(network: Any) -> Tensor:
+def _word_projection(network: Any) -> Tensor:
     """From what the first block reads back to a word vector: ELECTRA's have another width, and are projected."""
     shape: Shape = network.shape.stack
     if shape.project == "none":

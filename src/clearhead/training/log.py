@@ -16,33 +16,33 @@ from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.files import decode_dataclass, explain_read_errors, to_printable
 
 if TYPE_CHECKING:
-    from clearhead.training.loop import Step
+    from clearhead.training.loop import TrainingStep
 
-NAME = "log.jsonl"
-MOST = 1 << 53  # whatever is counted: numbers up to here are exact in JSON
-MOST_LINE = 1 << 16  # bytes
+LOG_FILE = "log.jsonl"
+MAX_COUNT = 1 << 53  # whatever is counted: numbers up to here are exact in JSON
+MAX_LINE_BYTES = 1 << 16  # bytes
 
 
 class RunLog:
     """Appends steps; a resumed run first forgets the steps after its last saved state."""
 
     def __init__(self, folder: Path, done: int) -> None:
-        self.path = folder / NAME
+        self.path = folder / LOG_FILE
         end = 0
         if self.path.is_symlink():  # its target is not the run's to change
-            raise self._cannot(OSError(errno.ELOOP, "it is a link"))
-        if has_entry(folder, NAME):
+            raise self._write_error(OSError(errno.ELOOP, "it is a link"))
+        if has_entry(folder, LOG_FILE):
             with explain_read_errors(self.path), self.path.open("rb") as file:
-                end = _until(file, self.path, done)
+                end = _find_end(file, self.path, done)
         try:
             self._file = self.path.open("r+b" if end else "w+b")
             self._file.truncate(end)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
-            raise self._cannot(error) from error
-        self._board = _tensorboard(folder, done)
+            raise self._write_error(error) from error
+        self._tensorboard = _tensorboard(folder, done)
 
-    def write(self, step: Step) -> None:
+    def write(self, step: TrainingStep) -> None:
         """One more step; the line is with the system before the next one begins."""
         line = {key: value for key, value in asdict(step).items() if value is not None}
         if step.score is None:
@@ -51,11 +51,11 @@ class RunLog:
             self._file.write((json.dumps(line) + "\n").encode())
             self._file.flush()
         except OSError as error:
-            raise self._cannot(error) from error
-        if self._board is not None:
+            raise self._write_error(error) from error
+        if self._tensorboard is not None:
             for name in ("loss", "rate", "gradient", "score"):
                 if name in line:
-                    self._board.add_scalar(name, line[name], step.step)
+                    self._tensorboard.add_scalar(name, line[name], step.step)
 
     def close(self) -> None:
         """Bring the last lines to disk."""
@@ -64,11 +64,11 @@ class RunLog:
             os.fsync(self._file.fileno())
             self._file.close()
         except OSError as error:
-            raise self._cannot(error) from error
-        if self._board is not None:
-            self._board.close()
+            raise self._write_error(error) from error
+        if self._tensorboard is not None:
+            self._tensorboard.close()
 
-    def _cannot(self, error: OSError) -> ClearheadError:
+    def _write_error(self, error: OSError) -> ClearheadError:
         return ClearheadError(f"{self.path} cannot be written: {error.strerror or error}.")
 
 
@@ -88,16 +88,19 @@ class LogLine:
     score: float | None = None
     best: bool = False
 
-    def problem(self) -> str | None:
+    def find_problem(self) -> str | None:
         """What cannot be, if anything."""
         rules = (
             (self.step >= 1, f"step must be at least 1, got {self.step}"),
             (math.isfinite(self.loss), f"loss must be finite, got {self.loss}"),
             (math.isfinite(self.rate) and math.isfinite(self.gradient), "rate and gradient must be finite"),
-            (0 <= self.tokens <= MOST, f"tokens must be from 0 to {MOST:,}, got {to_printable(self.tokens, 30)}"),
+            (
+                0 <= self.tokens <= MAX_COUNT,
+                f"tokens must be from 0 to {MAX_COUNT:,}, got {to_printable(self.tokens, 30)}",
+            ),
             (0 <= self.seconds < math.inf, f"seconds must be finite and at least 0, got {self.seconds}"),
             (min(self.epoch, self.steps, self.rows) >= 0, "epoch, steps and rows must be at least 0"),
-            (max(self.step, self.epoch, self.steps, self.rows) <= MOST, f"counts must be at most {MOST:,}"),
+            (max(self.step, self.epoch, self.steps, self.rows) <= MAX_COUNT, f"counts must be at most {MAX_COUNT:,}"),
             (self.score is None or self.score < math.inf, "score must be below infinity"),
         )
         return next((said for holds, said in rules if not holds), None)
@@ -105,18 +108,18 @@ class LogLine:
 
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:
     """The lines of a log, each checked; a torn last line is left out."""
-    path = folder / NAME
-    if not has_entry(folder, NAME):
+    path = folder / LOG_FILE
+    if not has_entry(folder, LOG_FILE):
         return
     with explain_read_errors(path), path.open("rb") as file:
-        yield from (line for line, _ in _lines(file, path))
+        yield from (line for line, _ in _iterate_lines(file, path))
 
 
-def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+def _iterate_lines(file: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
     """Every whole line as values, and where it ends; one sentence for the first that is damaged."""
     end, before = 0, 0
-    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), b""), 1):
-        if not line.endswith(b"\n") and len(line) < MOST_LINE:
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
+        if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
             return  # a kill tore it
         what = f"{path.name} line {number}"
         try:
@@ -124,17 +127,17 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
         except (ValueError, RecursionError):
             raise CheckpointError(f"{what} is damaged: it is not a JSON object.") from None
         made = decode_dataclass(values, LogLine, what)
-        problem = made.problem() if made.step > before else f"step {made.step} follows step {before}"
+        problem = made.find_problem() if made.step > before else f"step {made.step} follows step {before}"
         if problem is not None:
             raise CheckpointError(f"{what} is damaged: {problem}.")
         before, end = made.step, end + len(line)
         yield values, end
 
 
-def _until(file: IO[bytes], path: Path, done: int) -> int:
+def _find_end(file: IO[bytes], path: Path, done: int) -> int:
     """Where the lines of the steps up to `done` end."""
     end = 0
-    for line, here in _lines(file, path):
+    for line, here in _iterate_lines(file, path):
         if line["step"] > done:
             break
         end = here

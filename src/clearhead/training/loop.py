@@ -16,19 +16,19 @@ from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
 from clearhead.training.budget import TimeBudget
-from clearhead.training.dropout import attend, use_fast_dropout
+from clearhead.training.dropout import dropout_attention, use_fast_dropout
 from clearhead.training.objectives.objective import NetworkOutput, Objective
-from clearhead.training.optimizer import clip_gradients, rate_factor, set_rate, trainable_parameters
-from clearhead.training.precision import computing
+from clearhead.training.optimizer import clip_gradients, schedule_factor, set_learning_rate, trainable_parameters
+from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import State
+from clearhead.training.state import TrainingState
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
 
-TINY = 1e-12  # of weights: a step whose rows weigh nothing teaches nothing
+MIN_WEIGHT = 1e-12  # of weights: a step whose rows weigh nothing teaches nothing
 
 
 class DivergedError(ClearheadError):
@@ -36,7 +36,7 @@ class DivergedError(ClearheadError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class TrainingStep:
     """What one step did."""
 
     epoch: int  # counted from 0
@@ -52,7 +52,7 @@ class Step:
     best: bool = False
 
 
-class Rows(Protocol):
+class TrainingRows(Protocol):
     """What can be learned from: rows with a cost, any of which can be taken together."""
 
     @property
@@ -64,7 +64,7 @@ class Rows(Protocol):
     def take(self, rows: Array) -> Part: ...
 
 
-def batches(data: Rows, settings: TrainSettings, epoch: int) -> list[Array]:
+def make_batches(data: TrainingRows, settings: TrainSettings, epoch: int) -> list[Array]:
     """The rows of each step of an epoch: a pure function of the data's lengths, the seed and the epoch."""
     return token_batches(
         data.row_tokens,
@@ -75,14 +75,14 @@ def batches(data: Rows, settings: TrainSettings, epoch: int) -> list[Array]:
     )
 
 
-def total_steps(data: Rows, settings: TrainSettings) -> int:
+def count_steps(data: TrainingRows, settings: TrainSettings) -> int:
     """How many steps all epochs have."""
-    return sum(len(batches(data, settings, epoch)) for epoch in range(settings.epochs))
+    return sum(len(make_batches(data, settings, epoch)) for epoch in range(settings.epochs))
 
 
 def train_steps(
-    state: State,
-    data: Rows,
+    state: TrainingState,
+    data: TrainingRows,
     settings: TrainSettings,
     *,
     objective: Objective,
@@ -91,7 +91,7 @@ def train_steps(
     chooses: bool = True,
     device: str = "cpu",
     seconds: float | None = None,
-) -> Iterator[Step]:
+) -> Iterator[TrainingStep]:
     """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better.
 
     The best epoch is kept, or the last one where `chooses` is False. With `seconds`, as many steps as fit this time.
@@ -99,13 +99,13 @@ def train_steps(
     settings.check()
     if torch.device(device).type == "cpu":
         use_fast_dropout(state.network)
-    steps = total_steps(data, settings)
+    steps = count_steps(data, settings)
     state.progress.check_steps(steps, settings.patience)
     steps = state.progress.planned or steps
     budget = None if seconds is None else TimeBudget(seconds, state.progress)
     done = 0
     for epoch in range(settings.epochs):
-        rows_of = batches(data, settings, epoch)
+        rows_of = make_batches(data, settings, epoch)
         if done + len(rows_of) <= state.progress.step or state.progress.finished:
             done += len(rows_of)
             continue
@@ -117,60 +117,65 @@ def train_steps(
             done += 1
             if done <= state.progress.step:
                 continue
-            made = take_step(
+            made = run_step(
                 state,
-                micro_losses(state.network, data, rows, settings, objective, row_weights, device),
+                iterate_micro_losses(state.network, data, rows, settings, objective, row_weights, device),
                 settings,
-                factor=rate_factor(done - 1, steps, settings),
+                factor=schedule_factor(done - 1, steps, settings),
                 seed=(settings.seed << 32) + done,
                 number=done,
                 steps=steps,
                 epoch=epoch,
                 rows=len(rows),
-                named=f" (rows {_first_numbers(data, rows)})",
+                named=f" (rows {_format_row_numbers(data, rows)})",
             )
             state.progress.step = done
             if budget is not None:
                 cost = int(data.row_tokens[rows].sum())
-                steps = budget.spend(cost, made.seconds, steps, _costs(data, settings, epoch, number + 1))
+                steps = budget.spend(cost, made.seconds, steps, _remaining_costs(data, settings, epoch, number + 1))
                 state.progress.stopped = budget.is_spent and done < steps
             if number == len(rows_of) - 1 or done == steps or state.progress.stopped:
-                judged = judge_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
+                judged = score_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
                 made = made if judged is None else replace(made, score=judged[0], best=judged[1])
-            state.progress.finished = done == steps or state.progress.stopped or _tired(state, settings)
+            state.progress.finished = done == steps or state.progress.stopped or _is_out_of_patience(state, settings)
             yield made
             if state.progress.finished:
                 return
 
 
-def _costs(data: Rows, settings: TrainSettings, epoch: int, begin: int) -> Iterator[int]:
+def _remaining_costs(data: TrainingRows, settings: TrainSettings, epoch: int, begin: int) -> Iterator[int]:
     """The tokens of every step from a place in an epoch on."""
     for later in range(epoch, settings.epochs):
-        for rows in batches(data, settings, later)[begin:]:
+        for rows in make_batches(data, settings, later)[begin:]:
             yield int(data.row_tokens[rows].sum())
         begin = 0
 
 
-def epoch_of(data: Rows, settings: TrainSettings, step: int) -> tuple[int, bool]:
+def find_epoch(data: TrainingRows, settings: TrainSettings, step: int) -> tuple[int, bool]:
     """The epoch, counted from 0, of the last of so many steps, and whether that step ends it."""
     done = 0
     for epoch in range(settings.epochs):
-        done += len(batches(data, settings, epoch))
+        done += len(make_batches(data, settings, epoch))
         if step <= done:
             return epoch, step == done
     return settings.epochs - 1, True
 
 
-def finish_here(
-    state: State, data: Rows, settings: TrainSettings, score: Callable[[], float] | None = None, *, chooses: bool = True
+def finish_early(
+    state: TrainingState,
+    data: TrainingRows,
+    settings: TrainSettings,
+    score: Callable[[], float] | None = None,
+    *,
+    chooses: bool = True,
 ) -> None:
     """End a run where it stands: its weights are measured unless they were, and nothing more is learned."""
-    state.progress.check_steps(total_steps(data, settings), settings.patience)
+    state.progress.check_steps(count_steps(data, settings), settings.patience)
     if state.progress.finished:
         return
-    epoch, measured = epoch_of(data, settings, state.progress.step)
+    epoch, measured = find_epoch(data, settings, state.progress.step)
     if not measured:
-        judge_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
+        score_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
     state.progress.stopped = state.progress.finished = True
 
 
@@ -183,9 +188,9 @@ class MicroLoss:
     tokens: int
 
 
-def micro_losses(
+def iterate_micro_losses(
     network: Any,
-    data: Rows,
+    data: TrainingRows,
     rows: Array,
     settings: TrainSettings,
     objective: Objective,
@@ -194,11 +199,11 @@ def micro_losses(
 ) -> Iterator[MicroLoss]:
     """The loss of one step, a micro-batch at a time; together they are the weighted mean of its rows."""
     weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
-    total = max(float(weights.sum()), TINY)
-    for some in micro_batches(data.row_tokens[rows], settings.micro_tokens):
+    total = max(float(weights.sum()), MIN_WEIGHT)
+    for some in split_micro_batches(data.row_tokens[rows], settings.micro_tokens):
         batch = data.take(rows[some])
-        with computing(settings.precision, device):
-            output = network_output(network, batch, device, objective)
+        with use_precision(settings.precision, device):
+            output = compute_output(network, batch, device, objective)
             main, auxiliary = objective.loss(output, batch), objective.auxiliary_loss(output, batch)
         minimized = main if auxiliary is None else main + auxiliary
         shares = weights[some].to(device)
@@ -209,13 +214,13 @@ def micro_losses(
         )
 
 
-def _first_numbers(data: Rows, rows: Array) -> str:
+def _format_row_numbers(data: TrainingRows, rows: Array) -> str:
     """The first row numbers of a step, to name it in an error message."""
     return ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
 
 
-def take_step(
-    state: State,
+def run_step(
+    state: TrainingState,
     losses: Iterable[MicroLoss],
     settings: TrainSettings,
     *,
@@ -226,13 +231,13 @@ def take_step(
     epoch: int,
     rows: int,
     named: str = "",
-) -> Step:
+) -> TrainingStep:
     """Accumulate the gradients of `losses`, which are computed one after the other, clip them and let Adam step."""
     begin = time.perf_counter()
     network = state.network.train()
     # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
     torch.manual_seed(seed)
-    rate = set_rate(state.adam, factor, settings.learning_rate)
+    rate = set_learning_rate(state.adam, factor, settings.learning_rate)
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
     for part in losses:
@@ -246,7 +251,7 @@ def take_step(
             f"lower rate than {settings.learning_rate:g} is the usual remedy."
         )
     state.adam.step()
-    return Step(
+    return TrainingStep(
         epoch=epoch,
         step=number,
         steps=steps,
@@ -259,7 +264,7 @@ def take_step(
     )
 
 
-def micro_batches(tokens: Array, budget: int) -> list[slice]:
+def split_micro_batches(tokens: Array, budget: int) -> list[slice]:
     """Neighbouring rows whose tokens fit a budget: gradients add up, so memory is bounded whatever the step."""
     parts, begin, filled = [], 0, 0
     for place, count in enumerate(tokens):
@@ -270,13 +275,13 @@ def micro_batches(tokens: Array, budget: int) -> list[slice]:
     return [*parts, slice(begin, len(tokens))]
 
 
-def logits_of(network: Any, batch: Part, device: str) -> Tensor:
+def compute_logits(network: Any, batch: Part, device: str) -> Tensor:
     """The logits of packed windows: of each window, of each token, or of each word of a target."""
     logits: Tensor = _forward(network, batch, device).logits
     return logits
 
 
-def network_output(network: Any, batch: Part, device: str, objective: Objective) -> NetworkOutput:
+def compute_output(network: Any, batch: Part, device: str, objective: Objective) -> NetworkOutput:
     """What an objective gets: packed windows through the network, and the last layer where it needs that."""
     if not objective.needs_hidden:
         return NetworkOutput(logits=_forward(network, batch, device).logits.float())
@@ -290,7 +295,7 @@ def _forward(network: Any, batch: Part, device: str, *, whole: bool = False) -> 
         None if array is None else torch.as_tensor(array, device=device)
         for array in (batch.ids, batch.segments, batch.lengths, batch.target_ids, batch.target_lengths)
     )
-    kernel = attend if torch.device(device).type == "cpu" else fused
+    kernel = dropout_attention if torch.device(device).type == "cpu" else fused
     return network(
         ids,
         None,
@@ -303,24 +308,24 @@ def _forward(network: Any, batch: Part, device: str, *, whole: bool = False) -> 
     )
 
 
-def judge_weights(
-    state: State, score: Callable[[], float] | None, epoch: int, average: int, *, chooses: bool
+def score_weights(
+    state: TrainingState, score: Callable[[], float] | None, epoch: int, average: int, *, chooses: bool
 ) -> tuple[float, bool] | None:
     """Judge the mean of the last few epochs, and keep it if it is the best, or in any case: its score, and whether."""
     state.network.eval()
     if average > 1:
-        state.remember(epoch, average)
-    with state.averaged():
+        state.keep_recent(epoch, average)
+    with state.use_averaged_weights():
         if score is None:
             if average > 1:
                 state.keep_best()
             return None
         value = float(score())
-        better = state.judged(value, epoch)
+        better = state.record_score(value, epoch)
         if not chooses:
             state.keep_best()
         return value, better and chooses
 
 
-def _tired(state: State, settings: TrainSettings) -> bool:
+def _is_out_of_patience(state: TrainingState, settings: TrainSettings) -> bool:
     return settings.patience is not None and state.progress.waited >= settings.patience

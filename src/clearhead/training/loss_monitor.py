@@ -7,9 +7,9 @@ from collections import deque
 from clearhead.caller import setting
 from clearhead.training.settings import TrainSettings
 
-STUCK = 0.98  # of the baseline's loss: what is not clearly below it is not learning
-LAST = 200  # steps whose mean loss is looked at
-HIGH, LOW = 3, 10  # times more or less than the usual rate is said to be too much or too little
+STUCK_RATIO = 0.98  # of the baseline's loss: what is not clearly below it is not learning
+WINDOW = 200  # steps whose mean loss is looked at
+MAX_RATE_RATIO, MIN_RATE_RATIO = 3, 10  # times more or less than the usual rate is said to be too much or too little
 
 
 class LossMonitor:
@@ -22,37 +22,41 @@ class LossMonitor:
         self._usual_rate = (
             settings.learning_rate if usual_rate is None else usual_rate
         )  # that suits the model and the task
-        self._losses: deque[float] = deque(maxlen=LAST)
+        self._losses: deque[float] = deque(maxlen=WINDOW)
 
     def add(self, loss: float) -> None:
         """The loss of one more step."""
         self._losses.append(loss)
 
-    def verdict(self) -> str | None:
+    def diagnose(self) -> str | None:
         """A sentence when the last steps are no better than always giving the most frequent answer."""
         if not self._losses or self._baseline <= 0:
             return None
         recent = list(self._losses)[-max(len(self._losses) // 2, 1) :]
         mean = sum(recent) / len(recent)
-        if mean < STUCK * self._baseline:
+        if mean < STUCK_RATIO * self._baseline:
             return None
         return (
             f"The loss stands at {mean:.3f}, and always giving the most frequent answer costs {self._baseline:.3f}: "
-            f"nothing was learned from the texts. Likely reasons: {'; '.join(self._reasons())}."
+            f"nothing was learned from the texts. Likely reasons: {'; '.join(self._list_reasons())}."
         )
 
-    def _reasons(self) -> list[str]:
+    def _list_reasons(self) -> list[str]:
         settings = self._settings
         reasons = []
         if self._words and settings.learning_rate > 5e-3:
             reasons.append(
                 f"the rate {settings.learning_rate:g} is too high (try 1e-3 for a new model, 5e-5 for a taught one)"
             )
-        elif settings.learning_rate > HIGH * self._usual_rate and not settings.freeze_encoder and not self._words:
+        elif (
+            settings.learning_rate > MAX_RATE_RATIO * self._usual_rate
+            and not settings.freeze_encoder
+            and not self._words
+        ):
             reasons.append(f"the rate {settings.learning_rate:g} is too high for this model (try {self._usual_rate:g})")
-        elif settings.learning_rate < self._usual_rate / LOW and not self._words:
+        elif settings.learning_rate < self._usual_rate / MIN_RATE_RATIO and not self._words:
             reasons.append(f"the rate {settings.learning_rate:g} is too low (try {self._usual_rate:g})")
-        if len(self._losses) < LAST:
+        if len(self._losses) < WINDOW:
             reasons.append(f"there were too few steps ({len(self._losses)}; more epochs or smaller batches give more)")
         if settings.freeze_encoder:
             remedy = f"try {setting('method', 'finetune')}, or a higher {setting('head_learning_rate')}"

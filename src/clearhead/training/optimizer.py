@@ -13,7 +13,7 @@ from clearhead import tensors
 from clearhead.core.models import Network
 from clearhead.training.settings import TrainSettings
 
-Named = list[tuple[str, nn.Parameter]]
+NamedParameters = list[tuple[str, nn.Parameter]]
 
 
 def layer_depth(name: str, network: Network) -> int:
@@ -28,7 +28,7 @@ def layer_depth(name: str, network: Network) -> int:
     return 1 if rest[0] in ("norm", "align") else blocks + 1
 
 
-def trainable_parameters(network: Network, settings: TrainSettings, epoch: int) -> Named:
+def trainable_parameters(network: Network, settings: TrainSettings, epoch: int) -> NamedParameters:
     """The parameters that learn in an epoch: all, the head alone, or one more layer with each epoch."""
     head = network.shape.head
     still = () if head is None or head.out_bias_learned else ("head.out.bias",)
@@ -81,7 +81,7 @@ def make_optimizer(network: Network, settings: TrainSettings) -> torch.optim.Ada
     return RowwiseAdamW(made, settings.adam_beta2)
 
 
-def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:
+def schedule_factor(step: int, steps: int, settings: TrainSettings) -> float:
     """The part of the full rate at a step: grows over the warm-up, then falls as the schedule says."""
     begin = int(settings.warmup_ratio * steps) if settings.warmup_steps is None else settings.warmup_steps
     if step < begin:
@@ -94,7 +94,7 @@ def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:
     return 0.5 * (1 + math.cos(math.pi * along)) if settings.schedule == "cosine" else 1.0 - along
 
 
-def set_rate(adam: torch.optim.AdamW, part: float, usual: float) -> float:
+def set_learning_rate(adam: torch.optim.AdamW, part: float, usual: float) -> float:
     """Give every group its part of its full rate; returns that of `usual`, or the largest where no group has it."""
     for group in adam.param_groups:
         group["lr"] = group["base"] * part

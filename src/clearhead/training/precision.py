@@ -10,7 +10,7 @@ import torch
 from clearhead.errors import InputError
 
 
-def precision_of(asked: str, device: str) -> str:
+def resolve_precision(asked: str, device: str) -> str:
     """What "auto" means: "float" on every CPU, so that results do not depend on it, "bf16" on a GPU that has it."""
     if torch.device(device).type != "cuda":
         return "float" if asked == "auto" else asked
@@ -29,8 +29,8 @@ def has_bf16(kind: str) -> bool:
     return kind == "cpu" and bool(known.get("amx_bf16") or known.get("avx512_bf16"))
 
 
-def computing(asked: str, device: str) -> AbstractContextManager[object]:
+def use_precision(asked: str, device: str) -> AbstractContextManager[object]:
     """For the way forward; weights, gradients and the optimizer's moments stay 32-bit numbers."""
-    if precision_of(asked, device) == "float":
+    if resolve_precision(asked, device) == "float":
         return nullcontext()
     return torch.autocast(torch.device(device).type, torch.bfloat16)

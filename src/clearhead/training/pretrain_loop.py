@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from clearhead.pretraining.batch import PretrainBatch
 from clearhead.training.dropout import use_fast_dropout
 from clearhead.training.local_init import init_local_attention
-from clearhead.training.loop import DivergedError, MicroLoss, Step, micro_batches, take_step
+from clearhead.training.loop import DivergedError, MicroLoss, TrainingStep, run_step, split_micro_batches
 from clearhead.training.objectives.pretraining import ElectraPair, count_targets, pretrain_losses
-from clearhead.training.optimizer import RowwiseAdamW, rate_factor
-from clearhead.training.precision import computing
+from clearhead.training.optimizer import RowwiseAdamW, schedule_factor
+from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import State, TrainingProgress
+from clearhead.training.state import TrainingProgress, TrainingState
 
-TRIAL, WARM = 9, 3  # steps that are timed, and those of them that only fill caches
+TRIAL_STEPS, WARMUP_STEPS = 9, 3  # steps that are timed, and those of them that only fill caches
 
 BatchSource = Callable[[int], PretrainBatch]  # by the step, counted from 0
 
@@ -78,7 +78,7 @@ def init_output_bias(network: Any, probs: Any) -> None:
 
 
 def pretrain_steps(
-    state: State,
+    state: TrainingState,
     batches: BatchSource,
     losses: tuple[str, ...],
     settings: TrainSettings,
@@ -88,22 +88,22 @@ def pretrain_steps(
     score: Callable[[int], float] | None = None,
     evaluations: int = 1,
     device: str = "cpu",
-) -> Iterator[Step]:
+) -> Iterator[TrainingStep]:
     """Learn from where the state stands to the end; `score` is asked so many times, evenly, and higher is better."""
     state.progress.check_steps(steps, None)
     if torch.device(device).type == "cpu":
         use_fast_dropout(state.network)
     for number in range(state.progress.step, steps):
-        made = _step(state, batches(number), losses, settings, number, steps, device, number // per_epoch)
+        made = _run_pretrain_step(state, batches(number), losses, settings, number, steps, device, number // per_epoch)
         state.progress.step = number + 1
         state.progress.finished = number + 1 == steps
         if score is not None and (number + 1) * evaluations // steps > number * evaluations // steps:
-            made = _judged(state, score, made)
+            made = _score_step(state, score, made)
         yield made
 
 
-def _step(
-    state: State,
+def _run_pretrain_step(
+    state: TrainingState,
     batch: PretrainBatch,
     losses: tuple[str, ...],
     settings: TrainSettings,
@@ -111,23 +111,23 @@ def _step(
     steps: int,
     device: str,
     epoch: int,
-) -> Step:
+) -> TrainingStep:
     """One step over a batch; each of its losses is the mean over what it is computed of, in the whole batch."""
     shares = {name: 1 / max(count, 1) for name, count in count_targets(batch, losses).items()}
 
     def micro_losses() -> Iterator[MicroLoss]:
-        for some in micro_batches(batch.lengths, settings.micro_tokens):
+        for some in split_micro_batches(batch.lengths, settings.micro_tokens):
             part = batch.part(some.start, some.stop)
-            with computing(settings.precision, device):
+            with use_precision(settings.precision, device):
                 found = pretrain_losses(state.network, part, shares, device)
             total = torch.stack(list(found.values())).sum()
             yield MicroLoss(minimized=total, logged=total, tokens=part.tokens)
 
-    return take_step(
+    return run_step(
         state,
         micro_losses(),
         settings,
-        factor=rate_factor(number, steps, settings),
+        factor=schedule_factor(number, steps, settings),
         seed=(settings.seed << 32) + number,  # dropout, and what a generator draws
         number=number + 1,
         steps=steps,
@@ -136,7 +136,7 @@ def _step(
     )
 
 
-def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:
+def _score_step(state: TrainingState, score: Callable[[int], float], made: TrainingStep) -> TrainingStep:
     """Measure on what was held out, and keep the weights if they are the best so far."""
     state.network.eval()
     value = float(score(made.step))
@@ -145,18 +145,18 @@ def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:
             f"The held-out loss is {-value} at step {made.step}; nothing of this step was kept. A lower rate is the "
             "usual remedy."
         )
-    return replace(made, score=value, best=state.judged(value, made.epoch))
+    return replace(made, score=value, best=state.record_score(value, made.epoch))
 
 
-def seconds_a_step(
+def measure_step_seconds(
     network: Any, batches: BatchSource, losses: tuple[str, ...], settings: TrainSettings, device: str
 ) -> float:
     """How long a step takes here, by a few real ones on a copy that is thrown away."""
     twin = copy.deepcopy(network)
-    state = State(twin, make_pretrain_optimizer(twin, settings), TrainingProgress())
-    made = pretrain_steps(state, batches, losses, settings, steps=TRIAL, per_epoch=TRIAL, device=device)
+    state = TrainingState(twin, make_pretrain_optimizer(twin, settings), TrainingProgress())
+    made = pretrain_steps(state, batches, losses, settings, steps=TRIAL_STEPS, per_epoch=TRIAL_STEPS, device=device)
     begun, times = time.perf_counter(), []
     for _ in made:
         times.append(time.perf_counter() - begun)
         begun = time.perf_counter()
-    return median(times[WARM:])
+    return median(times[WARMUP_STEPS:])

@@ -13,9 +13,9 @@ import torch
 
 from clearhead.data import LabelSpace
 from clearhead.tasks.encoded import Encoded
-from clearhead.training.loop import logits_of, micro_batches
+from clearhead.training.loop import compute_logits, split_micro_batches
 from clearhead.training.objectives import Objective
-from clearhead.training.precision import computing
+from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_ROWS = 10_000  # training rows, or words that have a tag, that a head is fitted on
-MOST_TRIED = 4_000  # of them that the regularization is chosen on
+MAX_ROWS = 10_000  # training rows, or words that have a tag, that a head is fitted on
+MAX_TUNING_ROWS = 4_000  # of them that the regularization is chosen on
 UNSEEN_GAP = 10.0  # so far below the others is the logit of a class that no training row has
 
 
@@ -44,11 +44,11 @@ def probe_head(
 
     from clearhead.classic import fit_probe
 
-    features, targets = head_features(network, data, settings, objective, device)
+    features, targets = compute_head_features(network, data, settings, objective, device)
     if space.kind != "multilabel":  # rows, or the words of a text, one label each
         space = LabelSpace(names=space.names, kind="classes")
     linear = fit_probe(
-        features, targets, space, tried=MOST_TRIED, class_weight=settings.class_weight, seed=settings.seed
+        features, targets, space, tried=MAX_TUNING_ROWS, class_weight=settings.class_weight, seed=settings.seed
     )
     weight, bias = linear.weight, linear.bias
     if space.kind == "classes":
@@ -61,13 +61,13 @@ def probe_head(
         out.bias.copy_(torch.as_tensor(bias))
 
 
-def head_features(
+def compute_head_features(
     network: Network, data: Encoded, settings: TrainSettings, objective: Objective, device: str
 ) -> tuple[Array, Any]:
     """The activations before the output layer, without dropout, and the targets: of rows, or of words with a tag."""
     import numpy as np
 
-    rows = np.random.default_rng(settings.seed).permutation(len(data))[:MOST_ROWS]
+    rows = np.random.default_rng(settings.seed).permutation(len(data))[:MAX_ROWS]
     head, was_training = network.head, network.training
     examples = objective.linear_examples
     assert head is not None
@@ -80,15 +80,15 @@ def head_features(
     head.out = torch.nn.Identity()  # type: ignore[assignment]
     try:
         with torch.no_grad():
-            for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
+            for places in split_micro_batches(data.row_tokens[rows], settings.micro_tokens):
                 part = data.take(rows[places])
-                with computing(settings.precision, device):
-                    outputs = logits_of(network, part, device).float()
+                with use_precision(settings.precision, device):
+                    outputs = compute_logits(network, part, device).float()
                 found, known = examples(outputs, part)
                 made.append(found.cpu().numpy())
                 targets.append(known)
                 count += len(known)
-                if count >= MOST_ROWS:
+                if count >= MAX_ROWS:
                     break
     finally:
         head.out = out

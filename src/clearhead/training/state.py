@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,9 +24,9 @@ from clearhead.core.models import Network
 from clearhead.errors import CheckpointError, TensorError
 from clearhead.files import decode_dataclass, read_json, to_printable, write_json
 
-LATEST, PROGRESS = "latest.json", "progress.json"
-STEP = re.compile(r"step-[0-9]{8,12}")
-COUNT = "moments"  # tensors of the optimizer; not in the files of earlier versions
+LATEST_FILE, PROGRESS_FILE = "latest.json", "progress.json"
+STEP_NAME = re.compile(r"step-[0-9]{8,12}")
+MOMENT_COUNT = "moments"  # tensors of the optimizer; not in the files of earlier versions
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each parameter
 
 
@@ -53,8 +52,8 @@ class TrainingProgress:
             (self.step >= 0, f"step must be at least 0, got {self.step}"),
             (self.best_epoch >= -1, f"best_epoch must be at least -1, got {self.best_epoch}"),
             (0 <= self.waited <= len(self.scores), f"waited must be from 0 to the number of scores, got {self.waited}"),
-            (math.inf not in self.all_scores, "scores must be below infinity"),  # not defined: NaN or -inf
-            (_is_best(self.best_score, self.all_scores), "best_score must be the highest of the scores"),
+            (math.inf not in self.scores_with_start, "scores must be below infinity"),  # not defined: NaN or -inf
+            (_is_best(self.best_score, self.scores_with_start), "best_score must be the highest of the scores"),
             (self.planned is None or self.planned >= 1, f"planned must be at least 1, got {self.planned}"),
             (0 <= self.seconds < math.inf, "seconds must be finite and at least 0"),
             (self.recent == sorted({one for one in self.recent if one >= 0}), "recent must be epochs in their order"),
@@ -64,7 +63,7 @@ class TrainingProgress:
                 raise CheckpointError(f"{name} is damaged: {said}.")
 
     @property
-    def all_scores(self) -> list[float]:
+    def scores_with_start(self) -> list[float]:
         """Those of the epochs behind that of the start."""
         return self.scores if self.start_score is None else [self.start_score, *self.scores]
 
@@ -85,7 +84,7 @@ def _is_best(best: float | None, scores: Sequence[float]) -> bool:
 
 
 @dataclass
-class State:
+class TrainingState:
     """Everything that changes while a network learns."""
 
     network: Network
@@ -94,20 +93,20 @@ class State:
     best: dict[str, Tensor] = field(default_factory=dict)
     recent: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # weights after the last epochs
 
-    def named(self) -> dict[str, Tensor]:
+    def named_weights(self) -> dict[str, Tensor]:
         """The network's parameters by name, tied ones once."""
         return {name: p.detach() for name, p in self.network.named_parameters()}
 
     def keep_best(self) -> None:
         """Remember the weights as they are now."""
-        self.best = {name: tensor.clone() for name, tensor in self.named().items()}
+        self.best = {name: tensor.clone() for name, tensor in self.named_weights().items()}
 
-    def judge_start(self, value: float) -> None:
+    def record_start_score(self, value: float) -> None:
         """Note how good the network is before the first step, and keep it until an epoch is better."""
         self.progress.start_score = self.progress.best_score = value
         self.keep_best()
 
-    def judged(self, value: float, epoch: int) -> bool:
+    def record_score(self, value: float, epoch: int) -> bool:
         """Note a score, and keep the weights if none was better so far."""
         progress = self.progress
         is_rising = not progress.scores or value > max(progress.scores)  # patience begins with the first epoch
@@ -120,33 +119,33 @@ class State:
             self.keep_best()
         return better
 
-    def remember(self, epoch: int, most: int) -> None:
+    def keep_recent(self, epoch: int, most: int) -> None:
         """Keep the weights after an epoch, and those of so many before it that there are `most`."""
-        self.recent[epoch] = {name: tensor.clone() for name, tensor in self.named().items()}
+        self.recent[epoch] = {name: tensor.clone() for name, tensor in self.named_weights().items()}
         self.progress.recent = sorted(self.recent)[-most:]
         self.recent = {one: self.recent[one] for one in self.progress.recent}
 
     @contextmanager
-    def averaged(self) -> Iterator[None]:
+    def use_averaged_weights(self) -> Iterator[None]:
         """The network with the mean of the kept weights, where some are kept; afterwards as it was."""
         if len(self.recent) < 2:
             yield
             return
-        now = {name: tensor.clone() for name, tensor in self.named().items()}
+        now = {name: tensor.clone() for name, tensor in self.named_weights().items()}
         every = list(self.recent.values())
-        copy_into(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
+        copy_weights(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
         try:
             yield
         finally:
-            copy_into(self.network, now)
+            copy_weights(self.network, now)
 
     def restore_best(self) -> None:
         """Put the best weights back."""
         if self.best:
-            copy_into(self.network, self.best)
+            copy_weights(self.network, self.best)
 
 
-def fold(network: Network, scale: tuple[float, float] | None) -> None:
+def fold_target_scale(network: Network, scale: tuple[float, float] | None) -> None:
     """y * spread + mean as part of the head's own weights: w * spread, b * spread + mean.
 
     A head without a bias, as GPT's is, finds the mean in what it reads: the last norm adds d with w . d = mean.
@@ -158,11 +157,11 @@ def fold(network: Network, scale: tuple[float, float] | None) -> None:
         weight = network.head.out.weight.mul_(spread)
         if network.head.shape.out_bias:
             network.head.out.bias.mul_(spread).add_(mean)
-        elif (below := last_bias(network)) is not None:
+        elif (below := find_last_bias(network)) is not None:
             below.add_(mean * weight[0] / weight[0].square().sum().clamp(min=torch.finfo(weight.dtype).tiny))
 
 
-def last_bias(network: Network) -> Tensor | None:
+def find_last_bias(network: Network) -> Tensor | None:
     """The bias of the norm that the last hidden state comes out of; None where there is no such norm."""
     stack = network.stack.shape
     if stack.recurrent is not None or stack.norm != "layer" or not stack.norm_bias:
@@ -174,7 +173,7 @@ def last_bias(network: Network) -> Tensor | None:
     return None
 
 
-def save_state(folder: Path, state: State) -> None:
+def save_state(folder: Path, state: TrainingState) -> None:
     """Write a whole new step beside the old one, point to it, then remove the old one."""
     name = _step_name(state.progress.step)
     place, temporary = folder / name, folder / f".{name}.part"
@@ -182,24 +181,24 @@ def save_state(folder: Path, state: State) -> None:
         shutil.rmtree(left, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
-        _write(temporary / "weights.safetensors", state.named())
-        moments = adam_tensors(state)
-        _write(temporary / "adam.safetensors", moments)
+        _write_tensors(temporary / "weights.safetensors", state.named_weights())
+        moments = collect_moments(state)
+        _write_tensors(temporary / "adam.safetensors", moments)
         if state.best:
-            _write(temporary / "best.safetensors", state.best)
+            _write_tensors(temporary / "best.safetensors", state.best)
         for epoch, weights in state.recent.items():  # each is written once, beside the steps
             if not (folder / _epoch_name(epoch)).exists():
-                _write(folder / _epoch_name(epoch), weights)
-        write_json(temporary / PROGRESS, asdict(state.progress) | {COUNT: len(moments)})
+                _write_tensors(folder / _epoch_name(epoch), weights)
+        write_json(temporary / PROGRESS_FILE, asdict(state.progress) | {MOMENT_COUNT: len(moments)})
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)
-        write_json(folder / LATEST, {"step": name})
+        write_json(folder / LATEST_FILE, {"step": name})
     except OSError as error:
         said = f"{place} cannot be written: {error.strerror or error}"
         raise CheckpointError(f"{said}; the state before it is whole.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    _sweep(folder, name, state.progress.recent)
+    _remove_stale(folder, name, state.progress.recent)
 
 
 def _step_name(step: int) -> str:
@@ -210,7 +209,7 @@ def _epoch_name(epoch: int) -> str:
     return f"epoch-{epoch:06d}.safetensors"
 
 
-def _sweep(folder: Path, name: str, recent: Sequence[int]) -> None:
+def _remove_stale(folder: Path, name: str, recent: Sequence[int]) -> None:
     """Remove every step but one: also those that a run did not get to remove before it was killed."""
     for old in folder.glob("step-*"):
         if old.name != name:
@@ -221,48 +220,52 @@ def _sweep(folder: Path, name: str, recent: Sequence[int]) -> None:
             old.unlink(missing_ok=True)
 
 
-def load_state(folder: Path, state: State) -> bool:
+def load_state(folder: Path, state: TrainingState) -> bool:
     """Bring the last whole step back into the network and the optimizer; False when there is none yet."""
-    place = _latest(folder)
+    place = _latest_step_folder(folder)
     if place is None:
         return False
-    saved = read_json(place / PROGRESS)
-    progress = decode_dataclass(saved, TrainingProgress, PROGRESS)
-    progress.check(PROGRESS)
-    count = None if COUNT not in saved else decode_dataclass(saved[COUNT], int, f"{PROGRESS} {COUNT}")
+    saved = read_json(place / PROGRESS_FILE)
+    progress = decode_dataclass(saved, TrainingProgress, PROGRESS_FILE)
+    progress.check(PROGRESS_FILE)
+    count = (
+        None
+        if MOMENT_COUNT not in saved
+        else decode_dataclass(saved[MOMENT_COUNT], int, f"{PROGRESS_FILE} {MOMENT_COUNT}")
+    )
     if place.name != _step_name(progress.step):
-        raise CheckpointError(f"{place / PROGRESS} is damaged: it says step {to_printable(progress.step, 30)}.")
-    sizes = {name: tensor.shape for name, tensor in state.named().items()}
-    weights = _fitting(place / "weights.safetensors", sizes)
-    moments = _read(place / "adam.safetensors")
+        raise CheckpointError(f"{place / PROGRESS_FILE} is damaged: it says step {to_printable(progress.step, 30)}.")
+    sizes = {name: tensor.shape for name, tensor in state.named_weights().items()}
+    weights = _read_weights(place / "weights.safetensors", sizes)
+    moments = _read_tensors(place / "adam.safetensors")
     if count != len(moments) if count is not None else progress.step and not moments:
         expected = "some" if count is None else to_printable(count, 20)
         raise CheckpointError(f"adam.safetensors is damaged: expected {expected} tensors, got {len(moments):,}.")
     best = place / "best.safetensors"
     has_best = has_entry(place, best.name)
     if progress.best_score is not None and not has_best:
-        raise CheckpointError(f"{best} is missing: {PROGRESS} names a best epoch.")
-    kept = _fitting(best, sizes) if has_best else {}
-    recent = {epoch: _fitting(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
-    set_adam_tensors(state, moments, progress.step)
-    copy_into(state.network, weights)
+        raise CheckpointError(f"{best} is missing: {PROGRESS_FILE} names a best epoch.")
+    kept = _read_weights(best, sizes) if has_best else {}
+    recent = {epoch: _read_weights(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
+    restore_moments(state, moments, progress.step)
+    copy_weights(state.network, weights)
     state.progress, state.best, state.recent = progress, kept, recent
-    _sweep(folder, place.name, progress.recent)
+    _remove_stale(folder, place.name, progress.recent)
     return True
 
 
-def _latest(folder: Path) -> Path | None:
+def _latest_step_folder(folder: Path) -> Path | None:
     """The folder of the last whole step."""
-    path = folder / LATEST
-    if not has_entry(folder, LATEST):
+    path = folder / LATEST_FILE
+    if not has_entry(folder, LATEST_FILE):
         return None
-    name = decode_dataclass(read_json(path).get("step"), str, LATEST)
-    if not STEP.fullmatch(name) or not (folder / name).is_dir():
+    name = decode_dataclass(read_json(path).get("step"), str, LATEST_FILE)
+    if not STEP_NAME.fullmatch(name) or not (folder / name).is_dir():
         raise CheckpointError(f"{path} names {to_printable(name, 40)!r}, which is not there.")
     return folder / name
 
 
-def adam_tensors(state: State) -> dict[str, Tensor]:
+def collect_moments(state: TrainingState) -> dict[str, Tensor]:
     """Both moments and the step count of every parameter that has learned."""
     made = {}
     for name, parameter in state.network.named_parameters():
@@ -271,7 +274,7 @@ def adam_tensors(state: State) -> dict[str, Tensor]:
     return made
 
 
-def set_adam_tensors(state: State, tensors: Mapping[str, Tensor], steps: int) -> None:
+def restore_moments(state: TrainingState, tensors: Mapping[str, Tensor], steps: int) -> None:
     """The way back; every parameter that is named needs its count of steps and both moments, in its own shape."""
     by_name = dict(state.network.named_parameters())
     found: dict[str, dict[str, Tensor]] = {}
@@ -299,18 +302,18 @@ def set_adam_tensors(state: State, tensors: Mapping[str, Tensor], steps: int) ->
             state.adam.state[parameter][kind] = moved.clone().to(parameter.device)
 
 
-def copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
+def copy_weights(network: Network, tensors: Mapping[str, Tensor]) -> None:
     """Give a network the weights of these names."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             parameter.copy_(tensors[name])
 
 
-def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     write_safetensors(path, {name: tensor.to("cpu", torch.float32).numpy() for name, tensor in tensors.items()})
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, all of them finite."""
     mapped = MappedTensors(read_header(path))
     made = {}
@@ -322,18 +325,12 @@ def _read(path: Path) -> dict[str, Tensor]:
     return made
 
 
-def _fitting(path: Path, sizes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+def _read_weights(path: Path, sizes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
     """The weights of a file, which are exactly those of the model."""
-    made = _read(path)
+    made = _read_tensors(path)
     wrong = [name for name in sizes if name not in made or made[name].shape != sizes[name]]
     if wrong or len(made) != len(sizes):
         extra = to_printable(next(iter(made.keys() - sizes.keys()), ""))
         what = f"has no {wrong[0]} that fits" if wrong else f"has {extra}, which is not in"
         raise CheckpointError(f"{path.name}: the saved state {what} this model.")
     return made
-
-
-def latest(folder: Path) -> dict[str, Any] | None:
-    """What the last whole step says of itself, without reading a weight."""
-    place = _latest(folder)
-    return None if place is None else read_json(place / PROGRESS)

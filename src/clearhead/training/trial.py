@@ -10,19 +10,19 @@ from clearhead.core.models import Network
 from clearhead.progress import Progress, no_progress
 from clearhead.tasks.encoded import Encoded
 from clearhead.training import process_memory
-from clearhead.training.loop import batches, train_steps
+from clearhead.training.loop import make_batches, train_steps
 from clearhead.training.objectives import Objective
 from clearhead.training.optimizer import make_optimizer
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import State, TrainingProgress
+from clearhead.training.state import TrainingProgress, TrainingState
 
-LEARNED = 3  # copies of every weight that the first step makes: its gradient and two moments
-KEPT = 2  # further ones that a run makes later: the best so far, and what saving and measuring take
-ENOUGH_SECONDS = 4.0  # of steps, to tell how fast they are
-PROGRAM = 270_000_000  # bytes of Python with torch and a small file read, where the system does not tell
+TRAINING_COPIES = 3  # copies of every weight that the first step makes: its gradient and two moments
+SAVED_COPIES = 2  # further ones that a run makes later: the best so far, and what saving and measuring take
+MAX_SECONDS = 4.0  # of steps, to tell how fast they are
+PROGRAM_BYTES = 270_000_000  # bytes of Python with torch and a small file read, where the system does not tell
 
 
-def trial(
+def run_trial(
     network: Network,
     data: Encoded,
     settings: TrainSettings,
@@ -40,7 +40,7 @@ def trial(
     the system does not tell, or the process had room to spare, it is at least what the tensors are. The network has
     learned a little afterwards.
     """
-    state = State(network, make_optimizer(network, settings), TrainingProgress())
+    state = TrainingState(network, make_optimizer(network, settings), TrainingProgress())
     made = train_steps(state, data, settings, objective=objective)
     weights = {parameter.data_ptr(): parameter.numel() * parameter.element_size() for parameter in network.parameters()}
     kept: dict[int, int] = {}  # activations that the way back needs, by where they lie
@@ -52,11 +52,11 @@ def trial(
         return tensor
 
     size = sum(weights.values())
-    before = process_memory.resident() or PROGRAM + size
-    process_memory.forget_peak()
+    before = process_memory.read_resident() or PROGRAM_BYTES + size
+    process_memory.reset_peak()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         first = next(made)  # also fills caches and the optimizer's moments
-    largest = max(int(data.row_tokens[rows].sum()) for rows in batches(data, settings, 0))
+    largest = max(int(data.row_tokens[rows].sum()) for rows in make_batches(data, settings, 0))
     activations = sum(kept.values()) / first.tokens * min(largest, settings.micro_tokens)
     tokens, most, begin = 0, first.tokens, time.perf_counter()
     progress("trying out training steps", 1, steps + 1)
@@ -64,12 +64,12 @@ def trial(
         tokens += step.tokens
         most = max(most, step.tokens)
         progress("trying out training steps", number + 2, steps + 1)
-        if time.perf_counter() - begin > ENOUGH_SECONDS:
+        if time.perf_counter() - begin > MAX_SECONDS:
             break
     spent = time.perf_counter() - begin
     beside = max(
-        (process_memory.peak() or before) - before - LEARNED * size, 0
+        (process_memory.read_peak() or before) - before - TRAINING_COPIES * size, 0
     )  # the weights, by as many tokens as were tried
     added = beside * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)
     speed = tokens / spent if tokens else first.tokens / first.seconds
-    return speed, before + (LEARNED + KEPT) * size + max(added, activations)
+    return speed, before + (TRAINING_COPIES + SAVED_COPIES) * size + max(added, activations)

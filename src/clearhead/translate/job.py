@@ -13,22 +13,22 @@ from clearhead.checkpoint.passport import TrainingRecord, read_passport, write_p
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
-from clearhead.jobs.cost import cost_of
+from clearhead.jobs.cost import measure_cost
 from clearhead.jobs.defaults import resolve_threads
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.job import JobRequest
-from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
+from clearhead.jobs.machine import Compute, resolve_compute, start_computing
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.run_file import Computed, begin_run, read_saved
-from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder, take_back
-from clearhead.jobs.training_state import STATE, drop_state, restore_saved
+from clearhead.jobs.run_file import ComputeHistory, read_run_file, start_run
+from clearhead.jobs.run_folder import REPORT_FILE, SPLIT_FILE, check_run_folder, remove_unstarted_run
+from clearhead.jobs.training_state import STATE_FOLDER, remove_state, restore_weights
 from clearhead.machine.cpu import versions
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, need_torch
 from clearhead.progress import for_stage
-from clearhead.train.finish import Run, base_name, write_metrics
-from clearhead.train.network import drive, early_note, finish_state, seconds_of
+from clearhead.train.finish import Run, base_model_name, write_metrics
+from clearhead.train.network import describe_early_end, finish_stopped_run, run_training, training_seconds
 from clearhead.training.log import read_log
 from clearhead.training.loss_monitor import LossMonitor
 from clearhead.translate.dataset import Texts, read_texts
@@ -49,7 +49,7 @@ class TranslateJob:
     """A translator that learns from rows with a source and a target. Each step leaves what later steps read."""
 
     compute: Compute  # of `plan`
-    computed: Computed
+    computed: ComputeHistory
     texts: Texts  # of `prepare`
     resolved: RunPlan  # what run.json has
     model: Model
@@ -77,7 +77,7 @@ class TranslateJob:
             another = setting("seed")
             raise InputError(f"translate is trained with one seed at a time; run it again with another {another}.")
         self.compute = resolve_compute(asked)
-        self.computed = begin_computing(
+        self.computed = start_computing(
             request.folder,
             self.compute.machine,
             resume=request.resume,
@@ -85,7 +85,7 @@ class TranslateJob:
             say=request.events.message,
         )
         if not request.resume:
-            check_folder(request.folder)
+            check_run_folder(request.folder)
 
     def prepare(self) -> None:
         """Rows in parts, the resolved plan, the model, and rows as tokens."""
@@ -95,17 +95,17 @@ class TranslateJob:
             events.message(line)
         checkpoint = None if is_new(request.plan) else make_model(request.plan, texts, request.folder, events)
         self.resolved = plan = self._resolve(checkpoint)
-        self.computed = self.computed.with_threads(plan.threads)
+        self.computed = self.computed.set_threads(plan.threads)
         existed = request.folder.exists()
         facts = {"columns": texts.sides, "task": "translate"}
         marks = {"data": {part: asdict(texts.mark(part)) for part in texts.parts}}
-        begin_run(request.folder, plan, facts | marks, request.command, self.computed, resume=request.resume)
+        start_run(request.folder, plan, facts | marks, request.command, self.computed, resume=request.resume)
         try:
             self.model = checkpoint or make_model(plan, texts, request.folder, events)
             self.data, self.long_rows = encode(self.model, texts.parts["train"], plan)
         except ClearheadError:
             if not request.resume:
-                take_back(request.folder, existed=existed, made=(VOCABULARY,))
+                remove_unstarted_run(request.folder, existed=existed, made=(VOCABULARY,))
             raise
         events.started(request.folder)
         tokens = int(self.data.row_tokens.sum())
@@ -113,13 +113,13 @@ class TranslateJob:
 
     def fit(self) -> None:
         """Learn to the end, or take the weights of a run that was killed after its training."""
-        request, over = self.request, read_saved(self.request.folder).fitted
+        request, over = self.request, read_run_file(self.request.folder).fitted
         if over is None:
             finish = request.finish
             plan, folder = self.resolved, request.folder
             self.learned = _fit(self.model, self.data, self.texts, plan, folder, request.events, finish=finish)
         else:
-            restore_saved(self.model, request.folder)
+            restore_weights(self.model, request.folder)
             self.learned = over.notes
 
     def measure(self) -> None:
@@ -140,7 +140,7 @@ class TranslateJob:
         write_passport(folder, replace(passport, trained=self.trained))
         own = [part for part in self.translated if part not in self.request.sources]
         held = {part: [pair.number for pair in texts.parts[part]] for part in own}
-        write_json(folder / SPLIT, {"source": texts.names["train"], "parts": held})
+        write_json(folder / SPLIT_FILE, {"source": texts.names["train"], "parts": held})
 
     def report(self) -> Run:
         """The page about the run; then its state goes, and metrics.json says that it is finished."""
@@ -148,7 +148,7 @@ class TranslateJob:
         run = self._result(evaluations)
         if self.request.report:
             run = replace(run, report=self._write_report(run))
-        drop_state(folder, self.learned, keep=self.resolved.keep_state)
+        remove_state(folder, self.learned, keep=self.resolved.keep_state)
         write_metrics(folder, evaluations, ())  # last: it is finished
         return run
 
@@ -177,18 +177,18 @@ class TranslateJob:
             rows={part: len(rows) for part, rows in texts.parts.items()},
             evaluations=evaluations,
             seeds=(),
-            said=texts.said,
+            messages=texts.said,
             notes=(*([long] if self.long_rows else []), *self.learned, *self.computed.notes()),
             skipped=texts.skipped,
             seconds=time.perf_counter() - self.begun,
-            cost=cost_of(self.request.folder, self.begun, 0.0),
-            machine=self.computed.last,
+            cost=measure_cost(self.request.folder, self.begun, 0.0),
+            machine=self.computed.latest,
         )
 
     def _write_report(self, run: Run) -> Path:
         self.request.events.progress("writing the report", 0, None)
         return write_report(
-            run.folder / REPORT,
+            run.folder / REPORT_FILE,
             title=f"{run.folder.name}: translate",
             model=self.served,
             folder=run.folder,
@@ -196,7 +196,7 @@ class TranslateJob:
             evaluations=run.evaluations,
             trained=self.trained,
             command=self.request.command,
-            notes=[*run.said, *run.notes],
+            notes=[*run.messages, *run.notes],
             cost=run.cost,
             log=list(read_log(run.folder)),
             texts=self.texts,
@@ -213,15 +213,15 @@ def _fit(
     from clearhead.training.loop import train_steps
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
-    from clearhead.training.state import State, TrainingProgress, load_state
+    from clearhead.training.state import TrainingProgress, TrainingState, load_state
 
     settings = plan.settings
     network = model.use_core().network
-    state = State(network, make_optimizer(network, settings), TrainingProgress())
-    load_state(folder / STATE, state)
+    state = TrainingState(network, make_optimizer(network, settings), TrainingProgress())
+    load_state(folder / STATE_FOLDER, state)
     score = _scorer(model, texts, plan)
     if finish:
-        finish_state(state, data, settings, folder, score)
+        finish_stopped_run(state, data, settings, folder, score)
     objective = objective_for("words", settings)
     watch = LossMonitor(objective.constant_loss(data.target.ids) or 0.0, settings, words=True)
     steps = train_steps(
@@ -231,14 +231,14 @@ def _fit(
         objective=objective,
         score=score,
         device=str(model.core.device),
-        seconds=seconds_of(plan),
+        seconds=training_seconds(plan),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
     )
-    drive(state, steps, folder, settings, watch, events)
+    run_training(state, steps, folder, settings, watch, events)
     state.restore_best()
     network.eval()
-    stuck = watch.verdict()
-    early = early_note(state, data, settings, plan)
+    stuck = watch.diagnose()
+    early = describe_early_end(state, data, settings, plan)
     return early if stuck is None or (state.progress.best_score or 0) > 1 else [*early, stuck]
 
 
@@ -266,7 +266,7 @@ def _measured(model: Model, texts: Texts, plan: RunPlan, events: RunEvents) -> d
     return {part: translated(model, texts.parts[part], plan.prefix, plan.num_beams, stages[part]) for part in held}
 
 
-def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> TrainingRecord:
+def _trained(plan: RunPlan, texts: Texts, command: str, computed: ComputeHistory) -> TrainingRecord:
     """What the model folder promises about itself."""
     kept = ("dev_share", "test_share", "threads", "prefix", "num_beams", "pieces", "shared")
     return TrainingRecord(
@@ -275,7 +275,7 @@ def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> T
         kind="texts",
         columns=texts.sides,
         max_length=plan.max_length,
-        base="" if is_new(plan) else base_name(plan.model),
+        base="" if is_new(plan) else base_model_name(plan.model),
         data={part: texts.mark(part) for part in texts.parts},
         seeds=[plan.settings.seed],
         settings=asdict(plan.settings) | {key: getattr(plan, key) for key in kept},

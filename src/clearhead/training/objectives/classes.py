@@ -27,7 +27,7 @@ class CrossEntropy(Objective):
 
     def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
         """(rows,)."""
-        logits, targets = _pooled(output.logits, batch)
+        logits, targets = _pool_rows(output.logits, batch)
         return F.cross_entropy(logits, targets.long(), reduction="none", label_smoothing=self.smoothing)
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
@@ -48,7 +48,7 @@ class BinaryCrossEntropy(Objective):
 
     def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
         """(rows,)."""
-        logits, targets = _pooled(output.logits, batch)
+        logits, targets = _pool_rows(output.logits, batch)
         goal = targets.to(logits.dtype)
         goal = goal * (1 - self.smoothing) + self.smoothing / 2
         return F.binary_cross_entropy_with_logits(logits, goal, reduction="none").mean(-1)
@@ -57,7 +57,7 @@ class BinaryCrossEntropy(Objective):
         """The mean entropy of the labels."""
         import numpy as np
 
-        share = _shares(len(targets), row_weights)
+        share = _normalize_weights(len(targets), row_weights)
         yes = (share[:, None] * (targets * (1 - self.smoothing) + self.smoothing / 2)).sum(0)
         both = np.clip(np.stack([yes, 1 - yes]), 1e-12, 1)
         return float(-(both * np.log(both)).sum(0).mean())
@@ -74,12 +74,12 @@ class SquaredError(Objective):
 
     def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
         """(rows,)."""
-        logits, targets = _pooled(output.logits, batch)
+        logits, targets = _pool_rows(output.logits, batch)
         return (logits.squeeze(-1) - targets.to(logits.dtype)).square()
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
         """The variance of the numbers."""
-        share = _shares(len(targets), row_weights)
+        share = _normalize_weights(len(targets), row_weights)
         mean = float((share * targets).sum())
         return float((share * (targets - mean) ** 2).sum())
 
@@ -93,14 +93,14 @@ def label_entropy(targets: Array, weights: Array | None = None, smoothing: float
     """The cross-entropy of always giving the frequencies of the classes as the answer."""
     import numpy as np
 
-    share = _shares(len(targets), weights)
+    share = _normalize_weights(len(targets), weights)
     classes = np.bincount(targets.astype(np.int64), weights=share).astype(np.float64)
     classes = classes * (1 - smoothing) + smoothing / len(classes)
     classes = classes[classes > 0]
     return float(-(classes * np.log(classes)).sum())
 
 
-def _shares(count: int, weights: Array | None) -> Array:
+def _normalize_weights(count: int, weights: Array | None) -> Array:
     """Row weights that add up to 1."""
     import numpy as np
 
@@ -108,14 +108,14 @@ def _shares(count: int, weights: Array | None) -> Array:
     return np.asarray(share / share.sum())
 
 
-def _pooled(logits: Tensor, batch: Part) -> tuple[Tensor, Tensor]:
+def _pool_rows(logits: Tensor, batch: Part) -> tuple[Tensor, Tensor]:
     """One answer per row, however many windows it has, and the right one."""
-    return _row_outputs(logits, batch), torch.as_tensor(batch.targets, device=logits.device)
+    return _pool_row_outputs(logits, batch), torch.as_tensor(batch.targets, device=logits.device)
 
 
 def _row_examples(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
-    return _row_outputs(outputs, batch), batch.targets
+    return _pool_row_outputs(outputs, batch), batch.targets
 
 
-def _row_outputs(outputs: Tensor, batch: Part) -> Tensor:
+def _pool_row_outputs(outputs: Tensor, batch: Part) -> Tensor:
     return pool_windows(outputs, torch.as_tensor(batch.owners, device=outputs.device), batch.rows)

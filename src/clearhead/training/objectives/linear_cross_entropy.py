@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROWS = 256  # words at a time: their logits are used while they are still in the cache
+BLOCK_ROWS = 256  # words at a time: their logits are used while they are still in the cache
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -20,15 +20,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
         losses = x.new_empty(len(x))
         grad_x, grad_weight = torch.empty_like(x), torch.zeros_like(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
-        for begin in range(0, len(x), ROWS):
-            part, right = x[begin : begin + ROWS], words[begin : begin + ROWS]
+        for begin in range(0, len(x), BLOCK_ROWS):
+            part, right = x[begin : begin + BLOCK_ROWS], words[begin : begin + BLOCK_ROWS]
             logits = part @ weight.T if bias is None else torch.addmm(bias, part, weight.T)
             total = logits.logsumexp(1)
-            losses[begin : begin + ROWS] = total - logits.gather(1, right[:, None])[:, 0]
+            losses[begin : begin + BLOCK_ROWS] = total - logits.gather(1, right[:, None])[:, 0]
             errors = logits.sub_(total[:, None]).exp_()
             errors.scatter_add_(1, right[:, None], errors.new_full((len(right), 1), -1.0))
             errors.mul_(share)
-            grad_x[begin : begin + ROWS] = errors @ weight
+            grad_x[begin : begin + BLOCK_ROWS] = errors @ weight
             grad_weight.addmm_(errors.T, part)
             if grad_bias is not None:
                 grad_bias += errors.sum(0)

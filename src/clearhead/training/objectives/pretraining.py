@@ -19,13 +19,13 @@ from clearhead.core.attention import Kernel, fused
 from clearhead.core.layout import Layout, Packed, Padded
 from clearhead.core.models import Network
 from clearhead.pretraining.batch import PretrainBatch
-from clearhead.training.dropout import attend
+from clearhead.training.dropout import dropout_attention
 from clearhead.training.objectives.linear_cross_entropy import linear_cross_entropy
 
 Array = np.ndarray[Any, Any]
 
-SOME = 1024  # targets whose logits are computed at a time
-REPLACED = 50.0  # ELECTRA's weight of the discriminator's loss, which is far smaller than the generator's
+SCORE_CHUNK = 1024  # targets whose logits are computed at a time
+REPLACED_WEIGHT = 50.0  # ELECTRA's weight of the discriminator's loss, which is far smaller than the generator's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class TargetScores:
     """What a network answers at the targets of one kind: "words", "pairs" or "replaced"."""
 
     losses: Array
-    right: Array  # 1 or 0
+    correct: Array  # 1 or 0
     owners: Array  # the text that each belongs to
     truth: Array  # what would have been right
 
@@ -64,7 +64,7 @@ def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float]
     """The losses of a batch, each summed over its targets and multiplied by its share."""
     if isinstance(network, ElectraPair):
         return _electra_losses(network, batch, shares, device)
-    kernel = attend if torch.device(device).type == "cpu" else fused
+    kernel = dropout_attention if torch.device(device).type == "cpu" else fused
     read, out = _target_states(network, batch, device, kernel), network.head.out
     found = {"words": linear_cross_entropy(read.before, out.weight, out.bias, read.words, shares["words"])}
     if "pairs" in shares:
@@ -79,10 +79,10 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
     if isinstance(network, ElectraPair):
         return _score_electra(network, batch, device, seed)
     read = _target_states(network, batch, device, fused)
-    found = {"words": _word_answers(read.before, network.head, read.words, _owners(batch)[batch.places])}
+    found = {"words": _score_words(read.before, network.head, read.words, _target_owners(batch)[batch.places])}
     if batch.pairs is not None and network.second is not None:
         truth = _tensor(batch.pairs, device)
-        found["pairs"] = _answers(_pair_logits(network, read), truth, np.arange(len(batch.pairs)))
+        found["pairs"] = _score_logits(_pair_logits(network, read), truth, np.arange(len(batch.pairs)))
     return found
 
 
@@ -91,26 +91,26 @@ def _pair_logits(network: Any, read: _TargetStates) -> Tensor:
     return logits.float()
 
 
-def _owners(batch: PretrainBatch) -> Array:
+def _target_owners(batch: PretrainBatch) -> Array:
     lengths = batch.lengths if batch.target_lengths is None else batch.target_lengths
     return np.repeat(np.arange(len(lengths)), lengths * batch.ways)
 
 
-def _word_answers(before: Tensor, head: Any, words: Tensor, owners: Array) -> TargetScores:
+def _score_words(before: Tensor, head: Any, words: Tensor, owners: Array) -> TargetScores:
     made = []
-    for begin in range(0, max(len(words), 1), SOME):
-        part = slice(begin, begin + SOME)
+    for begin in range(0, max(len(words), 1), SCORE_CHUNK):
+        part = slice(begin, begin + SCORE_CHUNK)
         logits = F.linear(before[part], head.out.weight, head.out.bias).float()
-        made.append(_answers(logits, words[part], owners[part]))
-    names = ("losses", "right", "owners", "truth")
+        made.append(_score_logits(logits, words[part], owners[part]))
+    names = ("losses", "correct", "owners", "truth")
     return TargetScores(**{name: np.concatenate([getattr(one, name) for one in made]) for name in names})
 
 
-def _answers(logits: Tensor, truth: Tensor, owners: Array) -> TargetScores:
+def _score_logits(logits: Tensor, truth: Tensor, owners: Array) -> TargetScores:
     losses = F.cross_entropy(logits, truth, reduction="none")
     right = (logits.argmax(-1) == truth).double()
     numbers = losses.double().cpu().numpy()
-    return TargetScores(losses=numbers, right=right.cpu().numpy(), owners=owners, truth=truth.cpu().numpy())
+    return TargetScores(losses=numbers, correct=right.cpu().numpy(), owners=owners, truth=truth.cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: 
             hidden = hidden.reshape(len(hidden) * batch.ways, -1)
         asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(batch.places, device))
     else:
-        picked, rows, columns = _picked(batch)
+        picked, rows, columns = _pick_query_positions(batch)
         hidden = network.below_head(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
         layout = Padded(hidden[..., 0], None)
         asked = hidden[_tensor(rows, device), _tensor(columns, device)]
@@ -147,7 +147,7 @@ def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: 
     return _TargetStates(head.before_out(asked), words, hidden, layout)
 
 
-def _picked(batch: PretrainBatch) -> tuple[Array, Array, Array]:
+def _pick_query_positions(batch: PretrainBatch) -> tuple[Array, Array, Array]:
     """The first token and the targets of each text as a rectangle of positions, and where each target is in it."""
     begins = np.cumsum(batch.lengths) - batch.lengths
     rows = np.searchsorted(begins, batch.places, "right") - 1
@@ -162,9 +162,9 @@ def _picked(batch: PretrainBatch) -> tuple[Array, Array, Array]:
 class _ElectraRound:
     """One round of ELECTRA's pair: what the generator saw, and what the model says of every word."""
 
-    read: _TargetStates
+    states: _TargetStates
     answers: Tensor  # (tokens,): above 0 where a word is thought to be replaced
-    wrong: Tensor  # (tokens,): 1 where it was
+    is_replaced: Tensor  # (tokens,): 1 where it was
 
 
 def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraRound:
@@ -188,12 +188,12 @@ def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kerne
 def _electra_losses(
     pair: ElectraPair, batch: PretrainBatch, shares: dict[str, float], device: str
 ) -> dict[str, Tensor]:
-    made = _electra_forward(pair, batch, device, attend if torch.device(device).type == "cpu" else fused)
+    made = _electra_forward(pair, batch, device, dropout_attention if torch.device(device).type == "cpu" else fused)
     out = pair.generator.head.out  # type: ignore[union-attr]
-    loss = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="sum")
+    loss = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="sum")
     return {
-        "words": linear_cross_entropy(made.read.before, out.weight, out.bias, made.read.words, shares["words"]),
-        "replaced": loss * (REPLACED * shares["replaced"]),
+        "words": linear_cross_entropy(made.states.before, out.weight, out.bias, made.states.words, shares["words"]),
+        "replaced": loss * (REPLACED_WEIGHT * shares["replaced"]),
     }
 
 
@@ -201,16 +201,16 @@ def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: i
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # what the generator draws here must not change what it draws in training
         made = _electra_forward(pair, batch, device, fused)
-    owners = _owners(batch)
-    losses = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="none")
-    right = ((made.answers > 0) == (made.wrong > 0)).double()
+    owners = _target_owners(batch)
+    losses = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="none")
+    right = ((made.answers > 0) == (made.is_replaced > 0)).double()
     return {
-        "words": _word_answers(made.read.before, pair.generator.head, made.read.words, owners[batch.places]),
+        "words": _score_words(made.states.before, pair.generator.head, made.states.words, owners[batch.places]),
         "replaced": TargetScores(
             losses=losses.double().cpu().numpy(),
-            right=right.cpu().numpy(),
+            correct=right.cpu().numpy(),
             owners=owners,
-            truth=made.wrong.cpu().numpy(),
+            truth=made.is_replaced.cpu().numpy(),
         ),
     }
 
