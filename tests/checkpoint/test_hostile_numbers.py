@@ -105,7 +105,7 @@ def test_a_network_that_computes_no_numbers_answers_nothing(folder: Path, tmp_pa
     gpt = changed(tiny_gpt(tmp_path / "gpt"), tmp_path / "broken-gpt", flat, layer_norm_epsilon=0)
     for beam in (1, 3):
         with pytest.raises(TensorError, match=broken):
-            clearhead.load(gpt, runtime=runtime, device=device).generate(["good"], max_length=3, beam=beam)
+            clearhead.load(gpt, runtime=runtime, device=device).generate(["good"], max_length=3, num_beams=beam)
 
 
 def test_vectors_too_long_to_be_measured_are_not_zero() -> None:

@@ -132,7 +132,7 @@ def test_the_contract_of_train(run: Run, here: Path, tiny: str) -> None:
     rows = [{"a": row["text"], "b": "it was", "mood": row["label"]} for row in labelled(60)]
     write_csv(here / "pairs.csv", rows)
     write_csv(here / "more.csv", rows[:20])
-    (here / "recipe.toml").write_text("rate = 1.0\nwarmup = 0.2\n")
+    (here / "recipe.toml").write_text("learning_rate = 1.0\nwarmup_ratio = 0.2\n")
     code, out, err = run(
         "train",
         "pairs.csv",

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS
+
+FORMER_NAMES = TRAINING_SETTINGS | PLAN_SETTINGS  # settings that have another name in files of this version
 # A softmax ignores a number that is added to all its inputs, so that the gradient of these biases is zero but for
 # rounding, which AdamW turns into whole steps: of keys, of scores of tokens and options, and of what such scores read.
 ROUNDING = ("key.bias", "c_attn.bias", "in_proj_bias")
@@ -17,9 +20,11 @@ ROUNDING_OF_SCORES = (*ROUNDING, "qa_outputs.bias", "classifier.bias", "output.L
 def find_differences(recorded: Any, now: Any, tolerance: float, place: str = "") -> list[str]:
     """Where two nested values differ by more than a tolerance, which is relative for numbers above 1.
 
-    Every recorded key must still exist; new keys are allowed. The version of the writer (`clearhead`) may differ.
+    Every recorded key must still exist, under its current name if it is a renamed setting; new keys are allowed. The
+    version of the writer (`clearhead`) may differ.
     """
     if isinstance(recorded, Mapping) and isinstance(now, Mapping):
+        recorded = {key if key in now else FORMER_NAMES.get(key, key): value for key, value in recorded.items()}
         missing = [f"{place}.{key} is missing" for key in recorded if key not in now]
         common = [key for key in recorded if key in now and key != "clearhead"]
         return missing + [

@@ -107,8 +107,13 @@ def test_the_smallest_change_of_a_weight_is_found(earlier: Path) -> None:
 
 @pytest.mark.parametrize(
     ("recorded", "now"),
-    [({"a": 1.0}, {"a": 1.1}), ({"a": 1}, {}), (["x"], ["y"]), ([1], [1, 1]), (True, 1), (None, 0.0), ("1", 1)],
+    [({"a": 1.0}, {"a": 1.1}), ({"rate": 1}, {"learning_rate": 2}), ({"rate": 1}, {"decay": 1}), ({"a": 1}, {}), (["x"], ["y"]), ([1], [1, 1]), (True, 1), (None, 0.0), ("1", 1)],
 )
 def test_values_that_differ_are_found(recorded: Any, now: Any) -> None:
     assert find_differences(recorded, now, 1e-3)
     assert not find_differences(recorded, recorded, 0.0)
+
+
+def test_renamed_settings_are_compared_under_their_current_names() -> None:
+    assert not find_differences({"rate": 1, "decay": 0.1}, {"learning_rate": 1, "weight_decay": 0.1}, 0.0)
+    assert not find_differences({"rate": 1}, {"rate": 1, "learning_rate": 2}, 0.0)

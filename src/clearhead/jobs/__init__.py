@@ -55,7 +55,7 @@ else:
             "method": ("LayerChoice", "FitInputs", "FittedMethod", "LayerSweep", "LayerScore"),
             "output_folder": ("choose_run_folder", "choose_ladder_folder", "resolve_model_path"),
             "plan": ("TASK_NAMES", "RunPlan", "make_plan", "parse_set", "explain_setting_error", "read_recipe"),
-            "prepare_data": ("PartRows", "PreparedData", "prepare_data", "hash_rows", "read_text_rows"),
+            "prepare": ("PartRows", "PreparedData", "prepare_data", "hash_rows", "read_text_rows"),
             "profile": ("DatasetProfile", "report_rows_read", "profile_dataset"),
             "restart": ("is_same_run",),
             "resume": ("check_resumed",),
