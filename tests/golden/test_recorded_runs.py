@@ -107,7 +107,17 @@ def test_the_smallest_change_of_a_weight_is_found(earlier: Path) -> None:
 
 @pytest.mark.parametrize(
     ("recorded", "now"),
-    [({"a": 1.0}, {"a": 1.1}), ({"rate": 1}, {"learning_rate": 2}), ({"rate": 1}, {"decay": 1}), ({"a": 1}, {}), (["x"], ["y"]), ([1], [1, 1]), (True, 1), (None, 0.0), ("1", 1)],
+    [
+        ({"a": 1.0}, {"a": 1.1}),
+        ({"rate": 1}, {"learning_rate": 2}),
+        ({"rate": 1}, {"decay": 1}),
+        ({"a": 1}, {}),
+        (["x"], ["y"]),
+        ([1], [1, 1]),
+        (True, 1),
+        (None, 0.0),
+        ("1", 1),
+    ],
 )
 def test_values_that_differ_are_found(recorded: Any, now: Any) -> None:
     assert find_differences(recorded, now, 1e-3)
