@@ -3,7 +3,7 @@
     python benchmarks/sweep.py [--rounds 5] [--rows 600]
 
 The data is sst2 (CLEARHEAD_DATA/sst2/train.tsv), with the default model on two threads. Both sides read the same
-tokens in the same batches: a single layer is `table_features` of the last layer with mean pooling, the sweep is
+tokens in the same batches: a single layer is `compute_table_features` of the last layer with mean pooling, the sweep is
 `compute_text_features` of all layer choices. Memory is the peak of a separate process above the peak of the features,
 measured after one pass over a few rows. CPU seconds are the more reliable figure on a busy machine. Target: at most
 1.3 times the time of a single layer.
@@ -34,7 +34,7 @@ def child(side: str, rows: int) -> None:
     import clearhead
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.features.layer_choices import compute_text_features, list_choices
-    from clearhead.predict.scoring import table_features
+    from clearhead.predict.scoring import compute_table_features
     from clearhead.tasks.encoded import encoded
 
     torch.set_num_threads(2)
@@ -46,7 +46,7 @@ def child(side: str, rows: int) -> None:
 
     def work(some: Any) -> float:
         if side == SIDES[0]:
-            return float(table_features(model, some, layer="last", pooling=("mean",)).nbytes / 1e6)
+            return float(compute_table_features(model, some, layer="last", pooling=("mean",)).nbytes / 1e6)
         return compute_text_features(model, some, choices).megabytes
 
     work(data.select(np.arange(32)))

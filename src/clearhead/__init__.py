@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from clearhead.model import Guess, Model
     from clearhead.model.describe import Description
     from clearhead.model.embedding import TruncationWarning
-    from clearhead.predict.files import Predicted
+    from clearhead.predict.files import PredictionSummary
     from clearhead.predict.predictor import Predictor
     from clearhead.pretrain.result import Pretrained
     from clearhead.tasks.answer import Prediction
@@ -123,7 +123,7 @@ else:
             "model.embedding": ("TruncationWarning",),
             "model.fill": ("Guess",),
             "model.model": ("Model",),
-            "predict.files": ("Predicted",),
+            "predict.files": ("PredictionSummary",),
             "predict.predictor": ("Predictor",),
             "pretrain.result": ("Pretrained",),
             "tasks.answer": ("Prediction",),
@@ -136,7 +136,7 @@ else:
             "words.contrast": ("Contrast",),
             "words.vectors": ("WordVectors",),
         },
-        former={"Learned": "LearnedTokenizer"},
+        former={"Learned": "LearnedTokenizer", "Predicted": "PredictionSummary"},
     )
 
 __version__ = "0.2.0"
@@ -158,8 +158,8 @@ __all__ = [
     "LearnedTokenizer",
     "Model",
     "Output",
-    "Predicted",
     "Prediction",
+    "PredictionSummary",
     "Predictor",
     "Pretrained",
     "Quantised",

@@ -59,7 +59,7 @@ def pretrained(place: Path) -> Any:
 def table(place: Path) -> Any:
     predictor = clearhead.load_predictor(place / "words")
     rows = open_source(place / "rows.csv")
-    columns = predictor.columns_in(rows)
+    columns = predictor.resolve_columns(rows)
     check = predictor.task.rows.check
     texts = [check(row, columns, predictor.space) for row in rows.sample(100)]  # type: ignore[arg-type]
     return encode_rows(texts, columns, clearhead.load(place / "bert/model").tokenizer)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         ("classify", "recommended", "accuracy", " to ", "ladder"),
     ),
     "Prediction": (lambda place: clearhead.predict_text(place / "words", TEXT), ("label=a label", "probability=")),
-    "Predicted": (
+    "PredictionSummary": (
         lambda place: clearhead.predict_file(place / "words", place / "rows.csv", place / "answers.csv"),
         ("600 rows", "answers.csv"),
     ),

@@ -10,7 +10,7 @@ import pytest
 from clearhead.api import evaluate, load_predictor, train
 from clearhead.data import Source, open_source
 from clearhead.data.sources.source import Row
-from clearhead.evaluate.examples import MOST_IN_CELL, MOST_TEXT, shown
+from clearhead.evaluate.examples import MAX_CELL_CHARACTERS, MAX_TEXT_CHARACTERS, show_examples
 from clearhead.explain.occlusion import MOST_CHARACTERS
 from clearhead.report import ReportData, report_html
 from clearhead.tasks.examples import Mark, Pick, Picks
@@ -40,7 +40,7 @@ def test_planted_errors_and_the_words_that_gave_them_away(
     source = open_source(planted())
     made = evaluate(predictor, planted())
     assert made.picks is not None
-    found = shown(predictor, source, predictor.columns_in(source), made.picks, seconds=20)
+    found = show_examples(predictor, source, predictor.resolve_columns(source), made.picks, seconds=20)
     rows = {example.pick.row: example for example in (*found.worst, *found.suspicious)}
     assert kind != "fitted" or {11, 21} <= {example.pick.row for example in found.suspicious}
     hanging = []
@@ -98,12 +98,12 @@ def test_only_what_is_shown_is_kept(words: Run) -> None:
     made = evaluate(predictor, rows)
     assert made.picks is not None
     source = open_source(rows)
-    found = shown(predictor, source, predictor.columns_in(source), made.picks)
+    found = show_examples(predictor, source, predictor.resolve_columns(source), made.picks)
     assert found.explained == 0  # too long to be taken apart
-    assert all(len(example.text) == MOST_TEXT and example.cut for example in found.worst)
+    assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.cut for example in found.worst)
     assert all(example.words is None for example in found.worst)
-    assert all(len(example.text) == MOST_IN_CELL for cell in found.cells for example in cell.examples)
-    assert MOST_TEXT < MOST_CHARACTERS
+    assert all(len(example.text) == MAX_CELL_CHARACTERS for cell in found.cells for example in cell.examples)
+    assert MAX_TEXT_CHARACTERS < MOST_CHARACTERS
 
 
 def test_the_second_pass_ends_with_the_last_row(words: Run) -> None:
@@ -119,9 +119,9 @@ def test_the_second_pass_ends_with_the_last_row(words: Run) -> None:
             yield Row(number, row)
 
     source = Source(name="rows", kind="list", columns=("id", "text", "label"), open=opened)
-    columns = predictor.columns_in(source)
+    columns = predictor.resolve_columns(source)
     read.clear()
-    shown(predictor, source, columns, made.picks)
+    show_examples(predictor, source, columns, made.picks)
     assert max(read) <= 30
 
 
@@ -147,7 +147,7 @@ def test_marks_of_a_pick_reach_the_example(words: Run) -> None:
     source = open_source([{"text": "nothing " * 400 + "Anna", "label": "good"}])
     mark = Mark(start=3200, end=3204, label="PER", kind="true")
     picks = Picks(worst=(Pick(row=1, truth="PER", answer="none", marks=(mark,)),))
-    found = shown(predictor, source, predictor.columns_in(source), picks)
+    found = show_examples(predictor, source, predictor.resolve_columns(source), picks)
     (example,) = found.worst
     assert example.text[mark.start : mark.end] == "Anna"
     assert example.marks == (mark,)

@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import open_source
-from clearhead.evaluate.examples import shown
+from clearhead.evaluate.examples import show_examples
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks.examples import Example, Shown, Word
 from tests.aspect_rows import marked
@@ -56,7 +56,7 @@ def found(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.Te
     predictor, source = load_predictor(folder / "run"), open_source(wrong)
     made = evaluate(predictor, wrong, report=folder / "page.html")
     assert made.picks is not None
-    every = shown(predictor, source, predictor.columns_in(source), made.picks, seconds=20)
+    every = show_examples(predictor, source, predictor.resolve_columns(source), made.picks, seconds=20)
     return task, predictor, every, folder / "page.html"
 
 
@@ -136,7 +136,7 @@ def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_pat
     predictor, source = load_predictor(run.folder), open_source(cells)
     made = evaluate(predictor, cells)
     assert made.picks is not None
-    every = shown(predictor, source, predictor.columns_in(source), made.picks)
+    every = show_examples(predictor, source, predictor.resolve_columns(source), made.picks)
     example = next(one for one in every.worst if one.pick.row == 5)
     true = [mark for mark in example.marks if mark.kind == "true"]
     assert [example.text[mark.start : mark.end] for mark in true] == [plain[4].split()[-1]]

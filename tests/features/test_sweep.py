@@ -20,7 +20,7 @@ from clearhead.features.sweep import choose_best, cross_validate
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import LayerChoice, LayerScore
 from clearhead.model.layers import choose_layer, pool
-from clearhead.predict.scoring import table_features
+from clearhead.predict.scoring import compute_table_features
 from clearhead.tasks.encoded import encoded
 from tests.rows import scored, tagged
 from tests.small import labelled, tiny_model
@@ -51,7 +51,7 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
     made = compute_text_features(model, data, choices, budget=200, progress=lambda _, *done: reported.append(done))
     assert reported[-1] == (len(table.owners), len(table.owners))
     for one in choices:
-        alone = table_features(model, data, layer=one.layer, pooling=(one.pooling,))
+        alone = compute_table_features(model, data, layer=one.layer, pooling=(one.pooling,))
         np.testing.assert_allclose(made.select(one), alone, atol=2e-5, err_msg=str(one))
         assert made.select(one).shape[1] == (128 if one.layer == "concat_last_four" else 32)
     assert made.megabytes == pytest.approx(len(rows) * 32 * 4 * len(made.parts) / 1e6)

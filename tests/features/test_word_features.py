@@ -17,7 +17,7 @@ from clearhead.errors import InputError
 from clearhead.features.taggers import compute_word_features
 from clearhead.jobs.method import LayerChoice
 from clearhead.model.layers import choose_layer
-from clearhead.predict.scoring import readable, word_features
+from clearhead.predict.scoring import compute_word_states, encode_unlabeled
 from clearhead.tasks.tag.rows import check
 from clearhead.tasks.tag.task import TAG_ROWS
 from tests.small import tiny_model
@@ -42,14 +42,14 @@ def encoded(model: Any, texts: list[list[str]], max_length: int | None = None) -
     rows = [check(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
     fit = LengthPolicy(max_length=max_length, stride=2)
     table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=fit, form=TAG_ROWS)  # type: ignore[arg-type]
-    return readable(table, model)
+    return encode_unlabeled(table, model)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_word_has_the_state_of_its_first_token(layer: str, tiny: str) -> None:
     model = load(tiny, head=None)
     texts = [["the", "film", "was", "great"], ["we", "saw", "it"], ["nice"]]
-    made = word_features(model, encoded(model, texts), layer=layer)
+    made = compute_word_states(model, encoded(model, texts), layer=layer)
     expected = []
     for text in texts:
         encoding = model.tokenizer.encode(text)
@@ -66,7 +66,9 @@ def test_all_choices_of_one_pass_are_those_of_their_own(tiny: str) -> None:
     choices = [LayerChoice(layer=layer, pooling="each") for layer in LAYERS]
     found = compute_word_features(model, data, choices, progress=lambda *_: None)
     for choice in choices:
-        np.testing.assert_allclose(found.select(choice), word_features(model, data, layer=choice.layer), atol=1e-5)
+        np.testing.assert_allclose(
+            found.select(choice), compute_word_states(model, data, layer=choice.layer), atol=1e-5
+        )
         assert len(found.select(choice)) == 33
 
 

@@ -10,7 +10,7 @@ import pytest
 import clearhead
 from clearhead.errors import InputError
 from clearhead.features import word_vectors as wordfeatures
-from clearhead.predict.classic_folder import counted_facts, counted_rows
+from clearhead.predict.classic_folder import collect_classic_facts, format_classic_facts
 from clearhead.words import WordVectors, save_vectors
 from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
 
@@ -93,11 +93,11 @@ def test_what_word_vectors_cannot_do_is_said(vectors: Path, tmp_path: Path) -> N
 def test_a_folder_is_described(vectors: Path, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", labelled(60))
     clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
-    told = counted_facts(tmp_path / "run")
+    told = collect_classic_facts(tmp_path / "run")
     words = len(PLAIN) + len(GOOD) + len(BAD)
     assert (told["words"], told["width"], told["labels"]) == (words, 8, ["bad", "good"])
     assert told["parameters"] > 8 * words
-    assert ("word vectors", f"{words} of width 8") in counted_rows(tmp_path / "run")
+    assert ("word vectors", f"{words} of width 8") in format_classic_facts(tmp_path / "run")
 
 
 def test_a_text_of_unknown_words_is_not_judged_with_certainty(vectors: Path, tmp_path: Path) -> None:

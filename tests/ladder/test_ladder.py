@@ -17,7 +17,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.ladder import job
 from clearhead.ladder.methods import METHODS, budget_for, budget_seconds, chosen_methods, spoken
 from clearhead.ladder.result import Ladder
-from clearhead.predict.latency import megabytes
+from clearhead.predict.latency import measure_disk_megabytes
 from clearhead.train import methods
 from tests.rows import QUICK, paired, scored, tagged
 from tests.small import labelled, write_csv
@@ -44,7 +44,7 @@ def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> Non
         assert rung.low <= rung.value <= rung.high
         assert (rung.training_seconds or 0) > 0
         assert (rung.latency_ms or 0) > 0
-        assert rung.size_mb == pytest.approx(megabytes(Path(rung.folder)), abs=1e-3)
+        assert rung.size_mb == pytest.approx(measure_disk_megabytes(Path(rung.folder)), abs=1e-3)
         assert not rung.reused
     assert (climbed.part, climbed.rows, climbed.metric) == ("test", 20, "accuracy")
     assert climbed.rung("tfidf").latency_ms < climbed.rung("finetune").latency_ms  # type: ignore[operator]
@@ -65,12 +65,12 @@ def test_size_is_what_is_needed_to_predict(climbed: Ladder, tmp_path: Path) -> N
     folder = Path(str(climbed.rung("finetune").folder))
     assert not (folder / "state").exists()
     kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-    assert 0 < megabytes(folder) < kept
+    assert 0 < measure_disk_megabytes(folder) < kept
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("state", "tensorboard", "log.jsonl", "run.json"))
     for name in ("report.html", "metrics.json", "split.json"):
         (copy / name).unlink()
-    assert megabytes(copy) == megabytes(folder)
+    assert measure_disk_megabytes(copy) == measure_disk_megabytes(folder)
     assert clearhead.predict(copy, ["it was good"])
 
 

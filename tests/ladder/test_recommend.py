@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
-from clearhead.evaluate.difference import Asked, Difference, default_margin
+from clearhead.evaluate.difference import Comparison, Difference, default_margin
 from clearhead.ladder.methods import Rung
 from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
 from clearhead.tasks import TASKS
@@ -35,9 +35,9 @@ def judged(right: dict[str, Any], *, rows: int, margin: float | None = None) -> 
     return {rung.method: rung for rung in rungs}, *recommendation(rungs, asked)
 
 
-def asking(metric: str, targets: Any, margin: float | None = None) -> Asked:
+def asking(metric: str, targets: Any, margin: float | None = None) -> Comparison:
     task = "regress" if metric in ("mse", "mae", "r2", "pearson") else "classify"
-    return Asked(
+    return Comparison(
         task=TASKS[task], space=LabelSpace(names=("a", "b")), metric=metric, part="test", targets=targets, margin=margin
     )
 

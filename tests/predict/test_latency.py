@@ -12,7 +12,13 @@ import pytest
 from clearhead.api import load_predictor
 from clearhead.data import Columns, Row, TextRow, open_source
 from clearhead.predict import latency
-from clearhead.predict.latency import TIMED, disk_bytes, latency_ms, megabytes, served
+from clearhead.predict.latency import (
+    REPORT_PREDICTIONS,
+    measure_disk_bytes,
+    measure_disk_megabytes,
+    measure_latency_ms,
+    measure_serving_cost,
+)
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scorer, Scores
 from clearhead.train.finish import Run
@@ -60,10 +66,10 @@ def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
     for name, size in sizes.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * size)
-    assert disk_bytes(tmp_path) == 1015
-    assert megabytes(tmp_path) == 1015 / 1e6
+    assert measure_disk_bytes(tmp_path) == 1015
+    assert measure_disk_megabytes(tmp_path) == 1015 / 1e6
     (tmp_path / "model.safetensors").unlink()
-    assert disk_bytes(tmp_path) == 1014  # the pickle is what there is
+    assert measure_disk_bytes(tmp_path) == 1014  # the pickle is what there is
 
 
 def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +77,9 @@ def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkey
     rows: Any = [{"text": "a good film", "label": "good"}, {"text": "a bad end", "label": "bad"}]
     source = open_source(rows)
     found = [row for row in source.rows() if isinstance(row, Row)]
-    taken = latency_ms(predictor, source, predictor.columns_in(source), found, warm=2, least=4, most=9, enough=0.03)
+    taken = measure_latency_ms(
+        predictor, source, predictor.resolve_columns(source), found, warm=2, least=4, most=9, enough=0.03
+    )
     assert taken == pytest.approx(10)
     assert set(slow.asked) == {1}
     assert 2 + 4 <= len(slow.asked) < 2 + 9  # the time was up
@@ -84,7 +92,7 @@ def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(
     predictor, slow = slowed(words, seconds, monkeypatch)
     rows = [{"text": "a good film" if place % 3 == 0 else " ", "label": "good"} for place in range(30)]
     source = open_source(rows)
-    made = served(predictor, source, predictor.columns_in(source))
+    made = measure_serving_cost(predictor, source, predictor.resolve_columns(source))
     assert made["latency of one text ms"] == pytest.approx(1000 * seconds)  # most rows have no text, and take no time
     assert made["size on disk MB"] > 0
-    assert len(slow.asked) == (1 + TIMED if seconds < 0.1 else 3)
+    assert len(slow.asked) == (1 + REPORT_PREDICTIONS if seconds < 0.1 else 3)

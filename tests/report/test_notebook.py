@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clearhead.html import render_table
-from clearhead.predict.files import Predicted
+from clearhead.predict.files import PredictionSummary
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected
@@ -31,7 +31,7 @@ def results(word: str) -> list[Any]:
         seeds=(),
         notes=(word,),
     )
-    done = Predicted(
+    done = PredictionSummary(
         output=word, rows=10, resumed=0, truncated=1, windowed=0, abstained=0, skipped={word: 4}, columns={}
     )
     found = replace(inspected(), sources=(word,), labels={word: 5})

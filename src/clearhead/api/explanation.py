@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clearhead.model.describe import Description
 
 
-def kind_of(model: str | os.PathLike[str]) -> kinds.Kind:
+def kind_of(model: str | os.PathLike[str]) -> kinds.ModelKind:
     """What a folder, a file of word vectors or a model of the hub is: "classifier", "encoder", "translator", ..."""
     if Path(model).expanduser().is_file():
         return kinds.kind_of(model)
@@ -30,7 +30,7 @@ def describe(model: str | os.PathLike[str] | Model, *, download: Progress | None
     from clearhead.aspects.describe import describe_aspects
     from clearhead.model.describe import describe_model
     from clearhead.predict.classic_folder import describe_classic
-    from clearhead.predict.latency import disk_bytes
+    from clearhead.predict.latency import measure_disk_bytes
 
     if not isinstance(model, str | os.PathLike):
         return describe_model(model)
@@ -39,8 +39,8 @@ def describe(model: str | os.PathLike[str] | Model, *, download: Progress | None
     if kind == "aspect model":
         return describe_aspects(os.fspath(model), download)
     if kind in ("classic model", "word vector model"):
-        return describe_classic(folder, os.fspath(model), disk_bytes(folder))
-    return describe_model(as_model(model, progress=download), disk_bytes(folder))
+        return describe_classic(folder, os.fspath(model), measure_disk_bytes(folder))
+    return describe_model(as_model(model, progress=download), measure_disk_bytes(folder))
 
 
 @renamed_parameters(beam="num_beams")

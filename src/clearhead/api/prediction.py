@@ -13,7 +13,7 @@ from clearhead.errors import InputError
 from clearhead.progress import CountCallback, DoneCallback, from_counts, from_done
 
 if TYPE_CHECKING:
-    from clearhead.predict.files import Predicted
+    from clearhead.predict.files import PredictionSummary
     from clearhead.predict.predictor import Predictor
     from clearhead.tasks.answer import Prediction
     from clearhead.tasks.evaluation import Evaluation
@@ -59,7 +59,7 @@ def evaluate(
     from clearhead.aspects.predictor import AspectScorer
     from clearhead.aspects.reviews import spans_source
     from clearhead.data import open_source
-    from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
+    from clearhead.evaluate.evaluate import run_evaluate, save_evaluation_report
     from clearhead.jobs.kinds import local_kind
     from clearhead.translate.evaluate import evaluate_translator, read_trained
 
@@ -81,7 +81,7 @@ def evaluate(
         )[0]
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
-    if opened.kind == "pairs" and not predictor.reads_two and label is None and not predictor.task.rows.columns.roles:
+    if opened.kind == "pairs" and not predictor.reads_pairs and label is None and not predictor.task.rows.columns.roles:
         opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
@@ -99,8 +99,8 @@ def evaluate(
         against=None if against is None else _predictor(against),
     )
     if report is not None:
-        columns = predictor.columns_in(opened, text, text_b, label)
-        evaluation_report(predictor, opened, made, Path(report), command, columns)
+        columns = predictor.resolve_columns(opened, text, text_b, label)
+        save_evaluation_report(predictor, opened, made, Path(report), command, columns)
     return made
 
 
@@ -124,10 +124,10 @@ def predict(
     from clearhead.predict.stream import answer_rows
 
     predictor = _predictor(model)
-    if isinstance(source, tuple) and len(source) == 2 and predictor.reads_two and all(map(_is_string, source)):
+    if isinstance(source, tuple) and len(source) == 2 and predictor.reads_pairs and all(map(_is_string, source)):
         source = [source]  # one pair, and not two texts
     opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
-    columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
+    columns = predictor.resolve_columns(opened, text, text_b, options=options, labelled=False)
     report_columns(predictor, opened, columns)
     return list(answer_rows(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 
@@ -176,7 +176,7 @@ def predict_file(
     input_format: str | None = None,
     told: CountCallback | None = None,
     **choices: Any,
-) -> Predicted:
+) -> PredictionSummary:
     """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
     from clearhead.data import open_source
     from clearhead.predict.files import predict_file as written

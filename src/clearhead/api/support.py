@@ -57,7 +57,7 @@ _HOMES = {
 def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
     """What the files of a model take that are needed to use it; None where they are not known."""
     from clearhead.embeddings.vector_files import model_folder
-    from clearhead.predict.latency import disk_bytes as size_of
+    from clearhead.predict.latency import measure_disk_bytes as size_of
 
     folder = model_folder(os.fspath(reference))
     return None if folder is None else size_of(folder)

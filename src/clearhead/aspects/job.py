@@ -15,7 +15,7 @@ from clearhead.data import Columns, Row, Source, TextRow, split_rows, text_hash
 from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
-from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
+from clearhead.evaluate.evaluate import run_evaluate, save_evaluation_report
 from clearhead.files import write_json
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.kinds import ASPECTS_FILE
@@ -269,7 +269,7 @@ def _report(
         return None
     source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
     made: Evaluation = run.evaluations[part]
-    return evaluation_report(
+    return save_evaluation_report(
         predictor,
         source,
         made,

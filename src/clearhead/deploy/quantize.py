@@ -150,7 +150,7 @@ def _by_rows(
 def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     """The tokens of some rows, as the model reads them."""
     scorer: Any = predictor.scorer
-    columns = replace(predictor.columns_in(rows), label=None, split=None)
+    columns = replace(predictor.resolve_columns(rows), label=None, split=None)
     check = predictor.task.rows.check
     read = [check(row, columns, None) for row in rows.sample(4 * ROWS) if not isinstance(row, BadRow)]
     good = [row for row in read if isinstance(row, TextRow)][:ROWS]

@@ -16,7 +16,7 @@ from clearhead.errors import InputError, MissingExtraError
 from clearhead.model.embedding import BATCH_TOKENS, Embedder
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
-from clearhead.predict.files import partial_files
+from clearhead.predict.files import partial_paths
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _key(reference: str, source: Path, options: EmbedOptions, embedder: Embedder
 
 def _check_output(output: Path, source: Path) -> None:
     """Refuse what would destroy the input."""
-    if source.resolve() in [path.resolve() for path in (output, *partial_files(output))]:
+    if source.resolve() in [path.resolve() for path in (output, *partial_paths(output))]:
         raise InputError(f"{output} is the input itself; name another file.")
 
 

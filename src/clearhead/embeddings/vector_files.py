@@ -18,7 +18,7 @@ from clearhead.checkpoint.hub import locate
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import atomic_file, explain_write_errors, remove_file, write_json
 from clearhead.html import short_repr
-from clearhead.predict.files import Counts, Mark, file_state, partial_files, read_mark
+from clearhead.predict.files import ResumePoint, RowCounts, describe_file_state, partial_paths, read_resume_point
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def job_key(folder: Path, source: Path, options: dict[str, Any]) -> str:
     from clearhead import __version__
 
     files = [path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.suffix in MODEL_FILES]
-    states = [sorted(file_state(path) for path in files if path.is_file()), file_state(source)]
+    states = [sorted(describe_file_state(path) for path in files if path.is_file()), describe_file_state(source)]
     text = json.dumps([__version__, states, options], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -82,15 +82,15 @@ def write_vectors(
         if ending == ".parquet":
             return _write_whole_parquet(output, texts, embedder, batch_tokens, progress)
         with atomic_file(output) as file:
-            return _write(output, file, ending, texts, embedder, batch_tokens, Counts(), progress)
-    partial, mark = partial_files(output)
-    begun = read_mark(partial, mark, key)
-    counts = Counts() if begun is None else begun.counts
+            return _write(output, file, ending, texts, embedder, batch_tokens, RowCounts(), progress)
+    partial, mark = partial_paths(output)
+    begun = read_resume_point(partial, mark, key)
+    counts = RowCounts() if begun is None else begun.counts
 
     def save(file: IO[bytes]) -> None:
         file.flush()
         os.fsync(file.fileno())
-        write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=counts).sealed()))
+        write_json(mark, asdict(ResumePoint(key=key, bytes=file.tell(), counts=counts).with_seal()))
 
     try:
         with explain_write_errors(output):
@@ -122,7 +122,7 @@ def _write(
     texts: Iterable[str],
     embedder: Embedder,
     batch_tokens: int,
-    counts: Counts,
+    counts: RowCounts,
     progress: Progress,
     save: Callable[[IO[bytes]], None] = lambda _: None,
 ) -> Vectors:
@@ -189,7 +189,7 @@ def _write_whole_parquet(
 ) -> Vectors:
     """Texts that can be read only once."""
     with explain_write_errors(output), tempfile.TemporaryFile() as file:
-        made = _write(output, file, ".parquet", texts, embedder, batch_tokens, Counts(), progress)
+        made = _write(output, file, ".parquet", texts, embedder, batch_tokens, RowCounts(), progress)
         file.seek(0)
         _as_parquet(file, output, made.width)
     return made

@@ -1,7 +1,7 @@
-"""Measuring a trained model on rows whose labels are known.
+"""Evaluation of trained models on labeled rows.
 
-`evaluate` gives metrics with intervals, `difference` compares two models on the same rows, and `examples` finds the
-rows worth reading: the worst answers, suspicious labels and the words that mattered.
+`run_evaluate` computes metrics with confidence intervals, `measure_difference` compares two models on the same rows,
+and `examples` selects rows for error analysis: the worst predictions, suspicious labels, and the most relevant words.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.evaluate.difference import Asked, Difference, difference
-    from clearhead.evaluate.evaluate import Scored, evaluation_report, run_evaluate, scored_part
-    from clearhead.evaluate.examples import Second, second_look
+    from clearhead.evaluate.difference import Comparison, Difference, measure_difference
+    from clearhead.evaluate.evaluate import ScoredRows, run_evaluate, save_evaluation_report, score_part
+    from clearhead.evaluate.examples import ErrorAnalysis, analyze_errors
 else:
     from clearhead.lazy import export_lazily
 
     export_lazily(
         __name__,
         {
-            "difference": ("Asked", "Difference", "difference"),
-            "evaluate": ("Scored", "evaluation_report", "run_evaluate", "scored_part"),
-            "examples": ("Second", "second_look"),
+            "difference": ("Comparison", "Difference", "measure_difference"),
+            "evaluate": ("ScoredRows", "save_evaluation_report", "run_evaluate", "score_part"),
+            "examples": ("ErrorAnalysis", "analyze_errors"),
         },
     )
 
 __all__ = [
-    "Asked",
+    "Comparison",
     "Difference",
-    "Scored",
-    "Second",
-    "difference",
-    "evaluation_report",
+    "ErrorAnalysis",
+    "ScoredRows",
+    "analyze_errors",
+    "measure_difference",
     "run_evaluate",
-    "scored_part",
-    "second_look",
+    "save_evaluation_report",
+    "score_part",
 ]

@@ -26,15 +26,19 @@ class Difference:
     p: float | None  # the chance of so much by luck alone
 
 
-DRAWS = 2000
+RESAMPLES = 2000
 MARGIN = 0.01  # of metrics from 0 to 1, and of log loss: there 1 % of the probability of the right label
-MARGINS: Mapping[str, float] = {"matthews": 0.02, "pearson": 0.02, "spearman": 0.02}  # from -1 to 1, twice as far
+METRIC_MARGINS: Mapping[str, float] = {
+    "matthews": 0.02,
+    "pearson": 0.02,
+    "spearman": 0.02,
+}  # from -1 to 1, twice as far
 RULE_OF_THREE = 3  # rows on which two methods never differ still allow, at 95 %, a difference on 3 in so many
-KNOWN: Mapping[str, Callable[..., float]] = {**PROBS, **REGRESS, **MULTILABEL, **BINARY, **CLASSIFY}
+METRICS: Mapping[str, Callable[..., float]] = {**PROBS, **REGRESS, **MULTILABEL, **BINARY, **CLASSIFY}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Comparison:
     """What the rungs are compared by, on which rows, and how much worse a cheaper one may be."""
 
     task: Task
@@ -45,7 +49,7 @@ class Asked:
     margin: float | None = None  # None: that of the metric
 
     @property
-    def allowed(self) -> float:
+    def allowed_margin(self) -> float:
         """The margin, in units of the metric."""
         return default_margin(self.metric, self.targets) if self.margin is None else self.margin
 
@@ -59,7 +63,7 @@ class Asked:
 def default_margin(metric: str, targets: Any) -> float:
     """How much worse a cheaper method may be; errors are in units of the labels: 1 % of those of the best constant."""
     if metric not in ("mse", "mae"):
-        return MARGINS.get(metric, MARGIN)
+        return METRIC_MARGINS.get(metric, MARGIN)
     import numpy as np
 
     labels = np.asarray(targets, dtype=float)
@@ -67,20 +71,20 @@ def default_margin(metric: str, targets: Any) -> float:
     return MARGIN * float(errors.mean())
 
 
-def difference(mine: Answers, best: Answers, asked: Asked) -> Difference:
+def measure_difference(mine: Answers, best: Answers, asked: Comparison) -> Difference:
     """metric(mine) - metric(best) on the same rows, with its paired interval."""
     if asked.task.metrics.row_scores is not None:
         import numpy as np
 
         scores = asked.task.metrics.row_scores
         (metric, a), (_, b) = (scores(one, asked.targets, asked.space, asked.metric) for one in (mine, best))
-        found = paired_test(metric, np.zeros(len(a)), a, b, n=DRAWS)
+        found = paired_test(metric, np.zeros(len(a)), a, b, n=RESAMPLES)
     else:
         a, b = (one.probs if asked.metric in PROBS else one.labels for one in (mine, best))
-        found = paired_test(KNOWN[asked.metric], asked.targets, a, b, n=DRAWS)
+        found = paired_test(METRICS[asked.metric], asked.targets, a, b, n=RESAMPLES)
     values = (found.difference, found.low, found.high, found.p)
-    return Difference(**dict(zip(("difference", "low", "high", "p"), map(_known, values), strict=True)))
+    return Difference(**dict(zip(("difference", "low", "high", "p"), map(_none_if_undefined, values), strict=True)))
 
 
-def _known(value: float) -> float | None:
+def _none_if_undefined(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None

@@ -12,12 +12,12 @@ from clearhead.caller import setting
 from clearhead.data import BadRow, Columns, Source, text_hash
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
-from clearhead.evaluate.examples import shown
+from clearhead.evaluate.examples import show_examples
 from clearhead.jobs.prepare import hash_rows
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics import PairedResult, paired_test
 from clearhead.predict.column_roles import report_columns
-from clearhead.predict.latency import served
+from clearhead.predict.latency import measure_serving_cost
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_chunks
 from clearhead.progress import Progress, no_progress
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class ScoredRows:
     """All labelled rows with what a model says of them."""
 
     logits: Any
@@ -61,8 +61,8 @@ def run_evaluate(
 ) -> Evaluation:
     """Every metric of the model's task on the rows of a source, or on the part of it that training held out."""
     if part is not None:
-        source = _held_out(predictor, source, part)
-    columns = predictor.columns_in(source, text, text_b, label, options=options)
+        source = _select_held_out(predictor, source, part)
+    columns = predictor.resolve_columns(source, text, text_b, label, options=options)
     report_columns(predictor, source, columns)
     if columns.label is None:
         which = setting("label", "COLUMN")
@@ -71,9 +71,9 @@ def run_evaluate(
         if name not in source.columns:
             there = ", ".join(source.columns[:30])
             raise InputError(f"{source.name} has no column {name!r} for {setting('slices')}; it has {there}.")
-    scored = _scored(predictor, source, columns, slices, progress, skip_bad_rows=skip_bad_rows)
+    scored = _score_rows(predictor, source, columns, slices, progress, skip_bad_rows=skip_bad_rows)
     if part is not None:
-        _check_same(predictor, source, scored, part)
+        _check_held_out_rows(predictor, source, scored, part)
     made = evaluation(
         predictor.task,
         predictor.space,
@@ -89,41 +89,41 @@ def run_evaluate(
     )
     if against is None:
         return made
-    if not _comparable(predictor, against):
+    if not _is_comparable(predictor, against):
         raise InputError(f"{against.reference} answers with other labels than {predictor.reference}.")
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
-    beside = _columns_beside(against, source, columns, text, text_b, options)
-    other = _scored(against, source, beside, (), no_progress, skip_bad_rows=skip_bad_rows)
+    beside = _resolve_compared_columns(against, source, columns, text, text_b, options)
+    other = _score_rows(against, source, beside, (), no_progress, skip_bad_rows=skip_bad_rows)
     if other.numbers != scored.numbers:
         raise InputError(f"{source.name}: the two models cannot use the same rows; mend those that one cannot read.")
-    return replace(made, against=_paired(predictor, against, scored, other))
+    return replace(made, against=_compare_answers(predictor, against, scored, other))
 
 
-def _comparable(one: Predictor, two: Predictor) -> bool:
+def _is_comparable(one: Predictor, two: Predictor) -> bool:
     """Whether two models answer the same question."""
     return one.task.metrics.comparable(one.space, two.space)
 
 
-def _columns_beside(
+def _resolve_compared_columns(
     against: Predictor, source: Source, columns: Columns, text: str | None, text_b: str | None, options: str | None
 ) -> Columns:
     """The other model's texts, which may be other columns, and the same labels."""
     own = None if against.trained is None else against.trained.columns.get("text")
     first = text or (own if own in source.columns else columns.text)
-    second = None if against.reads_two is False else text_b
-    if against.reads_two is None and second is None and first == columns.text:
+    second = None if against.reads_pairs is False else text_b
+    if against.reads_pairs is None and second is None and first == columns.text:
         second = columns.text_b  # nobody knows what it reads: the same as the model that it is compared with
-    return against.columns_in(source, first, second, columns.label, options=options)
+    return against.resolve_columns(source, first, second, columns.label, options=options)
 
 
-def _held_out(predictor: Predictor, source: Source, part: str) -> Source:
+def _select_held_out(predictor: Predictor, source: Source, part: str) -> Source:
     """A source with the rows alone that a run did not train on."""
     wanted = read_split(predictor.folder, part)
     return replace(source, open=lambda: (row for row in source.rows() if row.number in wanted))
 
 
-def _check_same(predictor: Predictor, source: Source, scored: Scored, part: str) -> None:
+def _check_held_out_rows(predictor: Predictor, source: Source, scored: ScoredRows, part: str) -> None:
     """The rows that were held out, or others that happen to have their numbers?"""
     import numpy as np
 
@@ -134,7 +134,7 @@ def _check_same(predictor: Predictor, source: Source, scored: Scored, part: str)
         raise InputError(f"{source.name} does not have the {part} rows that {held}; it is another file, or it changed.")
 
 
-def _scored(
+def _score_rows(
     predictor: Predictor,
     source: Source,
     columns: Columns,
@@ -142,7 +142,7 @@ def _scored(
     progress: Progress,
     *,
     skip_bad_rows: bool,
-) -> Scored:
+) -> ScoredRows:
 
     begun = time.perf_counter()
     parts, targets, numbers, hashes, bad = [], [], [], [], BadRows()
@@ -152,14 +152,14 @@ def _scored(
     for chunk in answer_chunks(predictor, source, columns, labels=predictor.space):
         for one in chunk.bad:
             bad.add(one)
-        parts += [chunk.logits] if chunk.kept else []
-        targets += [row.label for row in chunk.kept]
-        numbers += [row.number for row in chunk.kept]
-        hashes += [text_hash(row.text, row.text_b) for row in chunk.kept]
-        characters += [len(row.text) + len(row.text_b or "") for row in chunk.kept]
+        parts += [chunk.logits] if chunk.usable else []
+        targets += [row.label for row in chunk.usable]
+        numbers += [row.number for row in chunk.usable]
+        hashes += [text_hash(row.text, row.text_b) for row in chunk.usable]
+        characters += [len(row.text) + len(row.text_b or "") for row in chunk.usable]
         truncated += int((chunk.truncated > 0).sum())
         windowed += int((chunk.windows > 1).sum())
-        kept = {row.number for row in chunk.kept}
+        kept = {row.number for row in chunk.usable}
         for row in chunk.rows:
             if not isinstance(row, BadRow) and row.number in kept:
                 for name in slices:
@@ -174,7 +174,7 @@ def _scored(
     sliced["length in characters"] = characters
     if predictor.space.kind == "classes":
         sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
-    return Scored(
+    return ScoredRows(
         logits=joined(parts),
         targets=true,
         numbers=numbers,
@@ -187,7 +187,9 @@ def _scored(
     )
 
 
-def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, PairedResult]:
+def _compare_answers(
+    predictor: Predictor, against: Predictor, ours: ScoredRows, theirs: ScoredRows
+) -> dict[str, PairedResult]:
     """How much higher each metric is than the other model's, on the same rows."""
     one = predictor.task.decode.read(ours.logits, predictor.space, predictor.calibration)
     two = against.task.decode.read(theirs.logits, against.space, against.calibration)
@@ -205,7 +207,7 @@ def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scor
     return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
 
 
-def evaluation_report(
+def save_evaluation_report(
     predictor: Predictor,
     source: Source,
     made: Evaluation,
@@ -222,8 +224,8 @@ def evaluation_report(
     if not source.again:
         notes = (f"{source.name} can be read only once, so that no rows of it are shown.",)
     elif made.picks is not None:
-        examples = {"rows": shown(predictor, source, columns, made.picks)}
-        cost |= served(predictor, source, columns)
+        examples = {"rows": show_examples(predictor, source, columns, made.picks)}
+        cost |= measure_serving_cost(predictor, source, columns)
     data = ReportData(
         title=f"{Path(predictor.reference).name} on {source.name}",
         command=command,
@@ -237,14 +239,14 @@ def evaluation_report(
     return save_report(data, path)
 
 
-def scored_part(
+def score_part(
     predictor: Predictor,
     source: Source,
     part: str | None,
     *,
     skip_bad_rows: bool,
     progress: Progress = no_progress,
-) -> Scored:
+) -> ScoredRows:
     """What a model says of the rows of a source, or of the part of it that training held out; nothing is measured."""
-    held = source if part is None else _held_out(predictor, source, part)
-    return _scored(predictor, held, predictor.columns_in(held), (), progress, skip_bad_rows=skip_bad_rows)
+    held = source if part is None else _select_held_out(predictor, source, part)
+    return _score_rows(predictor, held, predictor.resolve_columns(held), (), progress, skip_bad_rows=skip_bad_rows)

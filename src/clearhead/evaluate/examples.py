@@ -12,7 +12,7 @@ from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
 from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
-from clearhead.predict.latency import served
+from clearhead.predict.latency import measure_serving_cost
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.progress import Progress, for_stage, no_progress
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.tasks.evaluation import Evaluation
 
-MOST_TEXT = 1200  # characters that are shown of a row
-MOST_IN_CELL = 160
-AHEAD = 200  # characters that are shown before the word that matters most, where a text is cut
-SECONDS = {"test": 3.5, "dev": 1.0}  # to take rows apart in, at least
-ASKED = 10.0  # where the report is what was asked for
-SHARE = 0.03  # of the time of a run, where that is more
-MOST_SECONDS = 30.0
+MAX_TEXT_CHARACTERS = 1200  # characters that are shown of a row
+MAX_CELL_CHARACTERS = 160
+CHARACTERS_BEFORE_WORD = 200  # characters that are shown before the word that matters most, where a text is cut
+SECONDS_BY_PART = {"test": 3.5, "dev": 1.0}  # to take rows apart in, at least
+SECONDS_OF_EVALUATE = 10.0  # where the report is what was asked for
+SHARE_OF_RUN = 0.03  # of the time of a run, where that is more
+MAX_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Second:
+class ErrorAnalysis:
     """What a second look at a finished model gives."""
 
     examples: Mapping[str, Shown] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Second:
     notes: tuple[str, ...] = ()
 
 
-def second_look(
+def analyze_errors(
     folder: Path,
     parts: Mapping[str, PartRows],
     found: Mapping[str, Evaluation],
@@ -51,7 +51,7 @@ def second_look(
     progress: Progress,
     spent: float = 0.0,
     weights: Model | None = None,
-) -> Second:
+) -> ErrorAnalysis:
     """Load a model as users will, time it, and show what it did with some rows; a report without them is no failure.
 
     `weights`: a model in memory that has the weights of the folder.
@@ -59,59 +59,61 @@ def second_look(
     try:
         predictor = load_predictor(folder, device=device, weights=weights)
         train = parts["train"]
-        cost = served(predictor, train.source, train.columns)
+        cost = measure_serving_cost(predictor, train.source, train.columns)
         examples = {
-            name: shown(
+            name: show_examples(
                 predictor,
                 parts[name].source,
                 parts[name].columns,
                 one.picks,
-                seconds=min(max(SECONDS.get(name, 1.0), SHARE * spent), MOST_SECONDS),
+                seconds=min(max(SECONDS_BY_PART.get(name, 1.0), SHARE_OF_RUN * spent), MAX_SECONDS),
                 progress=for_stage(progress, f"words that mattered in {name} rows"),
             )
             for name, one in found.items()
             if one.picks is not None and name in parts
         }
     except ClearheadError as error:
-        return Second(notes=(f"No examples are shown: {error}",))
-    return Second(examples=examples, cost=cost)
+        return ErrorAnalysis(notes=(f"No examples are shown: {error}",))
+    return ErrorAnalysis(examples=examples, cost=cost)
 
 
-def shown(
+def show_examples(
     predictor: Predictor,
     source: Source,
     columns: Columns,
     picks: Picks,
     *,
-    seconds: float = ASKED,
+    seconds: float = SECONDS_OF_EVALUATE,
     progress: Progress = no_progress,
 ) -> Shown:
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
     begun = time.perf_counter()
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
     wanted, check = {pick.row for pick in picks.every()}, predictor.task.rows.check
-    texts = _texts(source, columns, wanted, whole=first.keys(), check=check)
-    jobs = dict(_jobs(predictor, first, texts))
+    texts = _read_rows(source, columns, wanted, whole=first.keys(), check=check)
+    jobs = dict(_plan_occlusions(predictor, first, texts))
     taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, progress=progress)
     done = {number: one for number, one in zip(jobs, taken, strict=True) if one is not None}
 
     def examples(listed: Iterable[Pick], most: int) -> Iterator[Example]:
         for pick in listed:
             if pick.row in texts:
-                made = _example(pick, texts[pick.row], done.get(pick.row), most)
+                made = _build_example(pick, texts[pick.row], done.get(pick.row), most)
                 yield replace(made, watched=jobs[pick.row][1].name) if made.words is not None else made
 
     return Shown(
-        worst=tuple(examples(picks.worst, MOST_TEXT)),
-        suspicious=tuple(examples(picks.suspicious, MOST_TEXT)),
-        cells=tuple(ShownCell(cell=cell, examples=tuple(examples(cell.picks, MOST_IN_CELL))) for cell in picks.cells),
+        worst=tuple(examples(picks.worst, MAX_TEXT_CHARACTERS)),
+        suspicious=tuple(examples(picks.suspicious, MAX_TEXT_CHARACTERS)),
+        cells=tuple(
+            ShownCell(cell=cell, examples=tuple(examples(cell.picks, MAX_CELL_CHARACTERS))) for cell in picks.cells
+        ),
         explained=len(done),
         scored=sum(one.scored for one in done.values()),
         seconds=time.perf_counter() - begun,
     )
 
 
-def _jobs(
+def _plan_occlusions(
     predictor: Predictor, picks: Mapping[int, Pick], texts: Mapping[int, TextRow]
 ) -> Iterator[tuple[int, tuple[TextRow, Watching]]]:
     """Rows that can be taken apart, and how, by their number."""
@@ -127,7 +129,7 @@ def _jobs(
                 yield number, (row, watching)
 
 
-def _texts(
+def _read_rows(
     source: Source, columns: Columns, numbers: set[int], whole: Iterable[int], check: Check
 ) -> dict[int, TextRow]:
     """Rows by their numbers, in a pass that ends with the last of them; of long texts the beginning is kept."""
@@ -141,7 +143,7 @@ def _texts(
             if isinstance(checked, TextRow) and own:
                 found[row.number] = replace(checked, label=None)  # marks count in the whole text
             elif isinstance(checked, TextRow):
-                most = MOST_CHARACTERS + 1 if row.number in entire else MOST_IN_CELL + 1
+                most = MOST_CHARACTERS + 1 if row.number in entire else MAX_CELL_CHARACTERS + 1
                 second = None if checked.text_b is None else checked.text_b[:most]
                 found[row.number] = replace(checked, text=checked.text[:most], text_b=second)
         if row.number >= last:
@@ -149,9 +151,9 @@ def _texts(
     return found
 
 
-def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
+def _build_example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
     words = () if occluded is None else occluded.words
-    found: dict[str, Any] = {"words": None if occluded is None or most < MOST_TEXT else words}
+    found: dict[str, Any] = {"words": None if occluded is None or most < MAX_TEXT_CHARACTERS else words}
     found["whole"] = None if occluded is None else occluded.whole
     if pick.words:
         borders = row.extra.borders
@@ -165,8 +167,8 @@ def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> 
     if pick.chosen is not None:
         true, taken = (row.extra.texts[option] for option in pick.chosen)
         pick, row = replace(pick, truth=true, answer=taken, options=row.extra.texts), replace(row, text_b=None)
-    text, first, cut = _excerpt(row.text, [word for word in words if not word.second], most)
-    text_b, second, cut_b = _excerpt(row.text_b or "", [word for word in words if word.second], most)
+    text, first, cut = _cut_excerpt(row.text, [word for word in words if not word.second], most)
+    text_b, second, cut_b = _cut_excerpt(row.text_b or "", [word for word in words if word.second], most)
     return Example(
         pick=pick,
         text=text,
@@ -177,14 +179,14 @@ def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> 
     )
 
 
-def _excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Word], bool]:
+def _cut_excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Word], bool]:
     """A text that is short enough, or the part of it around the word that matters most."""
     if len(text) <= most:
         return text, list(words), False
     strongest = max(words, key=lambda word: abs(word.weight), default=None)
     begin = 0
     if strongest is not None and strongest.end > most:
-        begin = min(max(strongest.start - AHEAD, 0), len(text) - most)
+        begin = min(max(strongest.start - CHARACTERS_BEFORE_WORD, 0), len(text) - most)
     moved = [
         replace(word, start=max(word.start - begin, 0), end=min(word.end - begin, most))
         for word in words

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clearhead.batch import Batch
 from clearhead.jobs.method import LayerChoice
 from clearhead.model.layers import pool
-from clearhead.predict.scoring import PACKED_TOKENS, window_features
+from clearhead.predict.scoring import PACKED_TOKENS, compute_window_features
 from clearhead.progress import Progress, no_progress
 from clearhead.shape import POOLING_LAYERS
 
@@ -122,7 +122,7 @@ def compute_text_features(
         found = pool_layers(out.hidden, pools, wanted)
         return [found[piece] for piece in wanted]
 
-    arrays = window_features(model, data, made, budget=budget, progress=progress)
+    arrays = compute_window_features(model, data, made, budget=budget, progress=progress)
     return LayerFeatures(parts=dict(zip(wanted, arrays, strict=True)), layers=count)
 
 

@@ -17,7 +17,13 @@ from clearhead.jobs.method import LayerChoice, LayerScore, LayerSweep
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PartRows, PreparedData, encode_part, read_text_rows
 from clearhead.model import Model
-from clearhead.predict.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
+from clearhead.predict.scoring import (
+    compare_vectors,
+    compute_pair_features,
+    compute_table_features,
+    encode_texts_separately,
+    encode_unlabeled,
+)
 from clearhead.progress import Progress, for_stage
 from clearhead.tasks.task import Calibration
 
@@ -86,7 +92,7 @@ def sweep_texts(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     if pairs is None:
         data = encode_part(model, train).select(rows)
     else:
-        data = readable(separate_texts([pairs[row] for row in rows.tolist()], model, fit), model)
+        data = encode_unlabeled(encode_texts_separately([pairs[row] for row in rows.tolist()], model, fit), model)
     begun = time.perf_counter()
     features = compute_text_features(model, data, choices, progress=for_stage(progress, "features of all layers"))
 
@@ -101,9 +107,9 @@ def sweep_texts(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     best = choose_best(swept, metric)
     chosen = features_of(best)
     if len(rows) < len(train) and pairs is not None:
-        chosen = pair_features(model, pairs, fit, layer=best.layer, pooling=(best.pooling,)).features
+        chosen = compute_pair_features(model, pairs, fit, layer=best.layer, pooling=(best.pooling,)).features
     elif len(rows) < len(train):
-        chosen = table_features(model, encode_part(model, train), layer=best.layer, pooling=(best.pooling,))
+        chosen = compute_table_features(model, encode_part(model, train), layer=best.layer, pooling=(best.pooling,))
     found = next(one for one in swept if (one.layer, one.pooling) == (best.layer, best.pooling))
     some = f"{len(rows):,} of {len(train):,}" if len(rows) < len(train) else f"{len(rows):,}"
     how = f"{folds.max() + 1}-fold cross-validation on {some} training rows"

@@ -15,7 +15,7 @@ from clearhead.jobs.method import LayerChoice, LayerSweep
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
-from clearhead.predict.scoring import window_words
+from clearhead.predict.scoring import compute_word_arrays
 from clearhead.progress import Progress, for_stage, no_progress
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
@@ -85,7 +85,7 @@ def compute_word_features(
         found = pool_layers(hidden, {NO_POOLING: lambda tokens: tokens}, wanted)
         return [found[piece] for piece in wanted]
 
-    arrays = window_words(model, data, made, progress=for_stage(progress, "features of all layers"))
+    arrays = compute_word_arrays(model, data, made, progress=for_stage(progress, "features of all layers"))
     return LayerFeatures(parts=dict(zip(wanted, arrays, strict=True)), layers=count)
 
 

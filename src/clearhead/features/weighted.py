@@ -16,7 +16,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
 from clearhead.model.layers import pool
-from clearhead.predict.scoring import window_features, window_words
+from clearhead.predict.scoring import compute_window_features, compute_word_arrays
 from clearhead.progress import Progress, for_stage
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def learn_text_weights(
         hidden = model.runner.encode(batch, layers=True, pooled=False).hidden
         return [pool(layer, mask, None, modes) for layer in hidden]
 
-    layers = window_features(
+    layers = compute_window_features(
         model, encode_part(model, train).select(rows), made, progress=for_stage(progress, "all layers")
     )
     mixture = fit_scalar_mix(
@@ -91,7 +91,7 @@ def learn_word_weights(
     """Of words with a tag each."""
 
     part = data.select(sample_rows(data, MAX_WORDS, seed))
-    layers = window_words(model, part, list, progress=for_stage(progress, "all layers"))
+    layers = compute_word_arrays(model, part, list, progress=for_stage(progress, "all layers"))
     space = LabelSpace(names=prepared.space.names, kind="classes")
     mixture = fit_scalar_mix(
         layers,

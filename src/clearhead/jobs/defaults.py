@@ -25,7 +25,7 @@ BERT_BASE_WIDTH, BERT_BASE_TAG_RATE = 768, 8e-5  # of BERT-base; 3.2e-4 for Mini
 MINILM_WIDTH, NARROW_EXPONENT = 384, 6.5  # MiniLM's width, and how fast the rate grows below it: 7e-4 at 256
 NARROW_RATE_SCALE = 0.256  # divided by the width: the most for narrow models, 2e-3 at 128
 MIN_RATE, MAX_RATE = 1e-5, 2e-3
-MIN_WINDOW_STEP = 4  # tokens of a window that do not move on
+MIN_NEW_TOKENS = 4  # tokens of a window that do not move on
 
 
 def resolve_threads(threads: int | None, settings: TrainSettings, shape: ModelShape | None = None) -> int:
@@ -113,7 +113,7 @@ def resolve_lengths(plan: RunPlan, task: Task, model: Model | None) -> tuple[int
     if plan.stride is not None:
         return length, plan.stride
     known = length or (None if model is None else model.max_length())
-    return length, shared if known is None else min(shared, max((known - MIN_WINDOW_STEP) // 3, 0))
+    return length, shared if known is None else min(shared, max((known - MIN_NEW_TOKENS) // 3, 0))
 
 
 def resolve_max_length(plan: RunPlan, model: Model | None) -> int | None:
@@ -127,10 +127,8 @@ def check_length(max_length: int | None, stride: int | None, model: Model, name:
     if max_length is not None and most is not None and max_length > most:
         raise InputError(f"max_length is {max_length}, and {name} reads at most {most} tokens.")
     length = max_length or most
-    if length is not None and (stride or 0) > length - MIN_WINDOW_STEP:
-        raise InputError(
-            f"stride is {stride}; windows of {length} tokens can share at most {length - MIN_WINDOW_STEP}."
-        )
+    if length is not None and (stride or 0) > length - MIN_NEW_TOKENS:
+        raise InputError(f"stride is {stride}; windows of {length} tokens can share at most {length - MIN_NEW_TOKENS}.")
     return length
 
 

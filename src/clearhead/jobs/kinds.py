@@ -21,7 +21,7 @@ from clearhead.tasks import TASKS, Task
 from clearhead.words.files import CARD as WORDS_CARD
 from clearhead.words.formats import is_vector_file
 
-Kind = Literal[
+ModelKind = Literal[
     "classifier",  # labels for a text or a pair of texts
     "regressor",  # a number for them
     "tagger",  # a tag for each word
@@ -38,8 +38,8 @@ Kind = Literal[
     "encoder",  # vectors of texts
     "word vectors",  # one vector a word, also as a file of GloVe or word2vec
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-PREDICTOR_KINDS: tuple[Kind, ...] = (  # those that answer rows, and can be measured by rows with labels
+KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
+PREDICTOR_KINDS: tuple[ModelKind, ...] = (  # those that answer rows, and can be measured by rows with labels
     "classifier",
     "regressor",
     "tagger",
@@ -50,11 +50,14 @@ PREDICTOR_KINDS: tuple[Kind, ...] = (  # those that answer rows, and can be meas
     "classic model",
     "word vector model",
 )
-TRANSLATION_KINDS: tuple[Kind, ...] = ("translator", "text-to-text model")  # those that read a text and write another
-WORD_VECTOR_KINDS: tuple[Kind, ...] = ("word vectors", "word vector model")
+TRANSLATION_KINDS: tuple[ModelKind, ...] = (
+    "translator",
+    "text-to-text model",
+)  # those that read a text and write another
+WORD_VECTOR_KINDS: tuple[ModelKind, ...] = ("word vectors", "word vector model")
 
 ASPECTS_FILE = "aspects.json"  # stands in the folder of an aspect model
-HEAD_KINDS: Mapping[str, Kind] = {
+HEAD_KINDS: Mapping[str, ModelKind] = {
     "masked": "masked language model",
     "pretrain": "masked language model",
     "causal": "language model",
@@ -63,7 +66,7 @@ HEAD_KINDS: Mapping[str, Kind] = {
 }
 
 
-def kind_of(folder: str | os.PathLike[str]) -> Kind:
+def kind_of(folder: str | os.PathLike[str]) -> ModelKind:
     """What a folder contains (or a file of word vectors), by its small files; damage and other folders are errors."""
     path = _expand_user(folder)
     if path.is_file() and is_vector_file(path):
@@ -91,7 +94,7 @@ def has_vectors(reference: str | os.PathLike[str]) -> bool:
         return False
 
 
-def local_kind(reference: str | os.PathLike[str]) -> Kind | None:
+def local_kind(reference: str | os.PathLike[str]) -> ModelKind | None:
     """The same of a reference that names a folder on this machine; None for an alias, a name on the hub or a file."""
     path = _expand_user(reference)
     try:
@@ -108,7 +111,7 @@ def _expand_user(reference: str | os.PathLike[str]) -> Path:
         return Path(reference)
 
 
-def _kind_of_trained(trained: TrainingRecord) -> Kind:
+def _kind_of_trained(trained: TrainingRecord) -> ModelKind:
     """By a passport; a task that is not known is refused where it is looked up."""
     if trained.task == "translate":
         return "translator"
@@ -116,11 +119,11 @@ def _kind_of_trained(trained: TrainingRecord) -> Kind:
     return "classifier" if task is None else _kind_of_task(task)
 
 
-def _kind_of_task(task: Task) -> Kind:
+def _kind_of_task(task: Task) -> ModelKind:
     return next(kind for kind in KINDS if kind == task.answers.model_kind)
 
 
-def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> Kind:
+def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> ModelKind:
     """By config.json and the modules around it: of checkpoints that were not trained here."""
     config = read_config(folder)
     mean_head = config.get(HEAD_POOLING) is not None  # a classifier that reads the mean keeps its modules
@@ -146,7 +149,7 @@ def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
     return read_checkpoint(folder).head
 
 
-def _kind_of_labels(config: Mapping[str, Any]) -> Kind:
+def _kind_of_labels(config: Mapping[str, Any]) -> ModelKind:
     """A head with one output ranks texts, unless it was trained as a regression: as its activation is chosen."""
     if config.get("problem_type") == "regression":
         return "regressor"
@@ -154,7 +157,7 @@ def _kind_of_labels(config: Mapping[str, Any]) -> Kind:
     return "reranker" if len(names) == 1 and config.get("problem_type") is None else "classifier"
 
 
-def _kind_without_head(config: Mapping[str, Any]) -> Kind:
+def _kind_without_head(config: Mapping[str, Any]) -> ModelKind:
     """A bare model: those with a decoder write."""
     family = family_of(detect_model_type(config, ()))
     return "text-to-text model" if "seq2seq" in family.heads else "encoder"

@@ -114,7 +114,7 @@ def read_run_file(folder: Path) -> RunRecord:
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN_FILE} is of another version of clearhead.")
     made = decode_dataclass(saved | {"plan": add_earlier_defaults(saved.get("plan"))}, RunRecord, RUN_FILE)
-    check_stored(made.plan.check)
+    check_stored_settings(made.plan.check)
     return made
 
 
@@ -123,7 +123,7 @@ def add_earlier_defaults(plan: Any) -> Any:
     return EARLIER_DEFAULTS | rename_stored_fields(plan, RunPlan) if isinstance(plan, dict) else plan
 
 
-def check_stored(check: Callable[[], None]) -> None:
+def check_stored_settings(check: Callable[[], None]) -> None:
     """Settings that are out of range in a file are the file's damage, not the caller's mistake."""
     try:
         check()

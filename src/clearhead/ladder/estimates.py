@@ -13,7 +13,7 @@ from clearhead.jobs.defaults import choose_settings, resolve_threads
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model.loading import load
-from clearhead.predict.scoring import table_features
+from clearhead.predict.scoring import compute_table_features
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def features_seconds(plan: RunPlan, prepared: PreparedData) -> Estimate:
 
     model = load(plan.model, device=plan.device, head=None)
     sample = _sample(model, prepared)
-    table_features(model, sample.select(np.arange(min(WARM, len(sample)))))
+    compute_table_features(model, sample.select(np.arange(min(WARM, len(sample)))))
     begun = time.perf_counter()
-    vectors = table_features(model, sample)
+    vectors = compute_table_features(model, sample)
     speed = float(sample.row_tokens.sum()) / (time.perf_counter() - begun)
     begun = time.perf_counter()
     with suppress(ClearheadError):  # rows that are fitted otherwise, or too few of them

@@ -12,8 +12,8 @@ from pathlib import Path
 from clearhead.data import Row, Source
 from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import ClearheadError, InputError
-from clearhead.evaluate.difference import Asked
-from clearhead.evaluate.evaluate import Scored, scored_part
+from clearhead.evaluate.difference import Comparison
+from clearhead.evaluate.evaluate import ScoredRows, score_part
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.machine import check_resumable
@@ -28,7 +28,7 @@ from clearhead.ladder.recommend import compared, recommendation, untried
 from clearhead.ladder.result import Ladder
 from clearhead.ladder.rows import prepare_rows
 from clearhead.ladder.state import Kept, begun_epochs, check_marks
-from clearhead.predict.latency import latency_ms, megabytes
+from clearhead.predict.latency import measure_disk_megabytes, measure_latency_ms
 from clearhead.predict.loading import load_predictor
 from clearhead.report.page import ReportData, save_report
 from clearhead.tasks.evaluation import Evaluation, evaluation
@@ -82,7 +82,7 @@ class LadderJob:
     state: Kept  # of `plan`
     climb: Climb  # of `prepare`
     rungs: tuple[Rung, ...]  # of `fit`
-    scored: dict[str, tuple[Calibration, Scored]]
+    scored: dict[str, tuple[Calibration, ScoredRows]]
     ladder: Ladder  # of `measure`
 
     def __init__(self, request: JobRequest[LadderPlan]) -> None:
@@ -158,7 +158,7 @@ class LadderJob:
         """All methods compared on the same rows, and the one to take."""
         climb, task, space = self.climb, self.climb.prepared.task, self.climb.prepared.space
         targets = climb.rows.targets
-        asked = Asked(
+        asked = Comparison(
             task=task, space=space, metric=climb.metric, part=climb.part, targets=targets, margin=climb.margin
         )
         answers = {
@@ -174,7 +174,7 @@ class LadderJob:
             part=climb.part,
             rows=len(climb.rows),
             rungs=rungs,
-            margin=asked.allowed,
+            margin=asked.allowed_margin,
             recommended=method,
             reason=reason,
             not_tried=not_tried,
@@ -222,7 +222,7 @@ def _said(rung: Rung, metric: str) -> str:
 
 def _rung(
     climb: Climb, method: str, plans: Mapping[str, RunPlan], finished: Mapping[str, Rung]
-) -> tuple[Rung, tuple[Calibration, Scored] | None]:
+) -> tuple[Rung, tuple[Calibration, ScoredRows] | None]:
     """One method trained and measured, or read back, or left out because it would take too long."""
     events, plan, rung = climb.events, plans[method], finished.get(method)
     if rung is not None:
@@ -241,7 +241,7 @@ def _rung(
     predictor = load_predictor(str(rung.folder), device=plan.device)
     rows = climb.rows
     held = climb.part if rows.source is climb.sources["train"] else None
-    scored = scored_part(
+    scored = score_part(
         predictor,
         rows.source,
         held,
@@ -253,7 +253,7 @@ def _rung(
     if rung.latency_ms is None:
         wanted = set(rows.row_numbers[:LATENCY_ROWS].tolist())
         some = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in wanted]
-        rung = replace(rung, latency_ms=round(latency_ms(predictor, rows.source, rows.columns, some), 4))
+        rung = replace(rung, latency_ms=round(measure_latency_ms(predictor, rows.source, rows.columns, some), 4))
     return rung, (predictor.calibration, scored)
 
 
@@ -292,7 +292,7 @@ def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
         low=_known(interval.low),
         high=_known(interval.high),
         training_seconds=max(run.cost["fitting seconds"], run.cost.get("training seconds", 0.0), LEAST_SECONDS),
-        size_mb=round(megabytes(own), 3),
+        size_mb=round(measure_disk_megabytes(own), 3),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.evaluate.difference import Asked, Difference, difference
+from clearhead.evaluate.difference import Comparison, Difference, measure_difference
 from clearhead.files import to_printable
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.ladder.methods import METHODS, Rung, spoken
@@ -38,11 +38,11 @@ def checked_margin(margin: Any) -> float | None:
     return float(margin)
 
 
-def compared(rungs: Sequence[Rung], answers: Mapping[str, Answers], asked: Asked) -> tuple[Rung, ...]:
+def compared(rungs: Sequence[Rung], answers: Mapping[str, Answers], asked: Comparison) -> tuple[Rung, ...]:
     """Every measured rung with its difference to the best one, which has none."""
     best = best_rung(rungs, asked.metric).method
     return tuple(
-        replace(rung, difference=difference(answers[rung.method], answers[best], asked))
+        replace(rung, difference=measure_difference(answers[rung.method], answers[best], asked))
         if rung.left_out is None and rung.method != best
         else rung
         for rung in rungs
@@ -59,7 +59,7 @@ def best_rung(rungs: Sequence[Rung], metric: str) -> Rung:
     return max(known, key=lambda rung: sign * (rung.value or 0.0))
 
 
-def recommendation(rungs: Sequence[Rung], asked: Asked) -> tuple[str, str]:
+def recommendation(rungs: Sequence[Rung], asked: Comparison) -> tuple[str, str]:
     """The cheapest rung that is at most the margin worse than the best, else the best, and the reason.
 
     The floor is the answer only where no method beats it.
@@ -75,15 +75,17 @@ def recommendation(rungs: Sequence[Rung], asked: Asked) -> tuple[str, str]:
         return best.method, f"{best.method}: {figure} {on}, and no method that reads the text is better."
     readers = [rung for rung in cheaper if not METHODS[rung.method].floor]
     doubt = _doubt_about_floor(measured, asked)
-    taken = next((rung for rung in readers if _loss(rung, asked)[1] < asked.allowed - ROUNDING), None)
+    taken = next((rung for rung in readers if _loss(rung, asked)[1] < asked.allowed_margin - ROUNDING), None)
     if taken is not None:
         beside = f"({best.method} {best.value:.3f}, {_difference(taken.difference)})"
         cost = f"{_share(taken.training_seconds, best.training_seconds, 'training time')} and "
         cost += _share(taken.latency_ms, best.latency_ms, "latency")
-        within = f"{asked.metric} {taken.value:.3f} {on} is at most {asked.allowed:.3g} worse than the best {beside}"
+        within = (
+            f"{asked.metric} {taken.value:.3f} {on} is at most {asked.allowed_margin:.3g} worse than the best {beside}"
+        )
         return taken.method, f"{taken.method}: {within}, at {cost}.{doubt}"
     undecided = next((rung for rung in readers if _loss(rung, asked)[0] <= 0), None)
-    better = (rung for rung in measured[len(cheaper) + 1 :] if _loss(rung, asked)[0] < -asked.allowed)
+    better = (rung for rung in measured[len(cheaper) + 1 :] if _loss(rung, asked)[0] < -asked.allowed_margin)
     if undecided is not None or doubt:
         doubt = doubt or _doubt(undecided, asked, "as good")
         return best.method, f"{best.method}: {figure} is the best {on}.{doubt}"
@@ -96,7 +98,7 @@ def recommendation(rungs: Sequence[Rung], asked: Asked) -> tuple[str, str]:
     return best.method, f"{best.method}: {worse}.{doubt}"
 
 
-def _loss(rung: Rung, asked: Asked) -> tuple[float, float]:
+def _loss(rung: Rung, asked: Comparison) -> tuple[float, float]:
     """From how much to how much worse than the best a rung is, with what its rows cannot exclude."""
     gap = rung.difference
     if gap is None or gap.difference is None or gap.low is None or gap.high is None:
@@ -107,7 +109,7 @@ def _loss(rung: Rung, asked: Asked) -> tuple[float, float]:
     return min(low, middle - asked.resolution), max(high, middle + asked.resolution)
 
 
-def _doubt(rung: Rung | None, asked: Asked, verdict: str) -> str:
+def _doubt(rung: Rung | None, asked: Comparison, verdict: str) -> str:
     """A sentence about what the rows are too few for."""
     if rung is None:
         return ""
@@ -117,7 +119,7 @@ def _doubt(rung: Rung | None, asked: Asked, verdict: str) -> str:
     return f" These rows are too few to tell {apart}, so {name} ({rung.value:.3f}) may be {verdict}."
 
 
-def _doubt_about_floor(measured: Sequence[Rung], asked: Asked) -> str:
+def _doubt_about_floor(measured: Sequence[Rung], asked: Comparison) -> str:
     """A sentence where the best is not clearly better than an answer that does not look at the text."""
     floor = next((rung for rung in measured if METHODS[rung.method].floor), None)
     if floor is None or _loss(floor, asked)[0] > 0:

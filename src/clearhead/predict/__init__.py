@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.predict.classic_folder import describe_classic
     from clearhead.predict.column_roles import report_columns
-    from clearhead.predict.files import Counts, Predicted, file_state, partial_files, predict_file
-    from clearhead.predict.latency import disk_bytes, latency_ms, megabytes
+    from clearhead.predict.files import PredictionSummary, RowCounts, describe_file_state, partial_paths, predict_file
+    from clearhead.predict.latency import measure_disk_bytes, measure_disk_megabytes, measure_latency_ms
     from clearhead.predict.loading import load_predictor
     from clearhead.predict.one_text import answer_question, answer_texts
     from clearhead.predict.predictor import Predictor
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
         Scorer,
         Scores,
         compare_vectors,
-        network_logits,
-        pair_features,
-        separate_texts,
-        table_features,
-        window_features,
-        window_words,
-        word_features,
+        compute_network_logits,
+        compute_pair_features,
+        compute_table_features,
+        compute_window_features,
+        compute_word_arrays,
+        compute_word_states,
+        encode_texts_separately,
     )
     from clearhead.predict.stream import answer_chunks, answer_rows
 else:
@@ -40,8 +40,8 @@ else:
         {
             "classic_folder": ("describe_classic",),
             "column_roles": ("report_columns",),
-            "files": ("Counts", "Predicted", "file_state", "partial_files", "predict_file"),
-            "latency": ("disk_bytes", "latency_ms", "megabytes"),
+            "files": ("RowCounts", "PredictionSummary", "describe_file_state", "partial_paths", "predict_file"),
+            "latency": ("measure_disk_bytes", "measure_latency_ms", "measure_disk_megabytes"),
             "loading": ("load_predictor",),
             "one_text": ("answer_question", "answer_texts"),
             "predictor": ("Predictor",),
@@ -52,25 +52,25 @@ else:
                 "Scorer",
                 "Scores",
                 "compare_vectors",
-                "network_logits",
-                "pair_features",
-                "separate_texts",
-                "table_features",
-                "window_features",
-                "window_words",
-                "word_features",
+                "compute_network_logits",
+                "compute_pair_features",
+                "encode_texts_separately",
+                "compute_table_features",
+                "compute_window_features",
+                "compute_word_arrays",
+                "compute_word_states",
             ),
             "stream": ("answer_chunks", "answer_rows"),
         },
     )
 
 __all__ = [
-    "Counts",
     "FeatureScorer",
     "NetworkScorer",
     "PairFeatures",
-    "Predicted",
+    "PredictionSummary",
     "Predictor",
+    "RowCounts",
     "Scorer",
     "Scores",
     "answer_chunks",
@@ -78,20 +78,20 @@ __all__ = [
     "answer_rows",
     "answer_texts",
     "compare_vectors",
+    "compute_network_logits",
+    "compute_pair_features",
+    "compute_table_features",
+    "compute_window_features",
+    "compute_word_arrays",
+    "compute_word_states",
     "describe_classic",
-    "disk_bytes",
-    "file_state",
-    "latency_ms",
+    "describe_file_state",
+    "encode_texts_separately",
     "load_predictor",
-    "megabytes",
-    "network_logits",
-    "pair_features",
-    "partial_files",
+    "measure_disk_bytes",
+    "measure_disk_megabytes",
+    "measure_latency_ms",
+    "partial_paths",
     "predict_file",
     "report_columns",
-    "separate_texts",
-    "table_features",
-    "window_features",
-    "window_words",
-    "word_features",
 ]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from clearhead.words import WordVectors
 
 
-def counted_facts(folder: Path) -> dict[str, Any]:
+def collect_classic_facts(folder: Path) -> dict[str, Any]:
     """What `clearhead describe` tells of it, as plain values."""
-    predictor, classic, vectors = _loaded(folder)
+    predictor, classic, vectors = _load_classic_folder(folder)
     passport = read_passport(folder)
     settings = None if classic.tfidf is None else classic.tfidf.settings
     return {
@@ -30,15 +30,15 @@ def counted_facts(folder: Path) -> dict[str, Any]:
         "strength": None if classic.linear is None else classic.linear.strength,
         "words": None if vectors is None else len(vectors),
         "width": None if vectors is None else vectors.width,
-        "parameters": (size := _parameters(classic) + (0 if vectors is None else int(vectors.matrix.size))),
+        "parameters": (size := _count_parameters(classic) + (0 if vectors is None else int(vectors.matrix.size))),
         "memory_bytes": 4 * size,
         "passport": None if passport is None else {"clearhead": passport.clearhead, **trained_facts(passport)},
     }
 
 
-def counted_rows(folder: Path) -> list[tuple[str, str]]:
+def format_classic_facts(folder: Path) -> list[tuple[str, str]]:
     """The same for people."""
-    told = counted_facts(folder)
+    told = collect_classic_facts(folder)
     shown = [("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.2f} MB)")]
     if told["terms"] is not None:
         shown.insert(0, ("terms", f"{told['terms']:,}"))
@@ -52,18 +52,18 @@ def counted_rows(folder: Path) -> list[tuple[str, str]]:
 
 def describe_classic(folder: Path, reference: str, disk_bytes: int) -> Description:
     """Both, as `describe` gives them."""
-    facts = {"reference": reference, "disk_bytes": disk_bytes} | counted_facts(folder)
-    return Description(facts=facts, tables=((reference, (*counted_rows(folder), *size_rows(disk_bytes))),))
+    facts = {"reference": reference, "disk_bytes": disk_bytes} | collect_classic_facts(folder)
+    return Description(facts=facts, tables=((reference, (*format_classic_facts(folder), *size_rows(disk_bytes))),))
 
 
-def _loaded(folder: Path) -> tuple[Predictor, ClassicModel, WordVectors | None]:
+def _load_classic_folder(folder: Path) -> tuple[Predictor, ClassicModel, WordVectors | None]:
     predictor = load_predictor(folder)
     scorer: Any = predictor.scorer
     assert isinstance(scorer, ClassicScorer | VectorScorer)  # there is no encoder for any other
     return predictor, scorer.classic, scorer.vectors if isinstance(scorer, VectorScorer) else None
 
 
-def _parameters(classic: ClassicModel) -> int:
+def _count_parameters(classic: ClassicModel) -> int:
     """Numbers that were learned."""
     made = int(classic.bias.size)
     if classic.linear is not None:

@@ -31,8 +31,8 @@ def find_columns(
 ) -> Columns:
     """The columns to read; pairs are found by their names, as in training, where nobody knows what a model reads."""
     if predictor.task.rows.columns.roles:
-        return _own_columns(predictor, source, asked, options, labelled=labelled)
-    two, reference = predictor.reads_two, predictor.reference
+        return _resolve_task_columns(predictor, source, asked, options, labelled=labelled)
+    two, reference = predictor.reads_pairs, predictor.reference
     if options is not None:
         raise InputError(f"{reference} does not choose among options; leave {setting('options')} out.")
     if asked["text_b"] is not None and two is False:
@@ -45,7 +45,7 @@ def find_columns(
     names = {
         part: name or (known.get(part) if known.get(part) in source.columns else None) for part, name in asked.items()
     }
-    if two is not False and asked["text"] is None and _holds_pairs(source, names):
+    if two is not False and asked["text"] is None and _has_pair_columns(source, names):
         names |= {"text": "text", "text_b": "text_b"}
     pair = names["text_b"] is not None if two is None else two
     number = predictor.space.kind == "number"
@@ -60,7 +60,7 @@ def find_columns(
     return replace(found, id=None, split=None)
 
 
-def _holds_pairs(source: Source, names: Mapping[str, str | None]) -> bool:
+def _has_pair_columns(source: Source, names: Mapping[str, str | None]) -> bool:
     """Whether rows are pairs by the names that roles have here, as tuples of two texts are."""
     return names["text"] in (None, "text") and names["text_b"] is None and {"text", "text_b"} <= set(source.columns)
 
@@ -70,7 +70,7 @@ def _refuse_pairs(predictor: Predictor, source: Source) -> None:
         raise InputError(f"{predictor.reference} reads one text, and {source.name} has two in each row.")
 
 
-def _own_columns(
+def _resolve_task_columns(
     predictor: Predictor, source: Source, names: Mapping[str, str | None], options: str | None, *, labelled: bool
 ) -> Columns:
     """The same for a task that reads rows in its own way."""

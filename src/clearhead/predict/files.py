@@ -18,17 +18,25 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode_dataclass, read_json, remove_file, write_json
 from clearhead.html import render_table, short_repr
 from clearhead.predict.column_roles import report_columns
-from clearhead.predict.columns import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
+from clearhead.predict.columns import (
+    FORMATS_BY_ID,
+    ID_COLUMN,
+    OutputColumns,
+    UniqueIds,
+    check_probabilities,
+    make_task_writer,
+    plan_output_columns,
+)
 from clearhead.predict.predictor import Predictor
-from clearhead.predict.stream import answer_chunks, answers_in
-from clearhead.predict.writers import OWN_WRITERS, WRITERS, Writer
+from clearhead.predict.stream import answer_chunks, build_answers
+from clearhead.predict.writers import TASK_FORMATS, WRITERS, Writer
 from clearhead.progress import Progress, no_progress
 
-LONGEST_NAME = 240  # bytes of an output's name to which something is added; most systems allow 255 in all
+MAX_NAME_BYTES = 240  # bytes of an output's name to which something is added; most systems allow 255 in all
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predicted:
+class PredictionSummary:
     """What was done with a file of rows."""
 
     output: str
@@ -49,7 +57,7 @@ class Predicted:
         counts = {"truncated": self.truncated, "without an answer": self.abstained}
         counts |= {"skipped": sum(self.skipped.values()), "blank lines": self.blank_lines}
         some = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return short_repr("Predicted", f"{self.rows:,} rows", *some, f"output {self.output}")
+        return short_repr("PredictionSummary", f"{self.rows:,} rows", *some, f"output {self.output}")
 
     def _repr_html_(self) -> str:
         """The counts as a table in a notebook."""
@@ -68,7 +76,7 @@ class Predicted:
 
 
 @dataclass
-class Counts:
+class RowCounts:
     """What has been written so far."""
 
     rows: int = 0
@@ -81,15 +89,15 @@ class Counts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class ResumePoint:
     """Where a half-written file stands: so many bytes of it are whole."""
 
     key: str
     bytes: int
-    counts: Counts
+    counts: RowCounts
     seal: str = ""  # a hash of the others: a mark that was damaged is not believed
 
-    def sealed(self) -> Mark:
+    def with_seal(self) -> ResumePoint:
         """The same with its seal."""
         values = asdict(replace(self, seal=""))
         return replace(self, seal=hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest())
@@ -108,63 +116,65 @@ def predict_file(
     probabilities: bool = False,
     skip_bad_rows: bool = False,
     progress: Progress = no_progress,
-) -> Predicted:
+) -> PredictionSummary:
     """All columns of a source and what the model says of each row; a file is whole or not there."""
-    columns = predictor.columns_in(source, text, text_b, options=options, labelled=False)
+    columns = predictor.resolve_columns(source, text, text_b, options=options, labelled=False)
     report_columns(predictor, source, columns)
-    kind = _format(output, format, source, predictor)
+    kind = _resolve_format(output, format, source, predictor)
     if probabilities:
         check_probabilities(predictor, columns)
     if isinstance(output, Path):
-        _check_place(output, source)
-    keys = Keys(source=source.name, column=columns.id) if kind in KEYED and columns.id is not None else None
-    total, names = _surveyed(source, columns, predictor, keys, skip_bad_rows=skip_bad_rows)
-    if kind in OWN_WRITERS:
-        maker, writer = own_writer(kind, source, columns)
+        _check_output(output, source)
+    keys = (
+        UniqueIds(source=source.name, column=columns.id) if kind in FORMATS_BY_ID and columns.id is not None else None
+    )
+    total, names = _survey_rows(source, columns, predictor, keys, skip_bad_rows=skip_bad_rows)
+    if kind in TASK_FORMATS:
+        maker, writer = make_task_writer(kind, source, columns)
     else:
-        maker = maker_for(predictor, source, columns, names, prefix, probabilities=probabilities)
-        writer = WRITERS[kind]((*maker.kept(dict.fromkeys(names)), *maker.names), maker.nested)
-    job = _Job(
+        maker = plan_output_columns(predictor, source, columns, names, prefix, probabilities=probabilities)
+        writer = WRITERS[kind]((*maker.select_values(dict.fromkeys(names)), *maker.names), maker.json_columns)
+    job = _FilePrediction(
         predictor=predictor,
         source=source,
         columns=columns,
-        maker=maker,
+        output_columns=maker,
         writer=writer,
-        keys=None if source.again else keys,  # looked at already
+        unique_ids=None if source.again else keys,  # looked at already
         total=total,
         skip_bad_rows=skip_bad_rows,
         progress=progress,
     )
     if isinstance(output, Path):
-        return job.to_file(output)
-    output.write(job.writer.head())
-    for _ in job.written(output):
+        return job.write_file(output)
+    output.write(job.writer.header())
+    for _ in job.write_chunks(output):
         output.flush()
-    output.write(job.writer.tail())
+    output.write(job.writer.footer())
     output.flush()
-    return job.done("-", 0)
+    return job.summarize("-", 0)
 
 
 @dataclass(kw_only=True)
-class _Job:
+class _FilePrediction:
     """Everything about one file that is being predicted."""
 
     predictor: Predictor
     source: Source
     columns: Columns
-    maker: Maker
+    output_columns: OutputColumns
     writer: Writer
-    keys: Keys | None
+    unique_ids: UniqueIds | None
     total: int | None
     skip_bad_rows: bool
     progress: Progress
-    counts: Counts = field(default_factory=Counts)
+    counts: RowCounts = field(default_factory=RowCounts)
 
-    def to_file(self, output: Path) -> Predicted:
+    def write_file(self, output: Path) -> PredictionSummary:
         """Write beside the output, keep count of what is safe, and rename in the end."""
-        partial, mark = partial_files(output)
-        key = self._key()
-        begun = None if key is None else read_mark(partial, mark, key)
+        partial, mark = partial_paths(output)
+        key = self._compute_key()
+        begun = None if key is None else read_resume_point(partial, mark, key)
         if begun is not None:
             self.counts = begun.counts
         resumed = self.counts.rows
@@ -174,16 +184,18 @@ class _Job:
                 remove_file(mark)  # of another job, before its rows are overwritten
             with partial.open("wb" if begun is None else "r+b") as file:
                 if begun is None:
-                    file.write(self.writer.head())
+                    file.write(self.writer.header())
                 else:
                     file.truncate(begun.bytes)
                     file.seek(0, os.SEEK_END)
-                for _ in self.written(file):
+                for _ in self.write_chunks(file):
                     file.flush()
                     os.fsync(file.fileno())
                     if key is not None:
-                        write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=self.counts).sealed()))
-                file.write(self.writer.tail())
+                        write_json(
+                            mark, asdict(ResumePoint(key=key, bytes=file.tell(), counts=self.counts).with_seal())
+                        )
+                file.write(self.writer.footer())
             partial.replace(output)
         except OSError as error:
             raise ClearheadError(f"{output} cannot be written: {error.strerror or error}.") from error
@@ -191,9 +203,9 @@ class _Job:
             if key is None:
                 partial.unlink(missing_ok=True)  # nobody can go on with it
         remove_file(mark)
-        return self.done(str(output), resumed)
+        return self.summarize(str(output), resumed)
 
-    def written(self, file: IO[bytes]) -> Iterator[None]:
+    def write_chunks(self, file: IO[bytes]) -> Iterator[None]:
         """Write chunk after chunk; yields when one is done."""
         counts = self.counts
         for chunk in answer_chunks(self.predictor, self.source, self.columns, skip=counts.read):
@@ -202,15 +214,19 @@ class _Job:
                 bad.add(one)
                 counts.skipped[one.problem] = counts.skipped.get(one.problem, 0) + 1
             if not self.skip_bad_rows:
-                bad.refuse(self.source, counts.rows + len(chunk.kept))
-            said = {prediction.row: prediction for prediction in answers_in(self.predictor, chunk)}
+                bad.refuse(self.source, counts.rows + len(chunk.usable))
+            said = {prediction.row: prediction for prediction in build_answers(self.predictor, chunk)}
             for row in chunk.rows:
                 if not isinstance(row, BadRow):  # a row without a usable text keeps its place, and has no answer
-                    if self.keys is not None:
-                        self.keys.add(row)
-                    number = {NUMBER: str(row.number)} if self.maker.numbered else {}
-                    made = {**self.maker.kept(row.values), **number, **self.maker.cells(said.get(row.number))}
-                    file.write(self.writer.row(made, first=counts.rows == 0))
+                    if self.unique_ids is not None:
+                        self.unique_ids.add(row)
+                    number = {ID_COLUMN: str(row.number)} if self.output_columns.needs_id else {}
+                    made = {
+                        **self.output_columns.select_values(row.values),
+                        **number,
+                        **self.output_columns.build_cells(said.get(row.number)),
+                    }
+                    file.write(self.writer.format_row(made, first=counts.rows == 0))
                     counts.rows += 1
             counts.read += len(chunk.rows)
             counts.truncated += sum(prediction.truncated > 0 for prediction in said.values())
@@ -219,15 +235,15 @@ class _Job:
             yield
             self.progress("predicting", counts.read, self.total)
 
-    def done(self, output: str, resumed: int) -> Predicted:
+    def summarize(self, output: str, resumed: int) -> PredictionSummary:
         """What came of it."""
         names = {"text": self.columns.text, "text_b": self.columns.text_b}
         counts = {key: value for key, value in asdict(self.counts).items() if key not in ("read", "lost")}
         used = {part: name for part, name in names.items() if name is not None}
         blank = self.source.blank_lines()
-        return Predicted(output=output, resumed=resumed, columns=used, blank_lines=blank, **counts)
+        return PredictionSummary(output=output, resumed=resumed, columns=used, blank_lines=blank, **counts)
 
-    def _key(self) -> str | None:
+    def _compute_key(self) -> str | None:
         """What must be the same for a half-written file to be gone on with; None: rows that are not in a file."""
         predictor, path = self.predictor, self.source.path
         if path is None or not path.is_file() or not self.source.again:
@@ -235,18 +251,18 @@ class _Job:
         trained = None if predictor.trained is None else asdict(predictor.trained)
         weights = (*predictor.folder.glob("*.safetensors"), *predictor.folder.glob("*/*.safetensors"))
         writer = [self.writer.names, self.writer.kind]
-        files = [sorted(map(file_state, weights)), file_state(path)]
+        files = [sorted(map(describe_file_state, weights)), describe_file_state(path)]
         said = [*files, trained, asdict(predictor.calibration), asdict(self.columns), writer]
         return hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()
 
 
-def file_state(path: Path) -> tuple[str, int, int]:
+def describe_file_state(path: Path) -> tuple[str, int, int]:
     """What changes when a file does: its place, size and time."""
     status = path.stat()
     return str(path.resolve()), status.st_size, status.st_mtime_ns
 
 
-def _format(output: Path | IO[bytes], said: str | None, source: Source, predictor: Predictor) -> str:
+def _resolve_format(output: Path | IO[bytes], said: str | None, source: Source, predictor: Predictor) -> str:
     """By what was said, by the ending, or as the input is."""
     codec = predictor.task.answers
     known = (*WRITERS, *codec.formats)
@@ -266,32 +282,32 @@ def _format(output: Path | IO[bytes], said: str | None, source: Source, predicto
             raise InputError(f"{source.name} has no tokens in columns, so that it cannot become CoNLL; write .jsonl.")
         return said
     if codec.is_json:
-        return source.kind if source.kind in codec.formats and source.kind not in KEYED else "jsonl"
+        return source.kind if source.kind in codec.formats and source.kind not in FORMATS_BY_ID else "jsonl"
     return {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv"}.get(source.kind, "csv")
 
 
-def _check_place(output: Path, source: Source) -> None:
+def _check_output(output: Path, source: Source) -> None:
     """Refuse what would be found out only after the work, or what would destroy the input."""
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")
     try:
-        places = [place.resolve() for place in (output, *partial_files(output))]
+        places = [place.resolve() for place in (output, *partial_paths(output))]
     except (OSError, RuntimeError):
         raise InputError(f"{output} or a file beside it is a link that leads in a circle; remove it.") from None
     if source.path is not None and source.path.resolve() in places:
         raise InputError(f"{output} is the input itself; name another file.")
 
 
-def partial_files(output: Path) -> tuple[Path, Path]:
+def partial_paths(output: Path) -> tuple[Path, Path]:
     """Where rows are gathered, and where it stands how many of them are whole."""
     name = output.name
-    if len(os.fsencode(name)) > LONGEST_NAME:  # a longer one would be too long for a file
+    if len(os.fsencode(name)) > MAX_NAME_BYTES:  # a longer one would be too long for a file
         name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
     return output.with_name(f"{name}.partial"), output.with_name(f"{name}.partial.json")
 
 
-def _surveyed(
-    source: Source, columns: Columns, predictor: Predictor, keys: Keys | None, *, skip_bad_rows: bool
+def _survey_rows(
+    source: Source, columns: Columns, predictor: Predictor, keys: UniqueIds | None, *, skip_bad_rows: bool
 ) -> tuple[int | None, tuple[str, ...]]:
     """How many rows there are and all their columns; bad rows are refused before the work and not after it."""
     if not source.again:
@@ -313,13 +329,13 @@ def _surveyed(
     return count, tuple(names)
 
 
-def read_mark(partial: Path, mark: Path, key: str) -> Mark | None:
+def read_resume_point(partial: Path, mark: Path, key: str) -> ResumePoint | None:
     """Where an interrupted run of the same job stands."""
     if not (partial.is_file() and mark.is_file()):
         return None
     try:
-        found = decode_dataclass(read_json(mark), Mark, mark.name)
+        found = decode_dataclass(read_json(mark), ResumePoint, mark.name)
     except ClearheadError:
         return None
-    whole = found == found.sealed() and found.key == key and found.bytes <= partial.stat().st_size
+    whole = found == found.with_seal() and found.key == key and found.bytes <= partial.stat().st_size
     return found if whole else None

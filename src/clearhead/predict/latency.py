@@ -14,25 +14,25 @@ from clearhead.jobs.training_state import STATE_FOLDER
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_rows
 
-WARM = 3  # predictions before the clock runs
-LEAST, MOST = 20, 100  # predictions that are timed
-ENOUGH = 3.0  # seconds after which the least will do
-TIMED, TIMED_SECONDS = 20, 1.0  # texts and seconds that a report has for it
+WARMUP_PREDICTIONS = 3  # predictions before the clock runs
+MIN_PREDICTIONS, MAX_PREDICTIONS = 20, 100  # predictions that are timed
+ENOUGH_SECONDS = 3.0  # seconds after which the least will do
+REPORT_PREDICTIONS, REPORT_SECONDS = 20, 1.0  # texts and seconds that a report has for it
 UNUSED_FILES = {METRICS_FILE, REPORT_FILE, SPLIT_FILE, "run.json", "log.jsonl"}
 UNUSED_FOLDERS = {STATE_FOLDER, "seeds", "tensorboard", "onnx", "openvino"}  # the last two are other people's exports
-OTHERS_WEIGHTS = {".bin", ".h5", ".ot", ".msgpack", ".ckpt"}  # the same weights in other forms, beside safetensors
+DUPLICATE_WEIGHTS = {".bin", ".h5", ".ot", ".msgpack", ".ckpt"}  # the same weights in other forms, beside safetensors
 
 
-def latency_ms(
+def measure_latency_ms(
     predictor: Predictor,
     source: Source,
     columns: Columns,
     rows: Sequence[Row],
     *,
-    warm: int = WARM,
-    least: int = LEAST,
-    most: int = MOST,
-    enough: float = ENOUGH,
+    warm: int = WARMUP_PREDICTIONS,
+    least: int = MIN_PREDICTIONS,
+    most: int = MAX_PREDICTIONS,
+    enough: float = ENOUGH_SECONDS,
 ) -> float:
     """Milliseconds from a row to its answer, one row at a time: the median over real rows, which must be usable."""
     known = replace(columns, label=None, split=None)
@@ -55,24 +55,26 @@ def latency_ms(
     return 1000 * median(spent)
 
 
-def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
+def measure_serving_cost(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
     """What the model takes to be used, found out in about a second: the time of one text, and its room on disk."""
     known, check = replace(columns, label=None, split=None), predictor.task.rows.check
-    rows = [row for row in source.sample(2 * TIMED) if isinstance(row, Row)]
-    good = [row for row in rows if isinstance(check(row, known, predictor.space), TextRow)][:TIMED]
-    made = {"size on disk MB": round(megabytes(predictor.folder), 2)}
+    rows = [row for row in source.sample(2 * REPORT_PREDICTIONS) if isinstance(row, Row)]
+    good = [row for row in rows if isinstance(check(row, known, predictor.space), TextRow)][:REPORT_PREDICTIONS]
+    made = {"size on disk MB": round(measure_disk_megabytes(predictor.folder), 2)}
     if good:
-        taken = latency_ms(predictor, source, columns, good, warm=1, least=1, most=TIMED, enough=TIMED_SECONDS)
+        taken = measure_latency_ms(
+            predictor, source, columns, good, warm=1, least=1, most=REPORT_PREDICTIONS, enough=REPORT_SECONDS
+        )
         made["latency of one text ms"] = round(taken, 2)
     return made
 
 
-def megabytes(folder: Path) -> float:
+def measure_disk_megabytes(folder: Path) -> float:
     """The files of a run that are needed to predict with it."""
-    return disk_bytes(folder) / 1e6
+    return measure_disk_bytes(folder) / 1e6
 
 
-def disk_bytes(folder: Path) -> int:
+def measure_disk_bytes(folder: Path) -> int:
     """The bytes on disk of the files that are needed to predict with a folder."""
     safe = any(folder.glob("*.safetensors"))
     total = 0
@@ -80,6 +82,6 @@ def disk_bytes(folder: Path) -> int:
         inside = path.relative_to(folder)
         if inside.parts[0] in UNUSED_FOLDERS or path.name in UNUSED_FILES or inside.parts[0].startswith("."):
             continue
-        if path.is_file() and not (safe and path.suffix in OTHERS_WEIGHTS):
+        if path.is_file() and not (safe and path.suffix in DUPLICATE_WEIGHTS):
             total += path.stat().st_size
     return total

@@ -20,7 +20,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.files import to_printable
 from clearhead.jobs.kinds import has_vectors
 from clearhead.model.loading import load
-from clearhead.predict.passport_layer import passport_layer
+from clearhead.predict.passport_layer import resolve_passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.progress import Progress
@@ -44,7 +44,7 @@ OTHER_HEADS = {
     "causal": ("continues texts", "generate"),
     "seq2seq": ("writes texts", "translate"),
 }
-MOST_ANSWER = 10_000  # tokens
+MAX_ANSWER_TOKENS = 10_000  # tokens
 
 
 def load_predictor(
@@ -63,7 +63,7 @@ def load_predictor(
     """
 
     folder = locate(reference, progress=progress).folder
-    passport = _passport(folder)
+    passport = _read_passport(folder)
     trained = None if passport is None else passport.trained
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InputError(f"{setting('abstain_below')} must be from 0 to 1, got {abstain_below}.")
@@ -72,22 +72,22 @@ def load_predictor(
     loaded = partial(load, reference, device=device, precision=precision, threads=threads, weights=weights)
     if trained is None:
         model = loaded(progress=progress)
-        return _untrained(str(reference), folder, model, abstain_below)
+        return _build_checkpoint_predictor(str(reference), folder, model, abstain_below)
     calibration = Calibration(
         temperature=trained.temperature,
         thresholds=tuple(trained.thresholds),
         abstain_below=trained.abstain_below if abstain_below is None else abstain_below,
         no_answer=trained.no_answer,
     )
-    space = _space(trained)
-    task = _task(trained)
+    space = _build_label_space(trained)
+    task = _resolve_task(trained)
     if abstain_below is not None:
-        _check_silence(task, str(reference), space)
+        _check_abstention(task, str(reference), space)
     return Predictor(
         task=task,
         space=space,
-        calibration=_checked(calibration, space),
-        scorer=_scorer(folder, trained, loaded),
+        calibration=_check_calibration(calibration, space),
+        scorer=_load_scorer(folder, trained, loaded),
         method=trained.method,
         reference=str(reference),
         folder=folder,
@@ -95,12 +95,12 @@ def load_predictor(
     )
 
 
-def _passport(folder: Path) -> Passport | None:
+def _read_passport(folder: Path) -> Passport | None:
     sentences = read_modules(folder)
     return read_passport(folder if sentences is None else sentences.encoder)
 
 
-def _task(trained: TrainingRecord) -> Task:
+def _resolve_task(trained: TrainingRecord) -> Task:
     """The task of a passport, which its labels and columns must allow."""
     task = task_named(trained.task)
     second = "text_b" in trained.columns
@@ -111,21 +111,21 @@ def _task(trained: TrainingRecord) -> Task:
     return task
 
 
-def _space(trained: TrainingRecord) -> LabelSpace:
+def _build_label_space(trained: TrainingRecord) -> LabelSpace:
     return LabelSpace(
         names=tuple(trained.labels), kind=trained.kind, separator=trained.separator, scheme=trained.scheme
     )
 
 
-def _scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Model]) -> Scorer:
-    task = _task(trained)
+def _load_scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Model]) -> Scorer:
+    task = _resolve_task(trained)
     if trained.method in ("finetune", "head"):
         model = loaded()
         if model.shape.head is None or model.shape.head.kind != task.head.kind:
             raise CheckpointError(f"{folder} was trained to {to_printable(trained.task, 40)}, and its head is gone.")
-        if task.head.named and list(model.labels) != list(task.head.outputs(_space(trained))):
+        if task.head.named and list(model.labels) != list(task.head.outputs(_build_label_space(trained))):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
-        return NetworkScorer(model=model, fit=_fit(trained, model), task=task)
+        return NetworkScorer(model=model, fit=_build_length_policy(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
         raise CheckpointError(
             f"clearhead.json names the method {to_printable(trained.method, 40)!r}, which is not known."
@@ -140,10 +140,10 @@ def _scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Model]) 
     if trained.method == "features":
         model = loaded()
         pooling = tuple(trained.pooling) or None
-        layer = passport_layer(trained, model.shape.stack.layers)
+        layer = resolve_passport_layer(trained, model.shape.stack.layers)
         return FeatureScorer(
             model=model,
-            fit=_fit(trained, model),
+            fit=_build_length_policy(trained, model),
             classic=classic,
             layer=layer,
             pooling=pooling,
@@ -153,11 +153,11 @@ def _scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Model]) 
     return ClassicScorer(classic=classic)
 
 
-def _fit(trained: TrainingRecord, model: Model) -> LengthPolicy:
+def _build_length_policy(trained: TrainingRecord, model: Model) -> LengthPolicy:
     """Texts are cut or windowed as in training, if the model can read that much."""
     most, said = model.max_length(), trained.max_length
     fits = most is None if said is None else 1 <= said <= (most or said)
-    sane = trained.stride >= 0 and 1 <= trained.max_answer <= MOST_ANSWER
+    sane = trained.stride >= 0 and 1 <= trained.max_answer <= MAX_ANSWER_TOKENS
     sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MOST_ROW)
     if not fits or trained.long not in ("window", "cut") or not sane:
         raise CheckpointError("clearhead.json: its max_length, long, stride, max_answer or max_tokens do not fit.")
@@ -170,7 +170,7 @@ def _fit(trained: TrainingRecord, model: Model) -> LengthPolicy:
     )
 
 
-def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
+def _build_checkpoint_predictor(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
     """A checkpoint of others: its head and config.json tell what it answers."""
     head = None if model.shape.head is None else str(model.shape.head.kind)
     found = None if head is None else task_of_checkpoint(head, tuple(model.labels), model.config)
@@ -186,7 +186,7 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
         if warning is not None:
             log.warning("%s: %s", reference, warning)
     if abstain_below is not None:
-        _check_silence(task, reference, space)
+        _check_abstention(task, reference, space)
     most, stride = task.rows.long
     length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
     fit = LengthPolicy(max_length=length, stride=stride if length is None else min(stride, length // 3))
@@ -203,13 +203,13 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
     )
 
 
-def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
+def _check_abstention(task: Task, reference: str, space: LabelSpace) -> None:
     if space.kind == "number":
         sure = f"answers with numbers, and {task.name} is never unsure"
         raise InputError(f"{reference} {sure}; leave {setting('abstain_below')} out.")
 
 
-def _checked(calibration: Calibration, space: LabelSpace) -> Calibration:
+def _check_calibration(calibration: Calibration, space: LabelSpace) -> Calibration:
     """Refuse numbers in a passport that cannot be."""
     sane = 0.001 <= calibration.temperature <= 1000
     sane = sane and (calibration.abstain_below is None or 0 <= calibration.abstain_below <= 1)

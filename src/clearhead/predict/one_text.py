@@ -15,8 +15,8 @@ from clearhead.tasks.answer import Answer
 
 def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Answer:
     """The answer to one text, two texts of a pair, a question and its passage, or a question and its options."""
-    _check(texts)
-    row = predictor.task.rows.of_texts(texts, predictor.reference, predictor.reads_two)
+    _check_texts(texts)
+    row = predictor.task.rows.of_texts(texts, predictor.reference, predictor.reads_pairs)
     return predictor.answer([row], **{name: name for name in row})[0]
 
 
@@ -38,7 +38,7 @@ def answer_question(predictor: Predictor, question: str, passage: str, best: int
     return answer_texts(replace(predictor, best=best), (question, passage))
 
 
-def _check(texts: Sequence[Any]) -> None:
+def _check_texts(texts: Sequence[Any]) -> None:
     """Refuse what is no text, and empty ones."""
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):

@@ -8,7 +8,7 @@ from clearhead.errors import CheckpointError, InputError
 WEIGHTED = "weighted"
 
 
-def passport_layer(trained: TrainingRecord, layers: int) -> str | int | tuple[float, ...] | None:
+def resolve_passport_layer(trained: TrainingRecord, layers: int) -> str | int | tuple[float, ...] | None:
     """The layer that a passport names; of weighted ones, what each is multiplied by."""
     if trained.layer != WEIGHTED:
         return trained.layer

@@ -37,11 +37,11 @@ class Predictor:
         return short_repr("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")
 
     @property
-    def reads_two(self) -> bool | None:
+    def reads_pairs(self) -> bool | None:
         """Whether it was trained on two texts; None: nobody knows."""
         return None if self.trained is None else "text_b" in self.trained.columns
 
-    def columns_in(
+    def resolve_columns(
         self,
         source: Source,
         text: str | None = None,
@@ -65,5 +65,5 @@ class Predictor:
     ) -> list[Answer]:
         """The answers to texts, pairs of texts or dicts, in their order; names say which keys of dicts to read."""
         source = open_source(rows)
-        columns = self.columns_in(source, text, text_b, options=options, labelled=False)
+        columns = self.resolve_columns(source, text, text_b, options=options, labelled=False)
         return list(answer_rows(self, source, columns, skip_bad_rows=False))

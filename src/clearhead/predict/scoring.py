@@ -58,9 +58,9 @@ class NetworkScorer:
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """Read the head's logits; windows of one text are put together as the task does it."""
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
-        data = readable(table, self.model)
-        logits = network_logits(self.model.runner, data, self.task)
-        return Scores(logits, table.truncated, row_pieces(data) // self.task.rows.passes)
+        data = encode_unlabeled(table, self.model)
+        logits = compute_network_logits(self.model.runner, data, self.task)
+        return Scores(logits, table.truncated, count_row_windows(data) // self.task.rows.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +78,16 @@ class FeatureScorer:
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """Pool the encoder's layers to features, then one matrix; of a tagger, the features of each word."""
         if self.separate:
-            made = pair_features(self.model, rows, self.fit, layer=self.layer, pooling=self.pooling)
+            made = compute_pair_features(self.model, rows, self.fit, layer=self.layer, pooling=self.pooling)
             return Scores(self.classic.logits(features=made.features), made.truncated, made.windows)
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
-        data = readable(table, self.model)
+        data = encode_unlabeled(table, self.model)
         if self.task.head.words is not None:
-            found = word_features(self.model, data, layer=self.layer)
+            found = compute_word_states(self.model, data, layer=self.layer)
             return Scores(
                 self.task.head.words(self.classic.logits(features=found), data), table.truncated, data.row_windows
             )
-        features = table_features(self.model, data, layer=self.layer, pooling=self.pooling)
+        features = compute_table_features(self.model, data, layer=self.layer, pooling=self.pooling)
         return Scores(self.classic.logits(features=features), table.truncated, data.row_windows)
 
 
@@ -122,12 +122,12 @@ class VectorScorer:
         return Scores(self.classic.logits(features=found), np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
 
 
-def readable(table: TokenTable, model: Model) -> Encoded:
+def encode_unlabeled(table: TokenTable, model: Model) -> Encoded:
     """A table without labels as this model reads it."""
     return encoded(table, segments=model.shape.stack.segments > 1, labelled=False)
 
 
-def row_pieces(data: Encoded) -> Array:
+def count_row_windows(data: Encoded) -> Array:
     """(rows,) in how many windows a text was read; where options are read one by one, the most of any."""
     import numpy as np
 
@@ -137,13 +137,13 @@ def row_pieces(data: Encoded) -> Array:
     return np.maximum.reduceat(counts, data.marks.bounds[:-1])[data.places]
 
 
-def network_logits(
+def compute_network_logits(
     runner: Runner, data: Encoded, task: Task, *, budget: int | None = None, progress: Progress = no_progress
 ) -> Any:
     """What the task makes of the network's answers; windows of like length go through together."""
     import numpy as np
 
-    windows, owners = _windows(data)
+    windows, owners = _list_windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
     order = np.argsort(lengths, kind="stable")
     parts: list[Array] = []
@@ -166,7 +166,7 @@ def network_logits(
     return task.head.collect(made, data)
 
 
-def table_features(
+def compute_table_features(
     model: Model,
     data: Encoded,
     *,
@@ -177,7 +177,9 @@ def table_features(
 ) -> Array:
     """(rows, width): the encoder's vectors as `Model.embed` makes them; a row's windows are averaged."""
     embedder = Embedder(model, layer, pooling, None, "")
-    return window_features(model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, progress=progress)[0]
+    return compute_window_features(
+        model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, progress=progress
+    )[0]
 
 
 class PairFeatures(NamedTuple):
@@ -189,7 +191,7 @@ class PairFeatures(NamedTuple):
     windows: Array  # (rows,) the most windows that one of the two texts was read in
 
 
-def pair_features(
+def compute_pair_features(
     model: Model,
     rows: Sequence[TextRow],
     fit: LengthPolicy,
@@ -201,9 +203,9 @@ def pair_features(
     """Both texts of each row encoded one by one, as a sentence encoder learned to read them, then compared."""
     import numpy as np
 
-    table = separate_texts(rows, model, fit)
-    data = readable(table, model)
-    vectors = table_features(model, data, layer=layer, pooling=pooling, progress=progress)
+    table = encode_texts_separately(rows, model, fit)
+    data = encode_unlabeled(table, model)
+    vectors = compute_table_features(model, data, layer=layer, pooling=pooling, progress=progress)
     count, cut, windows = len(rows), table.truncated, data.row_windows
     longest = np.maximum(windows[:count], windows[count:])
     first, second = np.split(vectors.astype(np.float64), 2)
@@ -212,7 +214,7 @@ def pair_features(
     return PairFeatures(compare_vectors(vectors), cosine, cut[:count] + cut[count:], longest)
 
 
-def separate_texts(rows: Sequence[TextRow], model: Model, fit: LengthPolicy) -> TokenTable:
+def encode_texts_separately(rows: Sequence[TextRow], model: Model, fit: LengthPolicy) -> TokenTable:
     """The first texts of all rows, then their second texts, each as a row of its own."""
     firsts = [replace(row, text_b=None) for row in rows]
     seconds = [replace(row, text=row.text_b or "", text_b=None) for row in rows]
@@ -231,7 +233,7 @@ def compare_vectors(vectors: Array) -> Array:
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
-def window_features(
+def compute_window_features(
     model: Model,
     data: Encoded,
     made: Callable[[Array, Array, Array | None], Sequence[Array]],
@@ -242,14 +244,14 @@ def window_features(
     """(rows, width) of each array that `made` gives for ids, mask and segments of some windows, in one pass."""
     import numpy as np
 
-    windows, _ = _windows(data)
+    windows, _ = _list_windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
     jobs = list(model.runner.batches(lengths, budget))
     kept: list[Array] = []
     done = 0
 
     def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
-        return chosen, made(*_rectangle(data, windows[chosen], model))
+        return chosen, made(*_pad_windows(data, windows[chosen], model))
 
     for chosen, found in model.runner.each(work, jobs):
         kept = kept or [np.zeros((len(windows), part.shape[1]), np.float32) for part in found]
@@ -262,15 +264,15 @@ def window_features(
     return [mean_windows(whole, data) for whole in kept]
 
 
-def word_features(
+def compute_word_states(
     model: Model, data: Encoded, *, layer: Layer | None = None, progress: Progress = no_progress
 ) -> Array:
     """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
     chosen: Layer = "last" if layer is None else layer
-    return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], progress=progress)[0]
+    return compute_word_arrays(model, data, lambda hidden: [choose_layer(hidden, chosen)], progress=progress)[0]
 
 
-def window_words(
+def compute_word_arrays(
     model: Model,
     data: Encoded,
     made: Callable[[Sequence[Array]], Sequence[Array]],
@@ -284,7 +286,7 @@ def window_words(
     """
     import numpy as np
 
-    windows, _ = _windows(data)
+    windows, _ = _list_windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
     begins = np.cumsum(lengths) - lengths
     reads = data.marked(np.arange(len(data)))["reads"]
@@ -296,7 +298,7 @@ def window_words(
     done = 0
 
     def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
-        ids, mask, segments = _rectangle(data, windows[chosen], model)
+        ids, mask, segments = _pad_windows(data, windows[chosen], model)
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
         return chosen, made(model.runner.encode(batch, layers=True, pooled=False, alone=len(jobs) == 1).hidden)
 
@@ -313,7 +315,7 @@ def window_words(
     return kept
 
 
-def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
+def _pad_windows(data: Encoded, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
     """ids, mask and segments, padded."""
     import numpy as np
 
@@ -330,7 +332,7 @@ def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Arra
     return ids, mask, segments
 
 
-def _windows(data: Encoded) -> tuple[Array, Array]:
+def _list_windows(data: Encoded) -> tuple[Array, Array]:
     """Every window of every row, and the row it belongs to."""
     import numpy as np
 

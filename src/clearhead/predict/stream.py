@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-CHUNK = 1024  # rows that are read, sorted by length and answered together
+CHUNK_ROWS = 1024  # rows that are read, sorted by length and answered together
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chunk:
+class AnsweredChunk:
     """Some neighboring rows, and the decoded answers to those that the model can read."""
 
     rows: list[Row | BadRow]  # as they came
-    kept: list[TextRow]
+    usable: list[TextRow]
     bad: list[BadRow]
     logits: Any  # of the kept ones; None where there are none
     answers: Answers
@@ -42,8 +42,8 @@ def answer_chunks(
     *,
     labels: LabelSpace | None = None,
     skip: int = 0,
-    chunk: int = CHUNK,
-) -> Iterator[Chunk]:
+    chunk: int = CHUNK_ROWS,
+) -> Iterator[AnsweredChunk]:
     """Every row of a source in its order, a chunk at a time; `skip` rows at the beginning are passed over."""
     known = columns if labels is not None else replace(columns, label=None)
     rows = islice(source.rows(), skip, None)
@@ -55,7 +55,7 @@ def answer_chunks(
 
 def _answer_chunk(
     predictor: Predictor, rows: list[Row | BadRow], checked: Sequence[TextRow | BadRow], columns: Columns
-) -> Chunk:
+) -> AnsweredChunk:
     import numpy as np
 
     kept = [row for row in checked if isinstance(row, TextRow)]
@@ -67,16 +67,18 @@ def _answer_chunk(
         logits = None
         truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)
         answers = Answers(labels=np.zeros(0, np.int64))
-    return Chunk(rows=rows, kept=kept, bad=bad, logits=logits, answers=answers, truncated=truncated, windows=windows)
+    return AnsweredChunk(
+        rows=rows, usable=kept, bad=bad, logits=logits, answers=answers, truncated=truncated, windows=windows
+    )
 
 
-def answers_in(predictor: Predictor, chunk: Chunk) -> Iterator[Answer]:
+def build_answers(predictor: Predictor, chunk: AnsweredChunk) -> Iterator[Answer]:
     """The answers to the rows of a chunk that the model can read, in their order."""
-    if not chunk.kept:
+    if not chunk.usable:
         return
     task = predictor.task
     confidence = task.decode.confidence(chunk.answers)
-    for place, row in enumerate(chunk.kept):
+    for place, row in enumerate(chunk.usable):
         common: dict[str, Any] = {
             "row": row.number,
             "truncated": int(chunk.truncated[place]),
@@ -95,7 +97,7 @@ def answer_rows(predictor: Predictor, source: Source, columns: Columns, *, skip_
     for chunk in answer_chunks(predictor, source, columns):
         for row in chunk.bad:
             bad.add(row)
-        good += len(chunk.kept)
-        yield from answers_in(predictor, chunk)
+        good += len(chunk.usable)
+        yield from build_answers(predictor, chunk)
     if not skip_bad_rows:
         bad.refuse(source, good)

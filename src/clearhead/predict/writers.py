@@ -12,7 +12,7 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-END = "\r\n"  # cells that hold either of them are quoted; lines end with the second alone
+LINE_END = "\r\n"  # cells that hold either of them are quoted; lines end with the second alone
 
 
 class Writer(Protocol):
@@ -21,51 +21,51 @@ class Writer(Protocol):
     kind: str
     names: tuple[str, ...]
 
-    def head(self) -> bytes:
+    def header(self) -> bytes:
         """What stands before the first row."""
         ...
 
-    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
+    def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
         """One row; `first` of all."""
         ...
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """What stands after the last row."""
         ...
 
 
-class Delimited:
+class DelimitedWriter:
     """CSV or TSV with a header; lists are joined, or JSON in `nested` columns, what is missing is empty."""
 
     def __init__(self, names: Sequence[str], nested: Collection[str], kind: str, delimiter: str) -> None:
         self.kind, self.names = kind, tuple(names)
         self._known, self._nested = frozenset(names), frozenset(nested)
         self._buffer = io.StringIO()
-        self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator=END)
+        self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator=LINE_END)
 
-    def head(self) -> bytes:
+    def header(self) -> bytes:
         """The names of the columns."""
         return self._line(self.names)
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """Nothing."""
         return b""
 
-    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
+    def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
         """One line, or more where a cell has line breaks."""
         if late := values.keys() - self._known:
             said = f"A row has a column {to_printable(min(late), 40)!r} that the first rows do not have"
             raise InputError(f"{said}; write JSON lines with {setting('format', 'jsonl')}, or put the input in a file.")
-        return self._line([_cell(values.get(name), nested=name in self._nested) for name in self.names])
+        return self._line([_format_cell(values.get(name), nested=name in self._nested) for name in self.names])
 
     def _line(self, cells: Sequence[str]) -> bytes:
         self._buffer.seek(0)
         self._buffer.truncate()
         self._csv.writerow(cells)
-        return (self._buffer.getvalue().removesuffix(END) + "\n").encode("utf-8", "replace")
+        return (self._buffer.getvalue().removesuffix(LINE_END) + "\n").encode("utf-8", "replace")
 
 
-class Lines:
+class JsonLinesWriter:
     """A JSON object a line; values keep their types."""
 
     kind = "jsonl"
@@ -73,21 +73,21 @@ class Lines:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
 
-    def head(self) -> bytes:
+    def header(self) -> bytes:
         """Nothing."""
         return b""
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """Nothing."""
         return b""
 
-    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
+    def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
         """One line."""
         made = {name: values.get(name) for name in self.names} | dict(values)
         return (json.dumps(made, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
 
 
-class Tokens:
+class ConllWriter:
     """CoNLL: a token a line with the columns it came with and its tag after them, a blank line after a sentence."""
 
     kind = "conll"
@@ -95,15 +95,15 @@ class Tokens:
     def __init__(self, names: Sequence[str], delimiter: str, *, header: bool = False) -> None:
         self.names, self._delimiter, self._header = tuple(names), delimiter, header
 
-    def head(self) -> bytes:
+    def header(self) -> bytes:
         """The names of the columns, where they came with them."""
         return f"{self._delimiter.join(self.names)}\n".encode("utf-8", "replace") if self._header else b""
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """Nothing."""
         return b""
 
-    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
+    def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
         """One sentence."""
         columns = [values.get(name) or () for name in self.names]
         count = len(columns[0])
@@ -111,7 +111,7 @@ class Tokens:
         return ("".join(f"{self._delimiter.join(line)}\n" for line in cells) + "\n").encode("utf-8", "replace")
 
 
-class Answers:
+class SquadWriter:
     """One JSON object from the id of each question to its answer, as SQuAD's own script reads it."""
 
     kind = "squad"
@@ -119,24 +119,24 @@ class Answers:
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ("id", "answer")
 
-    def head(self) -> bytes:
+    def header(self) -> bytes:
         """The beginning of the object."""
         return b"{"
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """Its end."""
         return b"\n}\n"
 
-    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
+    def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
         """One question."""
         name, answer = (json.dumps("" if values[p] is None else str(values[p]), ensure_ascii=False) for p in self.names)
         return (f"{'' if first else ','}\n{name}: {answer}").encode("utf-8", "replace")
 
 
-OWN_WRITERS = ("conll", "squad")  # formats that the answers of some tasks have
+TASK_FORMATS = ("conll", "squad")  # formats that the answers of some tasks have
 
 
-def _cell(value: Any, *, nested: bool) -> str:
+def _format_cell(value: Any, *, nested: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -150,7 +150,7 @@ def _cell(value: Any, *, nested: bool) -> str:
 
 
 WRITERS: dict[str, Callable[[Sequence[str], Collection[str]], Writer]] = {  # names of columns, nested ones
-    "csv": lambda names, nested: Delimited(names, nested, "csv", ","),
-    "tsv": lambda names, nested: Delimited(names, nested, "tsv", "\t"),
-    "jsonl": lambda names, nested: Lines(names),  # noqa: ARG005
+    "csv": lambda names, nested: DelimitedWriter(names, nested, "csv", ","),
+    "tsv": lambda names, nested: DelimitedWriter(names, nested, "tsv", "\t"),
+    "jsonl": lambda names, nested: JsonLinesWriter(names),  # noqa: ARG005
 }

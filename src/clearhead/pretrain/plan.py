@@ -17,7 +17,7 @@ from clearhead.families import FAMILIES
 from clearhead.families.family import parse_config_option
 from clearhead.files import decode_dataclass, read_json, to_printable, write_json
 from clearhead.jobs.plan import MAX_THREADS, explain_setting_error
-from clearhead.jobs.run_file import RUN_FILE, ComputeHistory, FitRecord, check_stored
+from clearhead.jobs.run_file import RUN_FILE, ComputeHistory, FitRecord, check_stored_settings
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.config import take_config, width_of
 from clearhead.pretraining.documents import Documents
@@ -223,7 +223,7 @@ def read_pretrain(folder: Path) -> SavedPretrain:
     if isinstance(plan := saved.get("plan"), dict) and isinstance(init := plan.get("attention_init"), str):
         plan["attention_init"] = FORMER_INITS.get(init, init)
     made = decode_dataclass(saved, SavedPretrain, RUN_FILE)
-    check_stored(made.plan.check)
+    check_stored_settings(made.plan.check)
     return made
 
 

@@ -18,14 +18,14 @@ from clearhead.caller import setting
 from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.classic import fit_linear
 from clearhead.errors import ClearheadError
-from clearhead.evaluate.difference import Asked, Difference, difference
+from clearhead.evaluate.difference import Comparison, Difference, measure_difference
 from clearhead.jobs.defaults import make_length_policy
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK_METHODS, RunPlan
 from clearhead.jobs.prepare import PartRows, PreparedData, read_text_rows
 from clearhead.model import Model
-from clearhead.predict.scoring import PairFeatures, pair_features
+from clearhead.predict.scoring import PairFeatures, compute_pair_features
 from clearhead.progress import Progress
 from clearhead.tasks.task import Calibration
 from clearhead.train.finish import FittedBaseline, held_out_logits, measure_parts
@@ -114,7 +114,7 @@ def compare_baselines(
     """Every baseline beside the kept model, on the same rows."""
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.metrics.main(space)
-    asked = Asked(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
+    asked = Comparison(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
     mine = task.decode.read(logits[part], space, reading)
     made = []
     for fit in fits:
@@ -131,7 +131,7 @@ def compare_baselines(
                 value=value,
                 low=low,
                 high=high,
-                difference=difference(mine, theirs, asked),
+                difference=measure_difference(mine, theirs, asked),
                 seconds=fit.seconds,
             )
         )
@@ -183,7 +183,7 @@ class PairBaselines:
     def _columns(self, name: str, part: PartRows) -> Array:
         if id(part) not in self._made:
             fit = make_length_policy(self._inputs.plan, self._model)
-            self._made[id(part)] = pair_features(
+            self._made[id(part)] = compute_pair_features(
                 self._model, read_text_rows(part), fit, progress=self._inputs.stage_progress("features")
             )
         made = self._made[id(part)]

@@ -9,7 +9,7 @@ from clearhead.checkpoint.activation import set_activation
 from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.prepare import encode_part
-from clearhead.predict.scoring import network_logits
+from clearhead.predict.scoring import compute_network_logits
 
 PROBLEMS = {  # as transformers calls them
     "classes": "single_label_classification",
@@ -32,7 +32,7 @@ def network_result(inputs: FitInputs, notes: tuple[str, ...] = (), steps: int = 
 
     task = inputs.prepared.task
     return FittedMethod(
-        logits=lambda part: network_logits(
+        logits=lambda part: compute_network_logits(
             model.runner, encode_part(model, part), task, progress=inputs.stage_progress("measuring")
         ),
         save=save,

@@ -13,7 +13,7 @@ from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Source
 from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import InputError
-from clearhead.evaluate.examples import second_look
+from clearhead.evaluate.examples import analyze_errors
 from clearhead.jobs.cost import measure_cost
 from clearhead.jobs.job import JobRequest
 from clearhead.jobs.kinds import has_vectors
@@ -209,7 +209,7 @@ class TrainJob:
         run = self._make_result()
         if self.request.report:
             events.progress("writing the report", 0, None)
-            second = second_look(
+            second = analyze_errors(
                 folder,
                 prepared.parts,
                 self.evaluations,

@@ -22,7 +22,7 @@ from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.prepare import PartRows, encode_part, read_text_rows
 from clearhead.model.layers import Layer, pooling_modes
 from clearhead.predict.passport_layer import WEIGHTED
-from clearhead.predict.scoring import pair_features, table_features, word_features
+from clearhead.predict.scoring import compute_pair_features, compute_table_features, compute_word_states
 from clearhead.tasks.encoded import Encoded
 from clearhead.train.network import fit_network
 
@@ -60,10 +60,10 @@ def fit_features(inputs: FitInputs) -> FittedMethod:
         progress = inputs.stage_progress("features")
         if separate:
             fit = make_length_policy(plan, model)
-            return pair_features(
+            return compute_pair_features(
                 model, read_text_rows(part), fit, layer=layer, pooling=pooling, progress=progress
             ).features
-        return table_features(model, encode_part(model, part), layer=layer, pooling=pooling, progress=progress)
+        return compute_table_features(model, encode_part(model, part), layer=layer, pooling=pooling, progress=progress)
 
     train = prepared.parts["train"]
     linear = fit_linear(
@@ -109,7 +109,7 @@ def fit_word_features(inputs: FitInputs) -> FittedMethod:
     layer = layer if weighed is None else weighed.mixture.weights
 
     def features(data: Encoded) -> Array:
-        return word_features(model, data, layer=layer, progress=inputs.stage_progress("features"))
+        return compute_word_states(model, data, layer=layer, progress=inputs.stage_progress("features"))
 
     data = whole.select(sample_rows(whole, MAX_FIT_WORDS, seed))
     linear = fit_tagger(

@@ -19,7 +19,7 @@ from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.jobs.training_state import STATE_FOLDER
 from clearhead.model import Model
-from clearhead.predict.scoring import network_logits
+from clearhead.predict.scoring import compute_network_logits
 from clearhead.progress import Progress, for_stage
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
@@ -233,7 +233,7 @@ def _make_scorer(
 
     def logits() -> Any:
         stage = for_stage(progress, "measuring dev rows")
-        outputs = network_logits(model.runner, dev, prepared.task, progress=stage)
+        outputs = compute_network_logits(model.runner, dev, prepared.task, progress=stage)
         return outputs if scale is None else outputs * scale[1] + scale[0]
 
     return partial(_score_logits, logits, prepared, plan)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Source
-from clearhead.evaluate.examples import Second
+from clearhead.evaluate.examples import ErrorAnalysis
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData
 from clearhead.jobs.run_folder import REPORT_FILE
@@ -37,7 +37,7 @@ def write_report(
     trained: TrainingRecord,
     inspected: Mapping[str, Source] | None,
     log_folder: Path,
-    second: Second,
+    second: ErrorAnalysis,
 ) -> Path:
     """The one-file report beside the model."""
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import explain_write_errors, format_path, read_json, remove_file, write_json
 from clearhead.html import short_repr
-from clearhead.predict.files import partial_files
+from clearhead.predict.files import partial_paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ def answers_file(
             with output.open("a", encoding="utf-8") as into:
                 yield into, 0
             return
-        partial, mark = partial_files(output)
+        partial, mark = partial_paths(output)
         key = hashlib.sha256(repr(job).encode("utf-8", "surrogatepass")).hexdigest()
         if _job_of(mark) != key:  # of another job, or of none
             remove_file(mark)

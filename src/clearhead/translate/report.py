@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import ClearheadError
 from clearhead.model.alignment import Aligner
-from clearhead.predict.latency import megabytes
+from clearhead.predict.latency import measure_disk_megabytes
 from clearhead.report.headline import in_order
 from clearhead.report.page import ReportData, save_report
 from clearhead.report.translations import PartFacts, PartTranslations, Sample, translation_sections
@@ -118,7 +118,7 @@ def _tokens(rows: Sequence[TokenIds]) -> int:
 
 def served(model: Model, folder: Path, found: Mapping[str, Translated], prefix: str, beam: int) -> dict[str, float]:
     """What the translator takes to be used: the time of one text alone, and its room on disk."""
-    made = {"size on disk MB": round(megabytes(folder), 2)}
+    made = {"size on disk MB": round(measure_disk_megabytes(folder), 2)}
     texts = [pair.source for one in found.values() for pair in one.pairs][:TIMED]
     spent: list[float] = []
     for text in texts:
