@@ -141,8 +141,8 @@ def run(name: str, precision: str, seed: int, rows: int | None, threads: int, ou
     count = rows or what.rows
     if what.held is None:
         made = clearhead.pretrain([train], max_steps=count, **choices)
-        assert made.judged is not None
-        quality = made.judged.loss
+        assert made.held_out is not None
+        quality = made.held_out.loss
     else:
         held = sampled(name, data() / what.held, out)
         found = clearhead.train(train, test=str(held), dev_share=0.0, rows=count, **choices).evaluations["test"]

@@ -47,7 +47,7 @@ class Ours:
     def __init__(self, kind: str, out: Path, steps: int, tokenizer: Any) -> None:
         from clearhead.jobs.events import RunEvents
         from clearhead.model.loading import create
-        from clearhead.pretrain.data import Teacher, read_texts
+        from clearhead.pretrain.data import BatchSampler, read_texts
         from clearhead.pretrain.plan import make_pretrain_plan
         from clearhead.pretraining.registry import OBJECTIVES
         from clearhead.pretraining.vocab_info import read_vocab_info
@@ -69,14 +69,14 @@ class Ours:
             }
         )
         self.texts = read_texts(plan, tokenizer, out, RunEvents())
-        self.teacher = Teacher(
-            portion=self.texts.train,
+        self.teacher = BatchSampler(
+            subset=self.texts.train,
             objective=OBJECTIVES[OBJECTIVE[kind]],
-            kit=read_vocab_info(tokenizer),
-            length=LENGTH,
+            vocab=read_vocab_info(tokenizer),
+            max_length=LENGTH,
             seed=0,
             folder=out,
-            batch_rows=ROWS,
+            batch_size=ROWS,
         )
         self.model = create(kind, config=SHAPES[kind], head=HEAD[kind], tokenizer=tokenizer, seed=0)
         self.counts = self._counts()
@@ -86,13 +86,13 @@ class Ours:
             self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), TrainingProgress()
         )
         self.steps = pretrain_steps(
-            state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.per_epoch
+            state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.steps_per_epoch
         )
 
     def _counts(self) -> Any:
         from clearhead.pretraining import baselines
 
-        return baselines.count(self.texts.train, self.teacher.kit.size)
+        return baselines.count_tokens(self.texts.train, self.teacher.vocab.size)
 
     def step(self) -> int:
         """One step; its tokens."""
@@ -100,11 +100,11 @@ class Ours:
 
     def judge(self, network: Any) -> Any:
         """The same questions for everybody."""
-        from clearhead.pretrain.data import held_lessons
-        from clearhead.pretrain.held_out import judge
+        from clearhead.pretrain.data import make_held_out_batches
+        from clearhead.pretrain.held_out import score_held_out
 
-        lessons = held_lessons(self.teacher, self.texts.held, 200_000)
-        return judge(network, lessons, self.counts, self.teacher.kit.special, step=0, device="cpu")
+        lessons = make_held_out_batches(self.teacher, self.texts.held_out, 200_000)
+        return score_held_out(network, lessons, self.counts, self.teacher.vocab.is_special, step=0, device="cpu")
 
 
 class Peer:
@@ -127,7 +127,7 @@ class Peer:
         self.model = getattr(transformers, model)(settings).train()
         weights = self.model.parameters()
         self.adam = torch.optim.AdamW(weights, lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
-        self.rate = get_linear_schedule_with_warmup(self.adam, int(0.06 * steps), steps)
+        self.mask_rate = get_linear_schedule_with_warmup(self.adam, int(0.06 * steps), steps)
         self.collate = DataCollatorForLanguageModeling(self.tokenizer, mlm=masked, mlm_probability=0.15)
         self.ends = ([self.tokenizer.cls_token_id], [self.tokenizer.sep_token_id]) if masked else ([], [])
         if self.tokenizer.pad_token is None:  # its collator wants one; no row here is ever padded
@@ -150,7 +150,7 @@ class Peer:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.adam.step()
-        self.rate.step()
+        self.mask_rate.step()
         self.adam.zero_grad(set_to_none=True)
         return int(batch["input_ids"].numel())
 

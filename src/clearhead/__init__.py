@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.files import PredictionSummary
     from clearhead.predict.predictor import Predictor
-    from clearhead.pretrain.result import Pretrained
+    from clearhead.pretrain.result import PretrainResult
     from clearhead.tasks.answer import Prediction
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.train.finish import Run
@@ -125,7 +125,7 @@ else:
             "model.model": ("Model",),
             "predict.files": ("PredictionSummary",),
             "predict.predictor": ("Predictor",),
-            "pretrain.result": ("Pretrained",),
+            "pretrain.result": ("PretrainResult",),
             "tasks.answer": ("Prediction",),
             "tasks.evaluation": ("Evaluation",),
             "train.finish": ("Run",),
@@ -136,7 +136,7 @@ else:
             "words.contrast": ("Contrast",),
             "words.vectors": ("WordVectors",),
         },
-        former={"Learned": "LearnedTokenizer", "Predicted": "PredictionSummary"},
+        former={"Learned": "LearnedTokenizer", "Predicted": "PredictionSummary", "Pretrained": "PretrainResult"},
     )
 
 __version__ = "0.2.0"
@@ -161,7 +161,7 @@ __all__ = [
     "Prediction",
     "PredictionSummary",
     "Predictor",
-    "Pretrained",
+    "PretrainResult",
     "Quantised",
     "Run",
     "TextClassifier",

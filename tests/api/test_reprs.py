@@ -137,7 +137,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         lambda place: clearhead.bench(place / "bert/model", [TEXT], runtimes=["engine"], threads=1, seconds=0.05),
         ("1 texts", "engine", "texts/s"),
     ),
-    "Pretrained": (pretrained, ("bert", "mlm", "parameters", "loss", " to ", "language")),
+    "PretrainResult": (pretrained, ("bert", "mlm", "parameters", "loss", " to ", "language")),
     "LocalModel": (lambda _: clearhead.models()[0], ("name=",)),
     "TokenTable": (table, ("100 rows", "tokens")),
     "BeamTree": (lambda place: beam_tree(gpt(place), "the film", num_beams=2, max_length=4), ("beam 2", "hypotheses")),

@@ -84,7 +84,7 @@ def test_the_two_directions_never_see_each_other(model: Model) -> None:
 def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> None:
     texts: TextPairs = [(np.array([3, 4, 5, 6, 7]), None, 0), (np.array([8, 9, 3]), None, 0), (np.array([5]), None, 0)]
     none = np.zeros(20, bool)
-    kit = VocabInfo(size=20, special=none, continues=none, ordinary=np.arange(20))
+    kit = VocabInfo(size=20, is_special=none, is_continuation=none, ordinary_ids=np.arange(20))
     lesson = make_bidirectional_batch(texts, kit, np.random.default_rng(0))
     answers = score_targets(model.module.eval(), lesson, "cpu")["words"]
     expected = []

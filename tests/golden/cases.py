@@ -126,7 +126,7 @@ def train_case(name: str, root: Path, output: Path | None, **changes: Any) -> cl
     )
 
 
-def pretrain_case(root: Path, output: Path | None, **changes: Any) -> clearhead.Pretrained:
+def pretrain_case(root: Path, output: Path | None, **changes: Any) -> clearhead.PretrainResult:
     """Pre-train the small model."""
     return clearhead.pretrain(root / "data/text.txt", output=output, **{**STEADY, **PRETRAIN, **changes})
 

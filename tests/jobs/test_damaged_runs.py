@@ -15,7 +15,7 @@ import pytest
 from clearhead.api import pretrain, train
 from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.jobs.run_file import read_run_file
-from clearhead.pretrain.plan import read_pretrain
+from clearhead.pretrain.plan import read_pretrain_run
 from fuzz import run_folders
 from fuzz.run_folders import StopError, build, judge, make_seeds, resume, stop_at
 
@@ -65,7 +65,7 @@ def changed(whole: Any, way: tuple[Any, ...], value: Any) -> Any:
     return made
 
 
-@pytest.mark.parametrize(("name", "read"), [("half", read_run_file), ("pretrain", read_pretrain)])
+@pytest.mark.parametrize(("name", "read"), [("half", read_run_file), ("pretrain", read_pretrain_run)])
 def test_every_value_of_run_json(base: Path, tmp_path: Path, name: str, read: Callable[[Path], Any]) -> None:
     whole = json.loads((base / "seeds" / name / "run.json").read_text())
     ended: Counter[str] = Counter()

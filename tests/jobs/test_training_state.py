@@ -96,7 +96,7 @@ def test_pretraining_too(tmp_path: Path, family: str) -> None:
     before = killed_before_its_end(run.folder)
     again = clearhead.pretrain(resume=run.folder, report=False, told=RunEvents(training_step=no_step))
     same(run.folder, before)
-    assert again.judged == run.judged
+    assert again.held_out == run.held_out
 
 
 def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeyp
         with pytest.raises(KeyboardInterrupt):
             clearhead.pretrain(text, output=tmp_path / "half", report=False, **LANGUAGE_MODEL)
     half = clearhead.pretrain(resume=tmp_path / "half", report=False)
-    assert half.judged == whole.judged
+    assert half.held_out == whole.held_out
 
 
 def test_it_is_kept_where_that_is_wanted(tmp_path: Path, tiny: str) -> None:

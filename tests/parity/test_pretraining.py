@@ -49,7 +49,7 @@ def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
     texts: TextPairs = [
         (pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)
     ]
-    return model, objective.make(texts, kit, np.random.default_rng(5))
+    return model, objective.make_batch(texts, kit, np.random.default_rng(5))
 
 
 def padded(values: Any, lengths: Any, fill: int) -> torch.Tensor:
@@ -62,7 +62,7 @@ def theirs(name: str, folder: Path, lesson: PretrainBatch) -> tuple[torch.Tensor
     config = library().AutoConfig.from_pretrained(folder)
     model = getattr(library(), config.architectures[0]).from_pretrained(folder)
     labels = np.full(len(lesson.ids if lesson.target_ids is None else lesson.target_ids), IGNORED)
-    labels[lesson.places] = lesson.words
+    labels[lesson.positions] = lesson.labels
     mask = padded(np.ones(len(lesson.ids), np.int64), lesson.lengths, 0)
     given: dict[str, Any] = {"input_ids": padded(lesson.ids, lesson.lengths, 0), "attention_mask": mask}
     if name == "span-corruption":
@@ -74,7 +74,7 @@ def theirs(name: str, folder: Path, lesson: PretrainBatch) -> tuple[torch.Tensor
     given["token_type_ids"] = padded(lesson.segments, lesson.lengths, 0)
     pairs = {"mlm+nsp": "next_sentence_label", "mlm+sop": "sentence_order_label"}
     if name in pairs:
-        given[pairs[name]] = torch.as_tensor(lesson.pairs)
+        given[pairs[name]] = torch.as_tensor(lesson.pair_labels)
     return model(**given, labels=padded(labels, lesson.lengths, IGNORED)).loss, model
 
 
@@ -93,7 +93,7 @@ def test_a_lesson_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_p
     assert loss.item() == pytest.approx(expected.item(), rel=TOLERANCE)
     assert gradient.item() == pytest.approx(length.item(), rel=1e-4)
     # the control: another right word is another loss
-    wrong = replace(lesson, words=np.roll(lesson.words, 1))
+    wrong = replace(lesson, labels=np.roll(lesson.labels, 1))
     assert pretrain_losses(network, wrong, shares, "cpu")["words"].item() != pytest.approx(expected.item(), rel=1e-4)
 
 
@@ -105,7 +105,9 @@ def test_packed_is_unpacked(name: str) -> None:
     losses = OBJECTIVES[name].losses
     shares = dict.fromkeys(losses, 1.0)
     together = pretrain_losses(network, lesson, shares, "cpu")
-    alone = [pretrain_losses(network, lesson.part(row, row + 1), shares, "cpu") for row in range(len(lesson.lengths))]
+    alone = [
+        pretrain_losses(network, lesson.slice_texts(row, row + 1), shares, "cpu") for row in range(len(lesson.lengths))
+    ]
     for kind in losses:
         apart = sum(one[kind].item() for one in alone)
         assert together[kind].item() == pytest.approx(apart, rel=1e-5)
@@ -120,7 +122,7 @@ def test_a_step_in_parts_is_a_step() -> None:
         shares = {kind: 1 / count for kind, count in count_targets(lesson, ("words", "pairs")).items()}
         for first, last in parts:
             torch.stack(
-                list(pretrain_losses(network, lesson.part(first, last), shares, "cpu").values())
+                list(pretrain_losses(network, lesson.slice_texts(first, last), shares, "cpu").values())
             ).sum().backward()
         found.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
     for other in found[1:]:

@@ -10,7 +10,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import ClearheadError, ConfigError, InputError
-from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
+from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain_run
 from tests.planted import planted_text
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -126,6 +126,6 @@ def test_the_warning_about_a_former_name_points_at_the_call(tmp_path: Path) -> N
 
 
 def test_a_run_of_an_earlier_version_is_read_without_a_warning() -> None:
-    plan = read_pretrain(Path(__file__).parents[1] / "golden" / "earlier" / "unfinished" / "pretrain").plan
+    plan = read_pretrain_run(Path(__file__).parents[1] / "golden" / "earlier" / "unfinished" / "pretrain").plan
     assert (plan.vocab_size, plan.max_length, plan.mlm_probability, plan.max_steps) == (120, 32, 0.15, 12)
     assert plan.attention_init == "local"

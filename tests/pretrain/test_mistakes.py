@@ -14,7 +14,7 @@ from clearhead.data.sources.lines import PIECE, line_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.pretrain.plan import make_pretrain_plan
-from clearhead.pretraining.documents import corpus_files
+from clearhead.pretraining.documents import find_corpus_files
 from clearhead.training.loop import DivergedError
 from tests.planted import planted_text
 
@@ -80,7 +80,7 @@ def test_a_model_too_short_for_the_sample_sentence(text: Path, tmp_path: Path, f
     said: list[str] = []
     told = RunEvents(message=said.append)
     run = clearhead.pretrain(text, output=tmp_path / "run", family=family, max_steps=1, told=told, **choices)
-    assert run.judged is not None
+    assert run.held_out is not None
     assert all(line.strip() for line in said)
 
 
@@ -92,7 +92,7 @@ def test_one_file_under_several_names_is_one(text: Path, tmp_path: Path) -> None
     (folder / "self").symlink_to(folder)
     names: list[str | Path] = [folder / "a.txt", folder / "self" / ".." / "texts" / "a.txt", folder / "link.txt"]
     names.append(f"{folder}/**/*.txt")
-    assert corpus_files(names) == [folder / "a.txt"]
+    assert find_corpus_files(names) == [folder / "a.txt"]
 
 
 def test_names_that_are_none(text: Path, tmp_path: Path) -> None:

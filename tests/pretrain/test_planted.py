@@ -11,7 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.model import Model
-from clearhead.pretrain.result import Pretrained
+from clearhead.pretrain.result import PretrainResult
 from tests.planted import COLOURS, planted_text
 from tests.variation import THREADS
 
@@ -21,7 +21,7 @@ GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4}
 SENTENCE = "The {} drum of music is"
 
 
-def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int = 1, **choices: Any) -> Pretrained:
+def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int = 1, **choices: Any) -> PretrainResult:
     """A small model after some steps over a text with the rule in it."""
     text = planted_text(folder / "text.txt", 1500 // sentences, sentences)
     usual: dict[str, Any] = {
@@ -47,8 +47,8 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
 @pytest.mark.learns
 def test_masked_words(tmp_path: Path) -> None:
     run = learned(tmp_path, "bert", BERT, objective="mlm", mlm_probability=0.2, max_steps=200)
-    assert run.judged is not None
-    assert run.judged.loss < 0.5 * run.judged.bigram.loss < 0.5 * run.judged.unigram.loss
+    assert run.held_out is not None
+    assert run.held_out.loss < 0.5 * run.held_out.bigram.loss < 0.5 * run.held_out.unigram.loss
     model = clearhead.load(run.folder)
     for colour in COLOURS:
         best = model.fill(f"{SENTENCE.format(colour)} [MASK].")[0][0]
@@ -61,11 +61,11 @@ def test_masked_words(tmp_path: Path) -> None:
 def test_next_sentence(tmp_path: Path) -> None:
     run = learned(tmp_path, "bert", BERT, sentences=8, learning_rate=2e-3, batch_tokens=640, max_steps=1000)
     assert run.objective == "mlm+nsp"
-    assert run.judged is not None
-    assert run.judged.pair_accuracy is not None
-    assert run.judged.pair_majority is not None
-    assert run.judged.pair_majority < 0.56
-    assert run.judged.pair_accuracy > 0.75
+    assert run.held_out is not None
+    assert run.held_out.pair_accuracy is not None
+    assert run.held_out.pair_majority is not None
+    assert run.held_out.pair_majority < 0.56
+    assert run.held_out.pair_accuracy > 0.75
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_spans(tmp_path: Path) -> None:
     said = [one.text for one in model.generate(asked, max_length=8)]
     right = sum(text == f"is {colour}." for colour, text in zip(COLOURS, said, strict=True))
     assert right >= 7  # 8 over seeds and precisions, 1 by chance
-    assert run.judged is not None
-    assert run.judged.loss < 0.1  # 0.001
+    assert run.held_out is not None
+    assert run.held_out.loss < 0.1  # 0.001
 
 
 @pytest.mark.slow
@@ -95,10 +95,10 @@ def test_spans(tmp_path: Path) -> None:
 def test_replaced_words(tmp_path: Path) -> None:
     wide = BERT | {"hidden_size": 128, "embedding_size": 64}
     run = learned(tmp_path, "electra", wide, mlm_probability=0.2, learning_rate=2e-3, max_steps=420)
-    assert run.judged is not None
-    assert run.judged.replaced_accuracy is not None
-    assert run.judged.replaced_majority is not None
-    assert run.judged.replaced_accuracy > run.judged.replaced_majority
+    assert run.held_out is not None
+    assert run.held_out.replaced_accuracy is not None
+    assert run.held_out.replaced_majority is not None
+    assert run.held_out.replaced_accuracy > run.held_out.replaced_majority
     model = clearhead.load(run.folder, "core")
     doubts = []
     for place, colour in enumerate(COLOURS):
@@ -115,8 +115,8 @@ def test_replaced_words(tmp_path: Path) -> None:
 def test_both_ways(tmp_path: Path) -> None:
     run = learned(tmp_path, "elmo", {"width": 64}, learning_rate=1e-2, max_steps=250)
     assert run.objective == "bilm"
-    assert run.judged is not None
-    assert run.judged.loss < 0.75 * run.judged.bigram.loss
+    assert run.held_out is not None
+    assert run.held_out.loss < 0.75 * run.held_out.bigram.loss
     model = clearhead.load(run.folder)
     after, before = [], []
     for colour in COLOURS:

@@ -67,7 +67,7 @@ def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family:
     assert not (tmp_path / "part" / "model.safetensors").exists()
     part = clearhead.pretrain(resume=tmp_path / "part", report=False)
     assert contents(tmp_path / "part") == contents(tmp_path / "whole")
-    assert part.judged == whole.judged
+    assert part.held_out == whole.held_out
     assert not (tmp_path / "part" / "corpus").exists()
     with pytest.raises(InputError, match="finished"):
         clearhead.pretrain(resume=tmp_path / "part")
@@ -141,7 +141,7 @@ def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
     other = planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
     run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.documents == 80  # nothing else is held out
-    assert any("measured on" in line for line in run.said)
+    assert any("measured on" in line for line in run.text_notes)
     facts = read_json(run.folder / "pretraining.json")
     assert facts["plan"]["dev"] == [other.name]  # what is given away does not tell where files lay
     card = (run.folder / "README.md").read_text()
@@ -181,7 +181,7 @@ def test_tiny_texts(tmp_path: Path) -> None:
         clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
     run = clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", max_steps=1, objective="mlm", **CHOICES)
-    assert run.judged is None
+    assert run.held_out is None
     assert "Nothing was measured" in run.notes[0]
 
 
@@ -242,8 +242,8 @@ def test_held_out_text_without_pairs(tmp_path: Path) -> None:
     mixed = "\n\n".join(["One sentence stands alone here."] * 300 + ["There are two. Both of them are here."] * 24)
     (tmp_path / "mixed.txt").write_text(mixed)
     run = clearhead.pretrain(tmp_path / "mixed.txt", output=tmp_path / "run", max_steps=2, **CHOICES)
-    assert run.judged is not None
-    assert any("documents have one sentence alone" in line for line in run.said)
+    assert run.held_out is not None
+    assert any("documents have one sentence alone" in line for line in run.text_notes)
     (tmp_path / "lines.txt").write_text("Nothing follows.\n\nNothing follows here either.")
     with pytest.raises(InputError, match="The held-out text has no documents of two sentences"):
         clearhead.pretrain(
@@ -298,15 +298,15 @@ def test_text_that_the_tokenizer_does_not_know(text: Path, tmp_path: Path) -> No
 def test_bfloat16(text: Path, tmp_path: Path, family: str) -> None:
     choices = CHOICES | {"config": None, "family": family, "precision": "bf16", "batch_tokens": 128, "vocab_size": 400}
     run = clearhead.pretrain(text, output=tmp_path / "run", max_steps=2, **choices)
-    assert run.judged is not None
-    assert 0 < run.judged.loss < 20
+    assert run.held_out is not None
+    assert 0 < run.held_out.loss < 20
 
 
 def test_a_disk_that_cannot_be_written(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    for name in ("clearhead.pretraining.shards._shard", "clearhead.pretraining.example_spans._fit"):
+    for name in ("clearhead.pretraining.shards._write_shard", "clearhead.pretraining.example_spans._truncate_pair"):
         with monkeypatch.context() as patch:
             patch.setattr(name, full)
             with pytest.raises(ClearheadError, match="cannot be written: No space left on device"):

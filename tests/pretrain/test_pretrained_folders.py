@@ -13,7 +13,7 @@ import torch
 import clearhead
 from clearhead.checkpoint.sentence import write_modules
 from clearhead.files import read_json
-from clearhead.pretrain.held_out import Judged
+from clearhead.pretrain.held_out import HeldOutScores
 from clearhead.pretraining.baselines import Baseline
 from clearhead.shape import Pooling
 from tests.planted import planted_text
@@ -113,8 +113,8 @@ def test_a_loud_head_is_made_quiet(text: Path, tmp_path: Path) -> None:
         threads=1,
         report=False,
     )
-    assert run.judged is not None
-    assert run.judged.loss < np.log(260) + 1
+    assert run.held_out is not None
+    assert run.held_out.loss < np.log(260) + 1
 
 
 @pytest.mark.parametrize("mode", ["cls", "mean"])
@@ -176,9 +176,9 @@ def test_the_last_of_a_game_is_the_best() -> None:
         "unigram": flat,
         "bigram": flat,
     }
-    early, late = (Judged(step=step, replaced_loss=loss, **known) for step, loss in ((1, 0.4), (9, 0.5)))
+    early, late = (HeldOutScores(step=step, replaced_loss=loss, **known) for step, loss in ((1, 0.4), (9, 0.5)))
     assert late.score > early.score
-    assert Judged(step=1, **known).score == Judged(step=9, **known).score
+    assert HeldOutScores(step=1, **known).score == HeldOutScores(step=9, **known).score
 
 
 def test_a_vocabulary_alone_is_a_tokenizer(text: Path, tmp_path: Path) -> None:

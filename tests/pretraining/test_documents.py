@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.pretraining.documents import Chunk, corpus_files, read_chunks, resolve_names
-from clearhead.pretraining.sentences import MOST, split_sentences
+from clearhead.pretraining.documents import Chunk, find_corpus_files, make_absolute, read_chunks
+from clearhead.pretraining.sentences import MAX_SENTENCE, split_sentences
 
 
 def documents(*files: Path, **choices: str) -> tuple[list[list[str]], list[str]]:
@@ -19,7 +19,7 @@ def documents(*files: Path, **choices: str) -> tuple[list[list[str]], list[str]]
     notes: list[str] = []
     made: list[list[str]] = []
     for stretch in read_chunks(files, notes=notes, **choices):  # type: ignore[arg-type]
-        if stretch.first:
+        if stretch.starts_document:
             made.append([])
         made[-1].append(stretch.text)
     return made, notes
@@ -94,24 +94,24 @@ def test_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "in" / ".hidden").mkdir(parents=True)
     for name in ("b.txt", "a.txt", "c.png", ".hidden/d.txt", ".e.txt"):
         write(tmp_path / "in" / name, "x")
-    names = [path.name for path in corpus_files([tmp_path / "in"])]
+    names = [path.name for path in find_corpus_files([tmp_path / "in"])]
     assert names == ["a.txt", "b.txt"]
-    assert [path.name for path in corpus_files([str(tmp_path / "in" / "*.txt")])] == ["a.txt", "b.txt"]
-    assert len(corpus_files([tmp_path / "in", tmp_path / "in" / "a.txt"])) == 2  # each once
+    assert [path.name for path in find_corpus_files([str(tmp_path / "in" / "*.txt")])] == ["a.txt", "b.txt"]
+    assert len(find_corpus_files([tmp_path / "in", tmp_path / "in" / "a.txt"])) == 2  # each once
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd[1]").mkdir()
     write(tmp_path / "odd[1]" / "a.txt", "x")
     for place, names in ((tmp_path / "in", ["a.txt", "b.txt"]), (tmp_path / "odd[1]", ["a.txt"])):
         monkeypatch.chdir(place)  # patterns and names stand for the same files from anywhere
-        said = [resolve_names(["*.txt"]), resolve_names(["a.txt"])]
+        said = [make_absolute(["*.txt"]), make_absolute(["a.txt"])]
         monkeypatch.chdir(tmp_path)
-        assert [path.name for path in corpus_files(said[0])] == names
-        assert [path.name for path in corpus_files(said[1])] == ["a.txt"]
+        assert [path.name for path in find_corpus_files(said[0])] == names
+        assert [path.name for path in find_corpus_files(said[1])] == ["a.txt"]
     (tmp_path / "in" / "model").mkdir()
     for name in ("run.json", "README.md"):  # what was made from texts is no text
         write(tmp_path / "in" / "model" / name, "{}")
-    assert [path.name for path in corpus_files([tmp_path / "in"])] == ["a.txt", "b.txt"]
-    assert [path.name for path in corpus_files([str(tmp_path / "in" / "**")])] == ["a.txt", "b.txt", "c.png"]
+    assert [path.name for path in find_corpus_files([tmp_path / "in"])] == ["a.txt", "b.txt"]
+    assert [path.name for path in find_corpus_files([str(tmp_path / "in" / "**")])] == ["a.txt", "b.txt", "c.png"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_what_is_not_there(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=said):
-        corpus_files([tmp_path / name])
+        find_corpus_files([tmp_path / name])
 
 
 def test_empty_files(tmp_path: Path) -> None:
@@ -160,19 +160,22 @@ def test_one_line_of_many_megabytes_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_sentences_keep_their_documents() -> None:
-    given = [Chunk(text="Mr. Smith came. He went!  ", first=True), Chunk(text=" And so on.", first=False)]
-    made = list(split_sentences([*given, Chunk(text="New.", first=True)]))
+    given = [
+        Chunk(text="Mr. Smith came. He went!  ", starts_document=True),
+        Chunk(text=" And so on.", starts_document=False),
+    ]
+    made = list(split_sentences([*given, Chunk(text="New.", starts_document=True)]))
     assert [one.text for one in made] == ["Mr. Smith came.", "He went!", "And so on.", "New."]
-    assert [one.first for one in made] == [True, False, False, True]
+    assert [one.starts_document for one in made] == [True, False, False, True]
 
 
 def test_a_document_of_blanks_does_not_lose_its_beginning() -> None:
-    made = list(split_sentences([Chunk(text="   ", first=True), Chunk(text="One.", first=False)]))
-    assert made == [Chunk(text="One.", first=True)]
+    made = list(split_sentences([Chunk(text="   ", starts_document=True), Chunk(text="One.", starts_document=False)]))
+    assert made == [Chunk(text="One.", starts_document=True)]
 
 
 def test_text_without_an_end_is_cut_at_blanks() -> None:
-    made = list(split_sentences([Chunk(text="word " * 2000, first=True)]))
-    assert max(len(one.text) for one in made) <= MOST
+    made = list(split_sentences([Chunk(text="word " * 2000, starts_document=True)]))
+    assert max(len(one.text) for one in made) <= MAX_SENTENCE
     assert " ".join(one.text for one in made) == ("word " * 2000).strip()
-    assert sum(len(one.text) for one in split_sentences([Chunk(text="x" * 5000, first=True)])) == 5000
+    assert sum(len(one.text) for one in split_sentences([Chunk(text="x" * 5000, starts_document=True)])) == 5000

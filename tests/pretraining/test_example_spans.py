@@ -11,7 +11,7 @@ import pytest
 from clearhead.pretraining.bidirectional import make_bidirectional_batch
 from clearhead.pretraining.corpus_subset import CorpusSubset, split_held_out
 from clearhead.pretraining.example_spans import (
-    make_table,
+    make_span_table,
     sample_ordered_pairs,
     sample_pairs,
     sample_texts,
@@ -19,7 +19,7 @@ from clearhead.pretraining.example_spans import (
 )
 from clearhead.pretraining.next_token import make_next_token_batch
 from clearhead.pretraining.objective import TextPairs
-from clearhead.pretraining.shards import Corpus, Index, Shard
+from clearhead.pretraining.shards import Corpus, CorpusIndex, Shard
 from clearhead.pretraining.span_corruption import make_corrupted_batch
 from clearhead.pretraining.vocab_info import VocabInfo
 
@@ -36,7 +36,7 @@ def corpus_of(folder: Path, lengths: list[list[int]]) -> Corpus:
     counts = [len(document) for document in lengths]
     (np.cumsum(counts) - counts).astype("<i8").tofile(folder / "00000.documents")
     shard = Shard(tokens=total, sentences=len(sizes), documents=len(lengths), taken=len(sizes), hashes={})
-    return Corpus(folder, Index(shards=[shard], whole=True))
+    return Corpus(folder, CorpusIndex(shards=[shard], whole=True))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def portion(tmp_path_factory: pytest.TempPathFactory) -> CorpusSubset:
 
 def owners(portion: CorpusSubset) -> np.ndarray:
     """The document of every token."""
-    sizes = [int(one[-1] - one[0]) for one in map(portion.document, range(len(portion)))]
+    sizes = [int(one[-1] - one[0]) for one in map(portion.sentence_bounds, range(len(portion)))]
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -98,8 +98,8 @@ def test_nothing_but_words_tells_which_pairs_are_true(tmp_path: Path, least: int
         whole = corpus_of(tmp_path / half, lengths)
         portion = CorpusSubset(corpus=whole, documents=np.arange(whole.documents))
         cuts = np.array(list(sample_pairs(portion, room, np.random.default_rng(0))))
-        bounds = np.unique(np.concatenate([portion.document(place) for place in range(len(portion))]))
-        lasts = np.array([portion.document(place)[-1] for place in range(len(portion))])
+        bounds = np.unique(np.concatenate([portion.sentence_bounds(place) for place in range(len(portion))]))
+        lasts = np.array([portion.sentence_bounds(place)[-1] for place in range(len(portion))])
         a, b, ends = cuts[:, 1], cuts[:, 3], cuts[:, 2] + cuts[:, 3]
         sentences = np.searchsorted(bounds, ends) - np.searchsorted(bounds, cuts[:, 2])
         made.append(cuts)
@@ -146,25 +146,25 @@ def test_documents_are_held_out(portion: CorpusSubset, tmp_path: Path) -> None:
     train, held, said = split_held_out(portion.corpus, 0)
     assert not set(train.documents) & set(held.documents)
     assert len(train) + len(held) == len(portion)
-    tokens = sum(int(held.document(one)[-1] - held.document(one)[0]) for one in range(len(held)))
+    tokens = sum(int(held.sentence_bounds(one)[-1] - held.sentence_bounds(one)[0]) for one in range(len(held)))
     assert 5000 <= tokens <= 10_000
     assert f"{len(held)} of 250 documents" in said
     few = corpus_of(tmp_path / "a", [[10] * 200, [10] * 5])
     train, held, said = split_held_out(few, 0)
-    assert [len(train.document(place)) - 1 for place in range(2)] == [196, 5]
+    assert [len(train.sentence_bounds(place)) - 1 for place in range(2)] == [196, 5]
     assert len(held) == 1
-    assert held.document(0)[0] == train.document(0)[-1]
+    assert held.sentence_bounds(0)[0] == train.sentence_bounds(0)[-1]
     assert "last sentences of 1 documents" in said
     assert len(split_held_out(corpus_of(tmp_path / "b", [[10] * 3]), 0)[1]) == 0
 
 
 def test_a_table_lies_on_disk_and_repeats(portion: CorpusSubset, tmp_path: Path) -> None:
-    first = np.array(make_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 1))
-    again = make_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 1)
+    first = np.array(make_span_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 1))
+    again = make_span_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 1)
     assert isinstance(again, np.memmap)
     assert np.array_equal(first, again)
-    assert not np.array_equal(first, make_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 2))
-    assert len(make_table(tmp_path / "none.bin", lambda *_: iter(()), portion, 125, 3, 1)) == 0
+    assert not np.array_equal(first, make_span_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 2))
+    assert len(make_span_table(tmp_path / "none.bin", lambda *_: iter(()), portion, 125, 3, 1)) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 64, 65, 1000, 4097])
@@ -185,12 +185,12 @@ def vocab() -> VocabInfo:
     special[[0, 1, *sentinels]] = True
     return VocabInfo(
         size=70_000,
-        special=special,
-        continues=special & False,
-        ordinary=np.flatnonzero(~special),
-        eos=EOS,
-        start=START,
-        sentinels=sentinels,
+        is_special=special,
+        is_continuation=special & False,
+        ordinary_ids=np.flatnonzero(~special),
+        eos_id=EOS,
+        decoder_start_id=START,
+        sentinel_ids=sentinels,
     )
 
 
@@ -202,7 +202,7 @@ def test_spans_go_out_and_can_be_put_back() -> None:
     assert batch.target_ids is not None
     assert batch.target_lengths is not None
     sources = np.split(batch.ids, np.cumsum(batch.lengths)[:-1])
-    targets = np.split(batch.words, np.cumsum(batch.target_lengths)[:-1])
+    targets = np.split(batch.labels, np.cumsum(batch.target_lengths)[:-1])
     reads = np.split(batch.target_ids, np.cumsum(batch.target_lengths)[:-1])
     gone = total = 0
     for (text, *_), source, target, read in zip(texts, sources, targets, reads, strict=True):
@@ -220,9 +220,9 @@ def test_spans_go_out_and_can_be_put_back() -> None:
         assert whole == list(text)
         gone, total = gone + sum(map(len, spans.values())), total + len(text)
     assert abs(gone / total - 0.15) < 0.02
-    word = (batch.words < 69_900) & (batch.words != EOS)  # texts count upwards: before a word stands the one less
-    assert (batch.before[word] == np.where(batch.words[word] > 100, batch.words[word] - 1, -1)).all()
-    assert (batch.before[~word] == -1).all()
+    word = (batch.labels < 69_900) & (batch.labels != EOS)  # texts count upwards: before a word stands the one less
+    assert (batch.previous_ids[word] == np.where(batch.labels[word] > 100, batch.labels[word] - 1, -1)).all()
+    assert (batch.previous_ids[~word] == -1).all()
 
 
 def test_the_rest_of_a_document_does_not_end_it(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_next_words() -> None:
     texts: TextPairs = [(np.arange(10, 14), None, 1), (np.arange(20, 23), None, 0)] * 50
     batch = make_next_token_batch(texts, vocab(), np.random.default_rng(0))
     rows = np.split(batch.ids, np.cumsum(batch.lengths)[:-1])
-    words = np.split(batch.words, np.cumsum(batch.lengths)[:-1])
+    words = np.split(batch.labels, np.cumsum(batch.lengths)[:-1])
     opened = 0
     for (text, _, ends), read, right in zip(texts, rows, words, strict=True):
         assert (read[1:] == right[:-1]).all()
@@ -247,18 +247,18 @@ def test_next_words() -> None:
 
 
 def test_both_ways() -> None:
-    made = replace(vocab(), opens=(2,), closes=(3,))
+    made = replace(vocab(), prefix_ids=(2,), suffix_ids=(3,))
     batch = make_bidirectional_batch(
         [(np.array([10, 11, 12]), None, 0), (np.array([20]), None, 0)], made, np.random.default_rng(0)
     )
     assert list(batch.ids) == [2, 10, 11, 12, 3, 2, 20, 3]
     assert list(batch.lengths) == [5, 3]
-    asked = dict(zip(batch.places.tolist(), batch.words.tolist(), strict=True))
+    asked = dict(zip(batch.positions.tolist(), batch.labels.tolist(), strict=True))
     forth, back = ({place // 2: word for place, word in asked.items() if place % 2 == way} for way in (0, 1))
     assert forth == {0: 10, 1: 11, 2: 12, 3: 3, 5: 20, 6: 3}
     assert back == {1: 2, 2: 10, 3: 11, 4: 12, 6: 2, 7: 20}
-    known = dict(zip(batch.places.tolist(), batch.before.tolist(), strict=True))
+    known = dict(zip(batch.positions.tolist(), batch.previous_ids.tolist(), strict=True))
     assert (known[2], known[3], known[5]) == (10, -1, 2)  # what stood before the asked word in the text
-    part = batch.part(1, 2)
-    assert list(part.words) == [20, 3, 2, 20]
-    assert part.places.max() < 2 * 3
+    part = batch.slice_texts(1, 2)
+    assert list(part.labels) == [20, 3, 2, 20]
+    assert part.positions.max() < 2 * 3

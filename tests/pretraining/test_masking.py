@@ -11,10 +11,10 @@ import pytest
 
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.pretraining.batch import PretrainBatch
-from clearhead.pretraining.masking import MASKED, choose_targets, make_masked_batch, pack_texts
+from clearhead.pretraining.masking import MASKED_TOKENS, choose_targets, make_masked_batch, pack_texts
 from clearhead.pretraining.objective import TextPairs
-from clearhead.pretraining.replaced_tokens import REPLACED
-from clearhead.pretraining.span_corruption import SPANS
+from clearhead.pretraining.replaced_tokens import REPLACED_TOKENS
+from clearhead.pretraining.span_corruption import SPAN_CORRUPTION
 from clearhead.pretraining.vocab_info import Masking, VocabInfo, read_vocab_info
 from clearhead.text import Tokenizer, load_tokenizer
 
@@ -29,13 +29,13 @@ def vocab() -> VocabInfo:
     continues = (np.arange(WORDS) % 3 == 2) & ~special
     return VocabInfo(
         size=WORDS,
-        special=special,
-        continues=continues,
-        ordinary=np.arange(5, WORDS),
-        opens=(CLS,),
-        between=(SEP,),
-        closes=(SEP,),
-        mask=MASK,
+        is_special=special,
+        is_continuation=continues,
+        ordinary_ids=np.arange(5, WORDS),
+        prefix_ids=(CLS,),
+        separator_ids=(SEP,),
+        suffix_ids=(SEP,),
+        mask_id=MASK,
     )
 
 
@@ -59,17 +59,17 @@ def test_fifteen_percent_and_eighty_ten_ten(texts: TextPairs, vocab: VocabInfo) 
     batch = make_masked_batch(texts, vocab, np.random.default_rng(1))
     ids = originals(texts, vocab)
     assert len(ids) > 100_000
-    able = ~vocab.special[ids]
-    assert near(len(batch.places) / able.sum(), 0.15, 10**6)  # a fixed share of each text: no chance in it
-    assert not vocab.special[ids[batch.places]].any()
-    assert (batch.words == ids[batch.places]).all()
-    read, right, count = batch.ids[batch.places], batch.words, len(batch.places)
+    able = ~vocab.is_special[ids]
+    assert near(len(batch.positions) / able.sum(), 0.15, 10**6)  # a fixed share of each text: no chance in it
+    assert not vocab.is_special[ids[batch.positions]].any()
+    assert (batch.labels == ids[batch.positions]).all()
+    read, right, count = batch.ids[batch.positions], batch.labels, len(batch.positions)
     assert near(float((read == MASK).mean()), 0.8, count)
     assert near(float((read == right).mean()), 0.1 + 0.1 / 495, count)
     other = (read != MASK) & (read != right)
     assert near(float(other.mean()), 0.1 * 494 / 495, count)
-    assert not vocab.special[read[other]].any()
-    untouched = np.setdiff1d(np.arange(len(ids)), batch.places)
+    assert not vocab.is_special[read[other]].any()
+    untouched = np.setdiff1d(np.arange(len(ids)), batch.positions)
     assert (batch.ids[untouched] == ids[untouched]).all()
 
 
@@ -78,24 +78,24 @@ def test_every_text_has_its_share(texts: TextPairs, vocab: VocabInfo) -> None:
     places = choose_targets(ids, lengths, vocab, np.random.default_rng(2))
     rows = np.repeat(np.arange(len(lengths)), lengths)
     asked = np.bincount(rows[places], minlength=len(lengths))
-    able = np.bincount(rows, ~vocab.special[ids], len(lengths))
+    able = np.bincount(rows, ~vocab.is_special[ids], len(lengths))
     assert (np.abs(asked - 0.15 * able) <= 0.51).all()
     short: TextPairs = [(np.array([7]), None, 0), (np.array([PAD, UNK]), None, 0)]
     made = make_masked_batch(short, vocab, np.random.default_rng(0))
-    assert list(made.words) == [7]  # at least one, but never a special token
+    assert list(made.labels) == [7]  # at least one, but never a special token
 
 
 def test_masks_are_drawn_anew_and_repeat_with_the_seed(texts: TextPairs, vocab: VocabInfo) -> None:
     first, again, other = (make_masked_batch(texts[:50], vocab, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert (first.ids == again.ids).all()
-    assert len(np.intersect1d(first.places, other.places)) < 0.3 * len(first.places)
+    assert len(np.intersect1d(first.positions, other.positions)) < 0.3 * len(first.positions)
 
 
 def test_places_are_even(vocab: VocabInfo) -> None:
     """No place of a text is asked about more often than another."""
     same: TextPairs = [(np.arange(10, 50), None, 0)] * 4000
     batch = make_masked_batch(same, vocab, np.random.default_rng(0))
-    counts = np.bincount(batch.places % 42, minlength=42)[1:41]
+    counts = np.bincount(batch.positions % 42, minlength=42)[1:41]
     assert counts.sum() == 4000 * 6
     assert (np.abs(counts / 4000 - 0.15) < 5 * math.sqrt(0.15 * 0.85 / 4000)).all()
 
@@ -105,12 +105,12 @@ def test_whole_words(texts: TextPairs, vocab: VocabInfo) -> None:
     batch = make_masked_batch(texts, words, np.random.default_rng(1))
     ids = originals(texts, vocab)
     asked = np.zeros(len(ids), bool)
-    asked[batch.places] = True
-    inner = np.flatnonzero(vocab.continues[ids] & ~vocab.special[np.roll(ids, 1)])
+    asked[batch.positions] = True
+    inner = np.flatnonzero(vocab.is_continuation[ids] & ~vocab.is_special[np.roll(ids, 1)])
     assert len(inner) > 20_000
     assert (asked[inner] == asked[inner - 1]).all()  # a word is asked about as a whole, or not at all
-    assert abs(asked.sum() / (~vocab.special[ids]).sum() - 0.15) < 0.004
-    pieces = make_masked_batch(texts, vocab, np.random.default_rng(1)).places
+    assert abs(asked.sum() / (~vocab.is_special[ids]).sum() - 0.15) < 0.004
+    pieces = make_masked_batch(texts, vocab, np.random.default_rng(1)).positions
     parted = np.zeros(len(ids), bool)
     parted[pieces] = True
     assert (parted[inner] != parted[inner - 1]).mean() > 0.2  # the control: tokens one by one part words
@@ -120,45 +120,45 @@ def test_spans(texts: TextPairs, vocab: VocabInfo) -> None:
     batch = make_masked_batch(texts[:300], replace(vocab, masking="spans"), np.random.default_rng(1))
     ids = originals(texts[:300], vocab)
     asked = np.zeros(len(ids), bool)
-    asked[batch.places] = True
-    assert not vocab.special[ids[asked]].any()
-    assert abs(asked.sum() / (~vocab.special[ids]).sum() - 0.15) < 0.01
+    asked[batch.positions] = True
+    assert not vocab.is_special[ids[asked]].any()
+    assert abs(asked.sum() / (~vocab.is_special[ids]).sum() - 0.15) < 0.01
     runs = np.diff(np.flatnonzero(np.diff(np.concatenate([[0], asked.astype(int), [0]]))))[::2]
     assert runs.mean() > 3  # alone, masks at random have runs of 1.2
 
 
 def test_pairs_have_segments(vocab: VocabInfo) -> None:
     batch = make_masked_batch(
-        [(np.arange(10, 14), np.arange(20, 23), 1)], replace(vocab, rate=1e-9), np.random.default_rng(0)
+        [(np.arange(10, 14), np.arange(20, 23), 1)], replace(vocab, mask_rate=1e-9), np.random.default_rng(0)
     )
     assert batch.segments is not None
-    assert batch.pairs is not None
+    assert batch.pair_labels is not None
     assert list(batch.lengths) == [10]
     assert list(batch.segments) == [0] * 6 + [1] * 4
-    assert next(int(one) for place, one in enumerate(batch.ids) if place not in batch.places) == CLS
-    assert list(batch.pairs) == [1]
+    assert next(int(one) for place, one in enumerate(batch.ids) if place not in batch.positions) == CLS
+    assert list(batch.pair_labels) == [1]
 
 
 def test_replaced_tokens_hide_every_question(texts: TextPairs, vocab: VocabInfo) -> None:
-    batch = REPLACED.make(texts[:100], vocab, np.random.default_rng(1))
-    assert (batch.ids[batch.places] == MASK).all()
-    assert abs(len(batch.places) / (~vocab.special[originals(texts[:100], vocab)]).sum() - 0.15) < 0.005
+    batch = REPLACED_TOKENS.make_batch(texts[:100], vocab, np.random.default_rng(1))
+    assert (batch.ids[batch.positions] == MASK).all()
+    assert abs(len(batch.positions) / (~vocab.is_special[originals(texts[:100], vocab)]).sum() - 0.15) < 0.005
 
 
 def test_a_part_of_a_lesson(texts: TextPairs, vocab: VocabInfo) -> None:
     batch = make_masked_batch(texts[:6], vocab, np.random.default_rng(1))
-    parts = [batch.part(0, 2), batch.part(2, 6)]
-    for name in ("ids", "lengths", "segments", "words", "before"):
+    parts = [batch.slice_texts(0, 2), batch.slice_texts(2, 6)]
+    for name in ("ids", "lengths", "segments", "labels", "previous_ids"):
         assert (np.concatenate([getattr(part, name) for part in parts]) == getattr(batch, name)).all()
     assert isinstance(parts[1], PretrainBatch)
-    assert (parts[1].places == batch.places[len(parts[0].places) :] - len(parts[0].ids)).all()
+    assert (parts[1].positions == batch.positions[len(parts[0].positions) :] - len(parts[0].ids)).all()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_any_number_of_ranks_has_the_same_texts(texts: TextPairs, vocab: VocabInfo, ranks: int) -> None:
     batch = make_masked_batch(texts[:20], vocab, np.random.default_rng(1))
-    shares = [batch.share(rank, ranks) for rank in range(ranks)]
-    for name in ("ids", "lengths", "words"):
+    shares = [batch.texts_of_rank(rank, ranks) for rank in range(ranks)]
+    for name in ("ids", "lengths", "labels"):
         assert (np.concatenate([getattr(one, name) for one in shares]) == getattr(batch, name)).all()
     assert max(len(one.lengths) for one in shares) - min(len(one.lengths) for one in shares) <= 1
 
@@ -166,20 +166,20 @@ def test_any_number_of_ranks_has_the_same_texts(texts: TextPairs, vocab: VocabIn
 def test_a_tokenizer_says_what_stands_around_texts() -> None:
     lines = ["walking talking walked talked walker talker"] * 5
     bert = read_vocab_info(learn_tokenizer(iter(lines), use="bert", size=40).tokenizer)
-    assert (bert.opens, bert.between, bert.closes, bert.mask) == ((2,), (3,), (3,), 4)
-    assert bert.special[:5].all()
-    assert bert.continues.any()
+    assert (bert.prefix_ids, bert.separator_ids, bert.suffix_ids, bert.mask_id) == ((2,), (3,), (3,), 4)
+    assert bert.is_special[:5].all()
+    assert bert.is_continuation.any()
     roberta = read_vocab_info(learn_tokenizer(iter(lines), use="roberta", size=300).tokenizer)
-    assert (roberta.opens, roberta.between, roberta.closes) == ((0,), (2, 2), (2,))
+    assert (roberta.prefix_ids, roberta.separator_ids, roberta.suffix_ids) == ((0,), (2, 2), (2,))
     t5 = read_vocab_info(learn_tokenizer(iter(lines), use="t5", size=200).tokenizer)
-    assert len(t5.sentinels) == 100
-    assert t5.special[list(t5.sentinels)].all()
+    assert len(t5.sentinel_ids) == 100
+    assert t5.is_special[list(t5.sentinel_ids)].all()
     gpt = read_vocab_info(learn_tokenizer(iter(lines), use="gpt", size=300).tokenizer)
-    assert (gpt.opens, gpt.mask) == ((), None)
-    assert MASKED.lacks(bert) == SPANS.lacks(replace(t5, start=0)) == ""
-    assert "no mask token" in MASKED.lacks(gpt)
-    assert "no sentinels" in SPANS.lacks(gpt)
-    assert "starts with" in SPANS.lacks(t5)
+    assert (gpt.prefix_ids, gpt.mask_id) == ((), None)
+    assert MASKED_TOKENS.find_problem(bert) == SPAN_CORRUPTION.find_problem(replace(t5, decoder_start_id=0)) == ""
+    assert "no mask token" in MASKED_TOKENS.find_problem(gpt)
+    assert "no sentinels" in SPAN_CORRUPTION.find_problem(gpt)
+    assert "starts with" in SPAN_CORRUPTION.find_problem(t5)
 
 
 def words_in(tokenizer: Tokenizer, text: str) -> list[str]:
@@ -187,7 +187,7 @@ def words_in(tokenizer: Tokenizer, text: str) -> list[str]:
     vocab, words = read_vocab_info(tokenizer), list[str]()
     for one in tokenizer.encode_plain([text])[0]:
         token = tokenizer.tokens([one])[0]
-        if vocab.continues[one] and words:
+        if vocab.is_continuation[one] and words:
             words[-1] += f"+{token}"
         else:
             words.append(token)
@@ -213,4 +213,4 @@ def test_texts_of_special_tokens_alone_ask_nothing(vocab: VocabInfo, masking: Ma
     batch = make_masked_batch(
         [(np.zeros(5, int), None, 0)] * 3, replace(vocab, masking=masking), np.random.default_rng(0)
     )
-    assert len(batch.places) == len(batch.words) == 0
+    assert len(batch.positions) == len(batch.labels) == 0

@@ -13,7 +13,7 @@ import pytest
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.pretraining.documents import Chunk
-from clearhead.pretraining.shards import Corpus, make_corpus, source_of
+from clearhead.pretraining.shards import Corpus, hash_source, make_corpus
 from clearhead.text import Tokenizer
 from tests.planted import planted_documents
 
@@ -29,11 +29,11 @@ def read(notes: list[str]) -> Iterator[Chunk]:
     notes.append("read")
     for lines in DOCUMENTS:
         for place, line in enumerate(lines):
-            yield Chunk(text=line, first=place == 0)
+            yield Chunk(text=line, starts_document=place == 0)
 
 
 def ids(corpus: Corpus) -> list[int]:
-    return [int(one) for chunk in corpus.chunks() for one in chunk]
+    return [int(one) for chunk in corpus.iterate_tokens() for one in chunk]
 
 
 @pytest.mark.parametrize("shard", [1, 100, 1 << 20])
@@ -43,7 +43,7 @@ def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, 
     assert ids(corpus) == [one for piece in tokenizer.encode_plain(lines) for one in piece]
     assert corpus.sentences == len(lines)
     assert corpus.index.notes == ["read"]
-    found = [corpus.document(number) for number in range(corpus.documents)]
+    found = [corpus.sentence_bounds(number) for number in range(corpus.documents)]
     assert len(found) >= len(DOCUMENTS)  # one that goes over the end of a shard is two
     assert found[0][0] == 0
     assert found[-1][-1] == corpus.tokens
@@ -70,7 +70,7 @@ def test_a_disk_that_is_full_at_the_end_of_a_file(tmp_path: Path, tokenizer: Tok
 
 
 def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.pretraining.shards.CHUNK", 8)
+    monkeypatch.setattr("clearhead.pretraining.shards.CHUNK_SENTENCES", 8)
     whole = make_corpus(tmp_path / "whole", "x", tokenizer, read, shard=200)
     assert len(whole.index.shards) >= 4
 
@@ -114,11 +114,11 @@ def test_damage_and_other_texts_are_refused(tmp_path: Path, tokenizer: Tokenizer
 
 def test_text_without_tokens(tmp_path: Path, tokenizer: Tokenizer) -> None:
     with pytest.raises(InputError, match="no tokens"):
-        make_corpus(tmp_path, "x", tokenizer, lambda _: [Chunk(text="\u200b", first=True)])
+        make_corpus(tmp_path, "x", tokenizer, lambda _: [Chunk(text="\u200b", starts_document=True)])
 
 
 def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.pretraining.shards.SMALL", 10)
+    monkeypatch.setattr("clearhead.pretraining.shards.SMALL_VOCAB_SIZE", 10)
     corpus = make_corpus(tmp_path, "x", tokenizer, read)
     assert corpus.index.bytes == 4
     assert (tmp_path / "00000.tokens").stat().st_size == 4 * corpus.tokens
@@ -128,10 +128,10 @@ def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, tokenizer: Tokenizer, m
 def test_the_source_is_all_that_ids_depend_on(tmp_path: Path, tokenizer: Tokenizer) -> None:
     file = tmp_path / "a.txt"
     file.write_text("one")
-    first = source_of([file], tokenizer, language="en")
-    assert source_of([file], tokenizer, language="en") == first
-    assert source_of([file], tokenizer, language="de") != first
+    first = hash_source([file], tokenizer, language="en")
+    assert hash_source([file], tokenizer, language="en") == first
+    assert hash_source([file], tokenizer, language="de") != first
     file.write_text("two")
-    assert source_of([file], tokenizer, language="en") != first
+    assert hash_source([file], tokenizer, language="en") != first
     with pytest.raises(InputError, match="cannot be read"):
-        source_of([tmp_path / "gone"], tokenizer)
+        hash_source([tmp_path / "gone"], tokenizer)

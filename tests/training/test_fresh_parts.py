@@ -10,8 +10,8 @@ import torch
 
 import clearhead
 from clearhead.files import read_json
-from clearhead.pretrain.model import make_game
-from clearhead.pretrain.plan import NEW_HEAD, make_pretrain_plan
+from clearhead.pretrain.model import make_electra_pair
+from clearhead.pretrain.plan import NEW_HEAD_LEARNING_RATE, make_pretrain_plan
 from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer
 from tests.planted import planted_text
 from tests.small import tiny_model
@@ -22,12 +22,12 @@ BASE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "in
 def test_new_parts_have_a_rate_of_their_own(tmp_path: Path) -> None:
     model = clearhead.load(tiny_model(tmp_path), "core", head="masked", fresh=True)
     settings = make_pretrain_plan({"model": "x"}).settings
-    assert settings.head_learning_rate == NEW_HEAD > settings.learning_rate
+    assert settings.head_learning_rate == NEW_HEAD_LEARNING_RATE > settings.learning_rate
     made = make_pretrain_optimizer(model.module, settings, fresh_parameters(model.module, model.fresh))
     rates = {id(one): group["base"] for group in made.param_groups for one in group["params"]}
     named = dict(model.module.named_parameters())
     assert set(rates) == {id(one) for one in named.values()}
-    assert {name for name, one in named.items() if rates[id(one)] == NEW_HEAD} == set(model.fresh)
+    assert {name for name, one in named.items() if rates[id(one)] == NEW_HEAD_LEARNING_RATE} == set(model.fresh)
     assert {name.split(".")[0] for name in model.fresh} == {"head"}
 
 
@@ -38,7 +38,7 @@ def test_what_a_checkpoint_has_is_not_new(tmp_path: Path) -> None:
 
 def test_a_generator_is_new_but_for_the_words() -> None:
     model = clearhead.create("electra", config=BASE | {"embedding_size": 16}, head="replaced")
-    game = make_game(model, 0)
+    game = make_electra_pair(model, 0)
     made = {id(one) for one in fresh_parameters(game, ())}
     words = game.generator.stack.embed.token.weight
     assert id(words) not in made

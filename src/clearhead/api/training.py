@@ -17,7 +17,7 @@ from clearhead.progress import Progress, no_progress
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.ladder.result import Ladder
-    from clearhead.pretrain.result import Pretrained
+    from clearhead.pretrain.result import PretrainResult
     from clearhead.train.finish import Run
 
 
@@ -160,7 +160,7 @@ def pretrain(
     report: bool = True,
     told: RunEvents | None = None,
     **choices: Any,
-) -> Pretrained:
+) -> PretrainResult:
     """Make a language model from plain text: a tokenizer, lessons without labels, and a judgement on held-out text.
 
     `choices` are the fields of `PretrainPlan` and `TrainSettings`: family, objective, preset, model, minutes, ...
@@ -171,17 +171,17 @@ def pretrain(
     from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.restart import is_same_run
     from clearhead.jobs.resume import check_resumed
-    from clearhead.pretrain.config import take_config
+    from clearhead.pretrain.config import resolve_config
     from clearhead.pretrain.job import PretrainJob
-    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain, rename_pretrain_settings
-    from clearhead.pretraining.documents import corpus_files, resolve_names
+    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain_run, rename_pretrain_settings
+    from clearhead.pretraining.documents import find_corpus_files, make_absolute
 
     choices = rename_pretrain_settings(choices, stacklevel=3)  # the caller of the decorated function
     learned, held = _names(files), _names(dev)
     if resume is not None:
-        saved = read_pretrain(Path(resume))
-        texts = {"files": resolve_names(learned) or None, "dev": resolve_names(held) or None}
-        check_resumed(Path(resume), saved.plan, take_config(choices) | texts, output)
+        saved = read_pretrain_run(Path(resume))
+        texts = {"files": make_absolute(learned) or None, "dev": make_absolute(held) or None}
+        check_resumed(Path(resume), saved.plan, resolve_config(choices) | texts, output)
         plan, folder, command = saved.plan, Path(resume), saved.command
     else:
         if not learned:
@@ -189,8 +189,8 @@ def pretrain(
         for key in ("model", "tokenizer"):
             if choices.get(key) and Path(choices[key]).is_dir():
                 choices[key] = str(Path(choices[key]).absolute())
-        plan = make_pretrain_plan({"files": resolve_names(learned), "dev": resolve_names(held), **choices})
-        first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
+        plan = make_pretrain_plan({"files": make_absolute(learned), "dev": make_absolute(held), **choices})
+        first = str(find_corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
         folder = Path(output) if output is not None else choose_run_folder(first, plan, command)
         if is_same_run(folder, plan, command):
             return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)

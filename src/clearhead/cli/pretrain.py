@@ -178,8 +178,8 @@ def show(run: Any) -> None:
     """A table of what was measured, and where everything is."""
     for note in run.notes:
         say(note)
-    if run.judged is not None:
-        one = run.judged
+    if run.held_out is not None:
+        one = run.held_out
         rows = [
             ("the model", f"{one.loss:.3f}", f"{one.loss_low:.3f} to {one.loss_high:.3f}", f"{one.accuracy:.1%}"),
             ("bigram", f"{one.bigram.loss:.3f}", "", f"{one.bigram.accuracy:.1%}"),

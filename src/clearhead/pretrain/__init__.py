@@ -9,27 +9,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.pretrain.config import take_config
+    from clearhead.pretrain.config import resolve_config
     from clearhead.pretrain.job import PretrainJob
-    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
-    from clearhead.pretrain.result import Pretrained
+    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain_run
+    from clearhead.pretrain.result import PretrainResult
 else:
     from clearhead.lazy import export_lazily
 
     export_lazily(
         __name__,
         {
-            "config": ("take_config",),
+            "config": ("resolve_config",),
             "job": ("PretrainJob",),
-            "plan": ("make_pretrain_plan", "read_pretrain"),
-            "result": ("Pretrained",),
+            "plan": ("make_pretrain_plan", "read_pretrain_run"),
+            "result": ("PretrainResult",),
         },
     )
 
 __all__ = [
     "PretrainJob",
-    "Pretrained",
+    "PretrainResult",
     "make_pretrain_plan",
-    "read_pretrain",
-    "take_config",
+    "read_pretrain_run",
+    "resolve_config",
 ]

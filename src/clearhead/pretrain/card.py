@@ -12,27 +12,31 @@ from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining.registry import OBJECTIVES
 
 if TYPE_CHECKING:
-    from clearhead.pretrain.held_out import Judged
-    from clearhead.pretrain.result import Pretrained
+    from clearhead.pretrain.held_out import HeldOutScores
+    from clearhead.pretrain.result import PretrainResult
 
-CARD = "README.md"
+CARD_FILE = "README.md"
 
 
-def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) -> Path:
+def write_card(folder: Path, run: PretrainResult, plan: PretrainPlan, command: str) -> Path:
     """Write the card beside the model."""
-    plan = plan.named()
+    plan = plan.without_folders()
     files = ", ".join(f"`{to_printable(Path(name).name, 80)}`" for name in plan.files[:20])
     origin = f"taught further from `{to_printable(plan.model, 80)}`" if plan.model else "made from nothing"
     lines = [
         f"# {to_printable(folder.name, 80)}",
         "",
         f"A {run.family} model of {run.parameters:,} parameters, {origin}, that learned "
-        f"{OBJECTIVES[run.objective].about} from {run.tokens:,} tokens in {run.documents:,} documents ({files}).",
-        f"It did {run.steps:,} steps, in which it read {run.seen:,} tokens.",
+        f"{OBJECTIVES[run.objective].title} from {run.tokens:,} tokens in {run.documents:,} documents ({files}).",
+        f"It did {run.steps:,} steps, in which it read {run.tokens_seen:,} tokens.",
         "",
         "## How well it knows words",
         "",
-        *(_measured(run.judged) if run.judged is not None else ["Nothing was held out, and so nothing was measured."]),
+        *(
+            _describe_scores(run.held_out)
+            if run.held_out is not None
+            else ["Nothing was held out, and so nothing was measured."]
+        ),
         "",
         "## What it is for",
         "",
@@ -48,13 +52,13 @@ def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) 
         f"All settings, versions and the hash of its text are in `pretraining.json`. Seed {plan.settings.seed}.",
         *([] if run.machine is None else [to_printable(run.machine.sentence(), 400)]),
     ]
-    path = folder / CARD
+    path = folder / CARD_FILE
     with explain_write_errors(path):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def _measured(judged: Judged) -> list[str]:
+def _describe_scores(judged: HeldOutScores) -> list[str]:
     rows = [
         "| on held-out text | loss | perplexity | words right |",
         "| --- | ---: | ---: | ---: |",

@@ -13,12 +13,12 @@ from clearhead.families import FAMILIES
 from clearhead.families.family import Family
 from clearhead.files import read_json, to_printable
 
-WORDS = "vocab_size"
-OTHERS = ("decoder_vocab_size", "target_vocab_size")  # of translators; what is learned here has one vocabulary
-NUMBERED = "_token_id"  # keys that the tokenizer says
+VOCAB_SIZE = "vocab_size"
+DECODER_SIZES = ("decoder_vocab_size", "target_vocab_size")  # of translators; what is learned here has one vocabulary
+ID_SUFFIX = "_token_id"  # keys that the tokenizer says
 
 
-def take_config(choices: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_config(choices: Mapping[str, Any]) -> dict[str, Any]:
     """The same choices with the config as JSON; of a file, also its family and how many words it has."""
     made, said = dict(choices), choices.get("config")
     if isinstance(said, Mapping):
@@ -27,9 +27,9 @@ def take_config(choices: Mapping[str, Any]) -> dict[str, Any]:
         except TypeError as error:
             raise InputError(f"config must be names and values of JSON: {error}.") from None
     elif isinstance(said, str | Path) and not str(said).lstrip().startswith("{"):
-        family, values = _read(Path(said), made.get("family"))
+        family, values = _read_config_file(Path(said), made.get("family"))
         made["family"] = family.model_type
-        words = values.pop(WORDS)
+        words = values.pop(VOCAB_SIZE)
         if made.get("tokenizer") is None and made.get("vocab_size") is None:
             made["vocab_size"] = words
         if made.get("preset") is not None:
@@ -38,7 +38,7 @@ def take_config(choices: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _read(place: Path, asked: str | None) -> tuple[Family, dict[str, Any]]:
+def _read_config_file(place: Path, asked: str | None) -> tuple[Family, dict[str, Any]]:
     """The family of a config.json, and every key of it, those that are left out with their defaults."""
     path = place / "config.json" if place.is_dir() else place
     if not path.is_file():
@@ -51,11 +51,11 @@ def _read(place: Path, asked: str | None) -> tuple[Family, dict[str, Any]]:
     if asked is not None and asked != kind:
         raise InputError(f"{path} describes {FAMILIES[kind].title}, and family says {asked}; leave one of them out.")
     values = FAMILIES[kind].read_config(config)
-    kept = {key: value for key, value in values.items() if not key.endswith(NUMBERED) and key not in OTHERS}
+    kept = {key: value for key, value in values.items() if not key.endswith(ID_SUFFIX) and key not in DECODER_SIZES}
     return FAMILIES[kind], kept
 
 
-def width_of(family: Family, preset: str, said: Mapping[str, Any]) -> int | None:
+def config_width(family: Family, preset: str, said: Mapping[str, Any]) -> int | None:
     """How wide a model of these choices is; None where they cannot be, which is said when it is made."""
     try:
         return family.build_stack(family.read_config({**family.preset_config(preset, said), **said})).width

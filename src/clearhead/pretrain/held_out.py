@@ -13,7 +13,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.files import to_printable
 from clearhead.model import Model
 from clearhead.pretraining import baselines
-from clearhead.pretraining.baselines import Baseline, Counts
+from clearhead.pretraining.baselines import Baseline, TokenCounts
 from clearhead.pretraining.batch import PretrainBatch
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-STUCK = 0.98  # of the unigram's loss: what is not clearly below it has not learned to read
+STUCK_RATIO = 0.98  # of the unigram's loss: what is not clearly below it has not learned to read
 SENTENCE = "The man went to the {mask} to buy a {mask} of milk."
 PROMPT = "The man went to the"
-TOP = 3
+TOP_PREDICTIONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class HeldOutScores:
     """What was measured on held-out text at a step."""
 
     step: int
@@ -59,7 +59,7 @@ class Judged:
         if self.step < 1 or self.questions < 0 or not all(map(math.isfinite, values)):
             raise CheckpointError(f"{name} is damaged: expected finite numbers at each step, got {to_printable(self)}.")
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """One line for people."""
         beside = f"(unigram {self.unigram.loss:.3f}, bigram {self.bigram.loss:.3f})"
         made = f"held-out loss {self.loss:.3f} {beside}, words right {self.accuracy:.1%}"
@@ -80,14 +80,14 @@ class Judged:
         return float(self.step) if math.isfinite(self.loss + self.replaced_loss) else math.nan
 
     @property
-    def stuck(self) -> bool:
+    def is_stuck(self) -> bool:
         """Whether words are guessed no better than by their frequency."""
-        return self.loss >= STUCK * self.unigram.loss
+        return self.loss >= STUCK_RATIO * self.unigram.loss
 
 
-def judge(
-    network: Any, lessons: Sequence[PretrainBatch], counts: Counts, special: Array, *, step: int, device: str
-) -> Judged:
+def score_held_out(
+    network: Any, lessons: Sequence[PretrainBatch], counts: TokenCounts, special: Array, *, step: int, device: str
+) -> HeldOutScores:
     """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
     from clearhead.training.objectives.pretraining import score_targets
 
@@ -96,22 +96,26 @@ def judge(
     for number, lesson in enumerate(lessons):
         for name, answers in score_targets(network, lesson, device, seed=number).items():
             found.setdefault(name, []).append(answers)
-    words, real = found["words"], [~special[lesson.words] for lesson in lessons]
+    words, real = found["words"], [~special[lesson.labels] for lesson in lessons]
     owners = [one.owners[some] for one, some in zip(words, real, strict=True)]
-    losses, low, high = clustered([one.losses[some] for one, some in zip(words, real, strict=True)], owners)
-    right, right_low, right_high = clustered([one.correct[some] for one, some in zip(words, real, strict=True)], owners)
-    asked = np.concatenate([lesson.words[some] for lesson, some in zip(lessons, real, strict=True)])
-    before = np.concatenate([lesson.before[some] for lesson, some in zip(lessons, real, strict=True)])
+    losses, low, high = estimate_clustered_mean(
+        [one.losses[some] for one, some in zip(words, real, strict=True)], owners
+    )
+    right, right_low, right_high = estimate_clustered_mean(
+        [one.correct[some] for one, some in zip(words, real, strict=True)], owners
+    )
+    asked = np.concatenate([lesson.labels[some] for lesson, some in zip(lessons, real, strict=True)])
+    before = np.concatenate([lesson.previous_ids[some] for lesson, some in zip(lessons, real, strict=True)])
     more: dict[str, Any] = {}
     if "pairs" in found:
-        labels = [lesson.pairs for lesson in lessons if lesson.pairs is not None]
+        labels = [lesson.pair_labels for lesson in lessons if lesson.pair_labels is not None]
         more["pair_accuracy"] = float(np.concatenate([one.correct for one in found["pairs"]]).mean())
-        more["pair_majority"] = baselines.majority(labels)
+        more["pair_majority"] = baselines.majority_share(labels)
     if "replaced" in found:
         more["replaced_accuracy"] = float(np.concatenate([one.correct for one in found["replaced"]]).mean())
         more["replaced_loss"] = float(np.concatenate([one.losses for one in found["replaced"]]).mean())
         more["replaced_majority"] = 1 - float(np.concatenate([one.truth for one in found["replaced"]]).mean())
-    return Judged(
+    return HeldOutScores(
         step=step,
         loss=losses,
         perplexity=math.exp(min(losses, 700)),
@@ -121,13 +125,13 @@ def judge(
         loss_low=low,
         loss_high=high,
         questions=len(asked),
-        unigram=baselines.unigram(counts, asked),
-        bigram=baselines.bigram(counts, asked, before),
+        unigram=baselines.score_unigram(counts, asked),
+        bigram=baselines.score_bigram(counts, asked, before),
         **more,
     )
 
 
-def clustered(values: Sequence[Array], owners: Sequence[Array]) -> tuple[float, float, float]:
+def estimate_clustered_mean(values: Sequence[Array], owners: Sequence[Array]) -> tuple[float, float, float]:
     """A mean over questions with its 95 % interval; the questions of one text are not independent of each other."""
     sums, sizes = [], []
     for some, own in zip(values, owners, strict=True):
@@ -142,43 +146,43 @@ def clustered(values: Sequence[Array], owners: Sequence[Array]) -> tuple[float, 
     return mean, mean - spread, mean + spread
 
 
-def samples(model: Model, objective: str, sentence: str | None = None) -> list[str]:
+def sample_predictions(model: Model, objective: str, sentence: str | None = None) -> list[str]:
     """What the model says at a few blanks, in words for people; nothing where it cannot read so much."""
     try:
-        return _samples(model, objective, sentence)
+        return _predict_sample(model, objective, sentence)
     except InputError:
         return []
 
 
-def _samples(model: Model, objective: str, sentence: str | None) -> list[str]:
+def _predict_sample(model: Model, objective: str, sentence: str | None) -> list[str]:
     if model.head == "causal":
         return [model.generate([sentence or PROMPT], max_length=20)[0].text]
     if objective == "span-corruption":
-        return [f"{SENTENCE.format(mask='...')} {model.generate([_spanned()], max_length=20)[0].text}"]
+        return [f"{SENTENCE.format(mask='...')} {model.generate([_corrupt_sentence()], max_length=20)[0].text}"]
     if objective == "bilm":
-        return [_neighbours(model, sentence or PROMPT)]
+        return [_predict_next_tokens(model, sentence or PROMPT)]
     mask = model.tokenizer.mask_token or "[MASK]"
-    guesses = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP)
+    guesses = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP_PREDICTIONS)
     return [" · ".join(f"{one.token} {one.probability:.0%}" for one in blank) for blank in guesses]
 
 
-def _neighbours(model: Model, prompt: str) -> str:
+def _predict_next_tokens(model: Model, prompt: str) -> str:
     """What the forward network expects after a text."""
     ids = model.tokenizer.encode(prompt)
     last = max(place for place, inserted in enumerate(ids.special) if not inserted)
     logits = np.asarray(model.run([ids.ids]).logits)[0, last, 0]
     probs = np.exp(logits - logits.max())
-    best = np.argsort(-logits)[:TOP]
+    best = np.argsort(-logits)[:TOP_PREDICTIONS]
     words = zip(model.tokenizer.tokens(int(one) for one in best), probs[best] / probs.sum(), strict=True)
     return " · ".join(f"{word} {prob:.0%}" for word, prob in words)
 
 
-def _spanned() -> str:
+def _corrupt_sentence() -> str:
     parts = SENTENCE.split("{mask}")
     return parts[0] + "".join(f"<extra_id_{number}>{part}" for number, part in enumerate(parts[1:]))
 
 
-def stuck_because(judged: Judged, steps: int, rate: float) -> str:
+def explain_stuck_loss(judged: HeldOutScores, steps: int, rate: float) -> str:
     """One sentence about a loss that stands at the unigram's, with the likely causes."""
     causes = []
     if steps < 2000:

@@ -23,49 +23,49 @@ from clearhead.model import Model
 from clearhead.model.loading import need_torch
 from clearhead.pretrain.card import write_card
 from clearhead.pretrain.data import (
-    AT_LAST,
-    CORPUS,
-    HELD,
-    JUDGED,
-    Teacher,
-    Texts,
+    CORPUS_FOLDER,
+    EVALUATION_TOKENS,
+    FINAL_EVALUATION_TOKENS,
+    HELD_OUT_FOLDER,
+    BatchSampler,
+    PretrainTexts,
     check_files,
-    held_lessons,
+    make_held_out_batches,
     read_texts,
 )
-from clearhead.pretrain.held_out import Judged, stuck_because
+from clearhead.pretrain.held_out import HeldOutScores, explain_stuck_loss
 from clearhead.pretrain.model import (
-    GENERATOR,
-    VOCABULARY,
-    make_game,
+    GENERATOR_FOLDER,
+    TOKENIZER_FOLDER,
+    make_electra_pair,
 )
-from clearhead.pretrain.plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
-from clearhead.pretrain.result import Pretrained, write_report
-from clearhead.pretrain.run import Exam, begin, generator_model
-from clearhead.pretrain.start import check_text, dropout_of, make_teacher, resolve_steps, start_model
+from clearhead.pretrain.plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain_run, write_pretrain_run
+from clearhead.pretrain.result import PretrainResult, write_report
+from clearhead.pretrain.run import PretrainRun, generator_model, init_new_weights
+from clearhead.pretrain.start import make_sampler, record_source, resolve_dropout, resolve_steps, start_model
 from clearhead.pretraining.objective import PretrainObjective
-from clearhead.pretraining.shards import INDEX
+from clearhead.pretraining.shards import INDEX_FILE
 from clearhead.train.network import run_training
 from clearhead.training.log import read_log
 from clearhead.training.loss_monitor import LossMonitor
 
-EVALUATIONS = "evaluations.json"
-FACTS = "pretraining.json"
+EVALUATIONS_FILE = "evaluations.json"
+FACTS_FILE = "pretraining.json"
 
 
 class PretrainJob:
     """A language model that learns from text without labels. Each step leaves what later steps read."""
 
-    existed: bool  # of `plan`: the folder was there before
+    folder_existed: bool  # of `plan`: the folder was there before
     saved: SavedPretrain  # what run.json has; from `prepare` on its plan is resolved
-    exam: Exam  # of `prepare`
-    history: tuple[Judged, ...]  # of `fit`
-    judged: Judged | None  # of `measure`
+    run: PretrainRun  # of `prepare`
+    history: tuple[HeldOutScores, ...]  # of `fit`
+    held_out: HeldOutScores | None  # of `measure`
     notes: list[str]
 
     def __init__(self, request: JobRequest[PretrainPlan]) -> None:
         self.request = request
-        self.begun = time.perf_counter()
+        self.started_at = time.perf_counter()
 
     def plan(self) -> None:
         """Resolve where and how precisely the run computes, and begin its folder, in which text and vocabulary lie."""
@@ -79,13 +79,13 @@ class PretrainJob:
         machine = detect_torch_machine(plan.settings.precision, plan.device)
         plan = replace(plan, settings=plan.settings.resolve_precision(machine.precision))
         self.saved = SavedPretrain(format=FORMAT, kind=KIND, plan=plan, command=request.command, machine=machine)
-        self.existed = folder.exists()
+        self.folder_existed = folder.exists()
         check_files(plan)
         if not request.resume:
             check_run_folder(folder)
-            write_pretrain(folder, self.saved)
+            write_pretrain_run(folder, self.saved)
             return
-        before = read_pretrain(folder)
+        before = read_pretrain_run(folder)
         for note in check_machine(folder, before.computed, machine, allowed=request.allow_different_cpu):
             request.events.message(note)
         computed = before.computed.resume_on(machine)
@@ -101,52 +101,54 @@ class PretrainJob:
         """Model, text and lessons; then the plan is resolved and stored."""
         request, folder, events = self.request, self.request.folder, self.request.events
         try:
-            model, objective, texts, teacher, held = self._read()
+            model, objective, texts, teacher, held = self._load_inputs()
         except ClearheadError:
             if not request.resume:
-                made = (VOCABULARY, CORPUS, HELD, "*.bin", ".*.part")
-                remove_unstarted_run(folder, existed=self.existed, made=made)
+                made = (TOKENIZER_FOLDER, CORPUS_FOLDER, HELD_OUT_FOLDER, "*.bin", ".*.part")
+                remove_unstarted_run(folder, existed=self.folder_existed, made=made)
             raise
-        texts = replace(texts, said=(*texts.said, *teacher.left_out()))
-        for line in texts.said:
+        texts = replace(texts, notes=(*texts.notes, *teacher.describe_skipped_documents()))
+        for line in texts.notes:
             events.message(line)
         seed, name = self.saved.plan.settings.seed, self.saved.plan.model
         is_pair = objective.name == "rtd"
-        learner: Any = make_game(model, seed, name) if is_pair else model.use_core().network
+        learner: Any = make_electra_pair(model, seed, name) if is_pair else model.use_core().network
         if name is not None and is_pair and learner.fresh:
             events.message("The generator is new, for the checkpoint has none.")
         self.saved = resolve_steps(self.saved, folder, learner, teacher, model, objective, events)
         plan = self.saved.plan
         events.started(folder)
-        about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
-        events.message(f"model: {model.family.title}, {about}; {plan.max_steps:,} steps of {objective.about}")
-        self.exam = Exam(
+        about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.steps_per_epoch:,} steps an epoch"
+        events.message(f"model: {model.family.title}, {about}; {plan.max_steps:,} steps of {objective.title}")
+        self.run = PretrainRun(
             model=model,
-            learner=learner,
+            network=learner,
             objective=objective,
-            teacher=teacher,
+            sampler=teacher,
             texts=texts,
-            held=held,
+            held_out_batches=held,
             plan=plan,
             events=events,
         )
 
     def fit(self) -> None:
         """Learn, or take the weights of a run that was killed after its training."""
-        fit = _fit if self.saved.fitted is None else _fitted
-        self.history = fit(self.exam, self.request.folder)
+        fit = _train_model if self.saved.fitted is None else _load_fitted
+        self.history = fit(self.run, self.request.folder)
 
     def measure(self) -> None:
         """The model once more on more held-out text."""
-        exam, plan = self.exam, self.saved.plan
+        exam, plan = self.run, self.saved.plan
         assert plan.max_steps is not None
-        self.judged = judged = exam.judge(plan.max_steps, AT_LAST) if exam.held else None
+        self.held_out = judged = (
+            exam.evaluate(plan.max_steps, FINAL_EVALUATION_TOKENS) if exam.held_out_batches else None
+        )
         self.notes = []
         if judged is None:
             dev = setting("dev")
             self.notes.append(f"Nothing was measured: there is too little text to hold some out; give {dev} a file.")
-        elif judged.stuck:
-            self.notes.append(stuck_because(judged, plan.max_steps, plan.settings.learning_rate))
+        elif judged.is_stuck:
+            self.notes.append(explain_stuck_loss(judged, plan.max_steps, plan.settings.learning_rate))
         elif self.history and (best := max(self.history, key=lambda one: one.score)).step < plan.max_steps:
             step = f"step {best.step:,}"
             self.notes.append(f"The best weights were those of {step}; from there on it learned by heart.")
@@ -154,35 +156,35 @@ class PretrainJob:
 
     def save(self) -> None:
         """The model folder, and ELECTRA's generator beside it."""
-        model, folder = self.exam.model, self.request.folder
+        model, folder = self.run.model, self.request.folder
         model.save(folder)
-        if self.exam.objective.name == "rtd":
-            generator_model(model, self.exam.learner).save(folder / GENERATOR)
+        if self.run.objective.name == "rtd":
+            generator_model(model, self.run.network).save(folder / GENERATOR_FOLDER)
 
-    def report(self) -> Pretrained:
+    def report(self) -> PretrainResult:
         """Facts, card and page; then what was needed to learn goes, and metrics.json says that the run is finished."""
 
-        folder, exam, plan, command = self.request.folder, self.exam, self.saved.plan, self.saved.command
+        folder, exam, plan, command = self.request.folder, self.run, self.saved.plan, self.saved.command
         log = list(read_log(folder))
-        run = self._result(sum(step["tokens"] for step in log))
-        facts = run.to_json() | {"plan": asdict(plan.named()), "command": command, "versions": versions()}
+        run = self._make_result(sum(step["tokens"] for step in log))
+        facts = run.to_json() | {"plan": asdict(plan.without_folders()), "command": command, "versions": versions()}
         facts |= {"source": exam.texts.source, **asdict(self.saved.computed)}
-        write_json(folder / FACTS, {key: value for key, value in facts.items() if key not in ("folder", "report")})
+        write_json(folder / FACTS_FILE, {key: value for key, value in facts.items() if key not in ("folder", "report")})
         write_card(folder, run, plan, command)
         if self.request.report:
             title = exam.model.family.title
             run = replace(run, report=write_report(run, plan, exam.objective, title, log, command))
-        for name in (CORPUS, HELD):
-            (folder / name / INDEX).unlink(missing_ok=True)  # first: shards without it are made anew after a kill
+        for name in (CORPUS_FOLDER, HELD_OUT_FOLDER):
+            (folder / name / INDEX_FILE).unlink(missing_ok=True)  # first: shards without it are made anew after a kill
             shutil.rmtree(folder / name, ignore_errors=True)
         for path in folder.glob("*.bin"):
             path.unlink()
         remove_state(folder, (), keep=plan.keep_state)
-        held_out = None if self.judged is None else self.judged.to_json()
+        held_out = None if self.held_out is None else self.held_out.to_json()
         write_json(folder / METRICS_FILE, {"held_out": held_out})  # last: it is finished
         return run
 
-    def _read(self) -> tuple[Model, PretrainObjective, Texts, Teacher, list[Any]]:
+    def _load_inputs(self) -> tuple[Model, PretrainObjective, PretrainTexts, BatchSampler, list[Any]]:
         """The model and what it learns from; text and vocabulary are written into the folder."""
         request, folder, events = self.request, self.request.folder, self.request.events
         plan = self.saved.plan
@@ -192,15 +194,21 @@ class PretrainJob:
         if not request.resume and self.saved.machine is not None:
             self.saved = replace(self.saved, machine=replace(self.saved.machine, threads=plan.threads))
         texts = read_texts(plan, model.tokenizer, folder, events, least=2 if "pairs" in objective.losses else 1)
-        self.saved = check_text(folder, texts, self.saved, resume=request.resume)
-        teacher = make_teacher(plan, model, objective, texts, folder)
-        return model, objective, texts, teacher, held_lessons(teacher, texts.held, AT_LAST) if len(texts.held) else []
+        self.saved = record_source(folder, texts, self.saved, resume=request.resume)
+        teacher = make_sampler(plan, model, objective, texts, folder)
+        return (
+            model,
+            objective,
+            texts,
+            teacher,
+            make_held_out_batches(teacher, texts.held_out, FINAL_EVALUATION_TOKENS) if len(texts.held_out) else [],
+        )
 
-    def _result(self, seen: int) -> Pretrained:
-        exam, folder, plan = self.exam, self.request.folder, self.saved.plan
+    def _make_result(self, seen: int) -> PretrainResult:
+        exam, folder, plan = self.run, self.request.folder, self.saved.plan
         assert plan.max_steps is not None
-        cost = measure_cost(folder, self.begun, 0.0)
-        return Pretrained(
+        cost = measure_cost(folder, self.started_at, 0.0)
+        return PretrainResult(
             folder=folder,
             family=exam.model.family.model_type,
             objective=exam.objective.name,
@@ -208,17 +216,17 @@ class PretrainJob:
             documents=len(exam.texts.train),
             tokens=exam.texts.tokens,
             steps=plan.max_steps,
-            seen=seen,
-            judged=self.judged,
+            tokens_seen=seen,
+            held_out=self.held_out,
             history=self.history,
-            said=exam.texts.said,
+            text_notes=exam.texts.notes,
             notes=tuple(self.notes),
             cost={key: value for key, value in cost.items() if key != "fitting seconds"},
             machine=self.saved.computed.latest,
         )
 
 
-def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
+def _train_model(exam: PretrainRun, folder: Path) -> tuple[HeldOutScores, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.training.dropout import set_dropout
     from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer, pretrain_steps
@@ -226,53 +234,53 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
 
     plan, settings = exam.plan, exam.plan.settings
     assert plan.max_steps is not None
-    set_dropout(exam.learner, dropout_of(plan))
-    begin(exam)
-    fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
-    state = TrainingState(exam.learner, make_pretrain_optimizer(exam.learner, settings, fresh), TrainingProgress())
+    set_dropout(exam.network, resolve_dropout(plan))
+    init_new_weights(exam)
+    fresh = () if plan.model is None else fresh_parameters(exam.network, exam.model.fresh)
+    state = TrainingState(exam.network, make_pretrain_optimizer(exam.network, settings, fresh), TrainingProgress())
     load_state(folder / STATE_FOLDER, state)
     history = [one for one in _read_history(folder) if one.step <= state.progress.step]
 
     def score(step: int) -> float:
-        found = exam.judge(step, JUDGED)
+        found = exam.evaluate(step, EVALUATION_TOKENS)
         history.append(found)
-        write_json(folder / EVALUATIONS, {"evaluations": [one.to_json() for one in history]})
-        exam.events.message(f"step {step:,}: {found.line()}")
+        write_json(folder / EVALUATIONS_FILE, {"evaluations": [one.to_json() for one in history]})
+        exam.events.message(f"step {step:,}: {found.summary()}")
         if found.samples:
             exam.events.message(f"    {' | '.join(found.samples)}")
         return found.score
 
     steps = pretrain_steps(
         state,
-        exam.teacher,
+        exam.sampler,
         exam.objective.losses,
         settings,
         steps=plan.max_steps,
-        per_epoch=exam.teacher.per_epoch,
-        score=score if exam.held else None,
+        per_epoch=exam.sampler.steps_per_epoch,
+        score=score if exam.held_out_batches else None,
         evaluations=min(plan.evaluations, plan.max_steps),
         device=exam.device,
     )
     run_training(state, steps, folder, settings, LossMonitor(0.0, settings), exam.events)
     state.restore_best()
-    exam.learner.eval()
+    exam.network.eval()
     return tuple(history)
 
 
-def _fitted(exam: Exam, folder: Path) -> tuple[Judged, ...]:
+def _load_fitted(exam: PretrainRun, folder: Path) -> tuple[HeldOutScores, ...]:
     """What a run that was killed after its training had come to."""
     restore_weights(exam.model, folder)
     if exam.objective.name == "rtd":
-        restore_weights(generator_model(exam.model, exam.learner), folder / GENERATOR)
-    exam.learner.eval()
+        restore_weights(generator_model(exam.model, exam.network), folder / GENERATOR_FOLDER)
+    exam.network.eval()
     return tuple(_read_history(folder))
 
 
-def _read_history(folder: Path) -> list[Judged]:
-    path = folder / EVALUATIONS
-    if not has_entry(folder, EVALUATIONS):
+def _read_history(folder: Path) -> list[HeldOutScores]:
+    path = folder / EVALUATIONS_FILE
+    if not has_entry(folder, EVALUATIONS_FILE):
         return []
-    made = decode_dataclass(read_json(path).get("evaluations"), list[Judged], EVALUATIONS)
+    made = decode_dataclass(read_json(path).get("evaluations"), list[HeldOutScores], EVALUATIONS_FILE)
     for one in made:
-        one.check(EVALUATIONS)
+        one.check(EVALUATIONS_FILE)
     return made

@@ -15,10 +15,10 @@ from clearhead.families.family import Family, parse_config_option
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model import Model
 from clearhead.model.loading import create, load, load_tokenizers, new_shape
-from clearhead.pretrain.plan import EXAMPLE, PRESET, PretrainPlan
-from clearhead.pretraining.masking import MASKED
+from clearhead.pretrain.plan import CONFIG_EXAMPLE, DEFAULT_PRESET, PretrainPlan
+from clearhead.pretraining.masking import MASKED_TOKENS
 from clearhead.pretraining.objective import PretrainObjective
-from clearhead.pretraining.registry import OBJECTIVES, USUAL
+from clearhead.pretraining.registry import DEFAULT_OBJECTIVES, OBJECTIVES
 from clearhead.text import load_tokenizer
 from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
     from clearhead.training.objectives.pretraining import ElectraPair
 
-VOCABULARY = "vocabulary"
-GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
-SIZES = {"tiny": 4000, "mini": 12000, "small": 16000}
-LARGE = 30_000  # tokens of larger models
-USES = {
+TOKENIZER_FOLDER = "vocabulary"
+GENERATOR_FOLDER = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
+VOCAB_SIZES = {"tiny": 4000, "mini": 12000, "small": 16000}
+LARGE_VOCAB_SIZE = 30_000  # tokens of larger models
+TOKENIZER_USES = {
     "roberta": "roberta",
     "xlm-roberta": "roberta",
     "mpnet": "roberta",
@@ -43,24 +43,24 @@ USES = {
     "rnn": "transformer",
 }
 SENTINELS = tuple(f"<extra_id_{number}>" for number in range(100))
-SMALLER = 4  # ELECTRA: the generator is so many times narrower; one that is too good teaches nothing
+GENERATOR_DIVISOR = 4  # ELECTRA: the generator is so many times narrower; one that is too good teaches nothing
 
 
-def objective_of(plan: PretrainPlan, family: Family, model: Model | None = None) -> PretrainObjective:
+def resolve_objective(plan: PretrainPlan, family: Family, model: Model | None = None) -> PretrainObjective:
     """The objective that was asked for, or the family's own; refuses what the family has no head for."""
-    name = plan.objective or USUAL.get(family.model_type, "mlm")
+    name = plan.objective or DEFAULT_OBJECTIVES.get(family.model_type, "mlm")
     if plan.objective is None and model is not None and model.head == "masked":
         name = "mlm"  # a checkpoint goes on with the head that it has
     made = OBJECTIVES[name]
-    if plan.masking != "tokens" and made.lacks is not MASKED.lacks:
+    if plan.masking != "tokens" and made.find_problem is not MASKED_TOKENS.find_problem:
         raise InputError(f"masking says how words are masked, and {name} masks none.")
     if not any(head in family.heads for head in made.heads):
         able = [one.name for one in OBJECTIVES.values() if any(head in family.heads for head in one.heads)]
-        raise InputError(f"{family.title} cannot learn {made.about} ({name}); it can learn {', '.join(able)}.")
+        raise InputError(f"{family.title} cannot learn {made.title} ({name}); it can learn {', '.join(able)}.")
     return made
 
 
-def head_of(objective: PretrainObjective, family: Family) -> str:
+def select_head(objective: PretrainObjective, family: Family) -> str:
     """The head that the objective needs."""
     return next(head for head in objective.heads if head in family.heads)
 
@@ -75,8 +75,8 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, event
         if given.is_dir() and not told:  # a vocab.txt, say: the family tells what it means
             return load_tokenizer(given, family, {"model_type": family}).source
         return load_tokenizers(plan.tokenizer)[0]
-    place, use = folder / VOCABULARY, USES.get(family, "bert")
-    size = plan.vocab_size or SIZES.get(plan.preset or PRESET, LARGE)
+    place, use = folder / TOKENIZER_FOLDER, TOKENIZER_USES.get(family, "bert")
+    size = plan.vocab_size or VOCAB_SIZES.get(plan.preset or DEFAULT_PRESET, LARGE_VOCAB_SIZE)
     if not place.exists():
         try:
             learned = learn_tokenizer(
@@ -104,8 +104,8 @@ def check_new_model(plan: PretrainPlan, objective: PretrainObjective, family: Fa
     from clearhead.core.runner import check_device
 
     check_device(plan.device)
-    said = parse_config_option(plan.config, EXAMPLE)
-    _, shape = new_shape(family.model_type, plan.preset or PRESET, said, head_of(objective, family))
+    said = parse_config_option(plan.config, CONFIG_EXAMPLE)
+    _, shape = new_shape(family.model_type, plan.preset or DEFAULT_PRESET, said, select_head(objective, family))
     check_length(plan.max_length, shape.stack.max_length if shape.stack.positions == "learned" else None)
 
 
@@ -115,10 +115,10 @@ def check_length(length: int, longest: int | None) -> None:
         raise InputError(f"max_length is {length}, and the model reads at most {longest} tokens.")
 
 
-def new_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Tokenizer) -> Model:
+def create_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Tokenizer) -> Model:
     """A new model of a family and a preset, with the head that the objective needs."""
     family = FAMILIES[plan.family or "bert"]
-    preset = plan.preset or PRESET
+    preset = plan.preset or DEFAULT_PRESET
     named = {
         "pad_token_id": tokenizer.pad_id,
         "bos_token_id": tokenizer.bos_id,
@@ -129,7 +129,7 @@ def new_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Token
     }
     config = {key: value for key, value in named.items() if key in family.config_keys and value is not None}
     size = max(tokenizer.vocab.values()) + 1
-    config |= {"vocab_size": size} | parse_config_option(plan.config, EXAMPLE)
+    config |= {"vocab_size": size} | parse_config_option(plan.config, CONFIG_EXAMPLE)
     said = config["vocab_size"]
     if isinstance(said, int) and said < size:
         raise InputError(f"config says vocab_size {said:,}, and the tokenizer has {size:,} tokens; leave it out.")
@@ -137,15 +137,15 @@ def new_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Token
         family.model_type,
         preset,
         config=config,
-        head=head_of(objective, family),
+        head=select_head(objective, family),
         tokenizer=tokenizer,
         device=plan.device,
         seed=plan.settings.seed,
     )
-    return replace(made, config={**_ends(tokenizer, family), **made.config})
+    return replace(made, config={**_token_ids(tokenizer, family), **made.config})
 
 
-def _ends(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
+def _token_ids(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
     """Tokens that the network does not need to know: without them `transformers` takes those of its own models."""
     named = {
         "bos_token_id": tokenizer.cls_id if tokenizer.bos_id is None else tokenizer.bos_id,
@@ -158,14 +158,14 @@ def _ends(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
     return {key: value for key, value in named.items() if value is not None}
 
 
-def old_model(plan: PretrainPlan, events: RunEvents) -> tuple[Model, PretrainObjective]:
+def load_checkpoint(plan: PretrainPlan, events: RunEvents) -> tuple[Model, PretrainObjective]:
     """A checkpoint, with a new head where it has none for the objective."""
     assert plan.model is not None
     bare = load(plan.model, "core", device=plan.device, progress=events.download)
-    objective = objective_of(plan, bare.family, bare)
+    objective = resolve_objective(plan, bare.family, bare)
     if plan.objective is None and objective.name in ("mlm+nsp", "mlm+sop") and bare.head != "pretrain":
         objective = OBJECTIVES["mlm"]
-    head = head_of(objective, bare.family)
+    head = select_head(objective, bare.family)
     model = bare if bare.head == head else load(plan.model, "core", head=head, device=plan.device, fresh=True)
     if model.source_tokenizer is None:
         raise InputError(f"{plan.model} has no tokenizer, so that text cannot be given to it.")
@@ -174,21 +174,21 @@ def old_model(plan: PretrainPlan, events: RunEvents) -> tuple[Model, PretrainObj
     return replace(model, trained=None), objective
 
 
-def make_game(model: Model, seed: int, reference: str | None = None) -> ElectraPair:
+def make_electra_pair(model: Model, seed: int, reference: str | None = None) -> ElectraPair:
     """ELECTRA's two networks: the model, and a narrower generator over its words; a checkpoint may have its own."""
     from clearhead.core.build import build
     from clearhead.training.objectives.pretraining import ElectraPair
 
-    own = None if reference is None else _own_generator(model, reference)
+    own = None if reference is None else _load_generator(model, reference)
     if own is not None:
         return ElectraPair(own.use_core().network, model.use_core().network, config=own.config)
     generator = build(generator_shape(model), seed=seed + 1).to(model.core.device)
     return ElectraPair(generator, model.use_core().network, config=generator_config(model), fresh=True)
 
 
-def _own_generator(model: Model, reference: str) -> Model | None:
+def _load_generator(model: Model, reference: str) -> Model | None:
     """The generator that a run left beside its model, if it shares words with it."""
-    place = locate(reference).folder / GENERATOR
+    place = locate(reference).folder / GENERATOR_FOLDER
     if not (place / "config.json").is_file():
         return None
     made = load(place, "core", device=str(model.core.device))
@@ -201,7 +201,7 @@ def _own_generator(model: Model, reference: str) -> Model | None:
 def generator_config(model: Model) -> dict[str, Any]:
     """The same config with fewer and narrower heads."""
     values = model.family.read_config(model.config)
-    heads = max(1, values["num_attention_heads"] // SMALLER)
+    heads = max(1, values["num_attention_heads"] // GENERATOR_DIVISOR)
     width = values["hidden_size"] // values["num_attention_heads"] * heads
     return {
         **model.config,

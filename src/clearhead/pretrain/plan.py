@@ -19,7 +19,7 @@ from clearhead.files import decode_dataclass, read_json, to_printable, write_jso
 from clearhead.jobs.plan import MAX_THREADS, explain_setting_error
 from clearhead.jobs.run_file import RUN_FILE, ComputeHistory, FitRecord, check_stored_settings
 from clearhead.machine.cpu import Machine
-from clearhead.pretrain.config import take_config, width_of
+from clearhead.pretrain.config import config_width, resolve_config
 from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.registry import OBJECTIVES
 from clearhead.pretraining.vocab_info import Masking
@@ -27,13 +27,20 @@ from clearhead.training.settings import TrainSettings
 
 FORMAT = 2  # of what a run's lessons are made of
 KIND = "pretrain"
-PRESET = "mini"
-RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "base": 2e-4}  # of a new model; larger ones learn slower, ...
-WIDE = {256: 1e-3, 512: 7e-4}  # ... also where a config says how wide they are
-EXAMPLE = '{"num_hidden_layers": 6}'
-CONTINUED = 1e-4  # of a checkpoint that is taught further, ...
-NEW_HEAD = 1e-3  # ... and of what it does not have: a head that knows nothing would disturb the rest for long
-NEW: dict[str, Any] = {
+DEFAULT_PRESET = "mini"
+LEARNING_RATES = {
+    "tiny": 1e-3,
+    "mini": 1e-3,
+    "small": 7e-4,
+    "base": 2e-4,
+}  # of a new model; larger ones learn slower, ...
+LEARNING_RATES_BY_WIDTH = {256: 1e-3, 512: 7e-4}  # ... also where a config says how wide they are
+CONFIG_EXAMPLE = '{"num_hidden_layers": 6}'
+CHECKPOINT_LEARNING_RATE = 1e-4  # of a checkpoint that is taught further, ...
+NEW_HEAD_LEARNING_RATE = (
+    1e-3  # ... and of what it does not have: a head that knows nothing would disturb the rest for long
+)
+PRETRAIN_DEFAULTS: dict[str, Any] = {
     "batch_size": None,
     "batch_tokens": 4096,
     "micro_tokens": 4096,
@@ -120,12 +127,12 @@ class PretrainPlan:
             if not holds:
                 raise InputError(f"Settings of pre-training: {said}.")
 
-    def named(self) -> PretrainPlan:
+    def without_folders(self) -> PretrainPlan:
         """The same with the names of files alone: what is given away need not tell where they lay."""
         return replace(self, files=[Path(one).name for one in self.files], dev=[Path(one).name for one in self.dev])
 
 
-_TASKS_ALONE = {
+_TASK_SETTINGS = {
     "epochs",
     "freeze_encoder",
     "gradual_unfreezing",
@@ -136,8 +143,8 @@ _TASKS_ALONE = {
     "class_weight",
     "average_epochs",
 }
-_SETTINGS = {one.name for one in fields(TrainSettings)} - _TASKS_ALONE
-_PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
+_TRAIN_FIELDS = {one.name for one in fields(TrainSettings)} - _TASK_SETTINGS
+_PLAN_FIELDS = {one.name for one in fields(PretrainPlan)} - {"settings"}
 
 
 def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) -> dict[str, Any]:
@@ -155,21 +162,27 @@ def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) 
 
 def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
     """Make a plan from a flat mapping of settings; None leaves a setting at its default."""
-    given = take_config(rename_pretrain_settings(values))
+    given = resolve_config(rename_pretrain_settings(values))
     for key in given:
-        if key not in _SETTINGS | _PLAN:
-            near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
+        if key not in _TRAIN_FIELDS | _PLAN_FIELDS:
+            near = get_close_matches(key, sorted(_TRAIN_FIELDS | _PLAN_FIELDS), n=1)
+            hint = (
+                f"; did you mean {near[0]}?"
+                if near
+                else f"; there are {', '.join(sorted(_TRAIN_FIELDS | _PLAN_FIELDS))}."
+            )
             raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
-    usual = dict(NEW)
+    usual = dict(PRETRAIN_DEFAULTS)
     if given.get("batch_size") is not None:
         usual |= {"batch_size": given["batch_size"], "batch_tokens": None}
     if given.get("model"):
-        usual["head_learning_rate"] = NEW_HEAD
+        usual["head_learning_rate"] = NEW_HEAD_LEARNING_RATE
     settings = (
-        usual | {"learning_rate": _usual_rate(given)} | {key: value for key, value in given.items() if key in _SETTINGS}
+        usual
+        | {"learning_rate": _default_learning_rate(given)}
+        | {key: value for key, value in given.items() if key in _TRAIN_FIELDS}
     )
-    plan = {key: value for key, value in given.items() if key in _PLAN}
+    plan = {key: value for key, value in given.items() if key in _PLAN_FIELDS}
     try:
         made = decode_dataclass({**plan, "settings": settings}, PretrainPlan, "settings")
     except ConfigError as error:
@@ -178,16 +191,18 @@ def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
     return made
 
 
-def _usual_rate(given: Mapping[str, Any]) -> float:
+def _default_learning_rate(given: Mapping[str, Any]) -> float:
     """The highest rate for a checkpoint, a preset, or a model as wide as its config says."""
     if given.get("model"):
-        return CONTINUED
-    preset, family = str(given.get("preset") or PRESET), FAMILIES.get(str(given.get("family") or "bert"))
+        return CHECKPOINT_LEARNING_RATE
+    preset, family = str(given.get("preset") or DEFAULT_PRESET), FAMILIES.get(str(given.get("family") or "bert"))
     if isinstance(given.get("config"), str) and family is not None and preset in family.presets:
-        width = width_of(family, preset, parse_config_option(given["config"], EXAMPLE))
+        width = config_width(family, preset, parse_config_option(given["config"], CONFIG_EXAMPLE))
         if width is not None:
-            return next((rate for most, rate in WIDE.items() if width <= most), RATES["base"])
-    return RATES.get(preset, RATES["base"])
+            return next(
+                (rate for most, rate in LEARNING_RATES_BY_WIDTH.items() if width <= most), LEARNING_RATES["base"]
+            )
+    return LEARNING_RATES.get(preset, LEARNING_RATES["base"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +225,7 @@ class SavedPretrain:
         return ComputeHistory(machine=self.machine, resumed_on=self.resumed_on)
 
 
-def read_pretrain(folder: Path) -> SavedPretrain:
+def read_pretrain_run(folder: Path) -> SavedPretrain:
     """The run.json of a run that was begun, with every value checked."""
     if not (folder / RUN_FILE).is_file():
         raise InputError(f"{folder} is no run: it has no {RUN_FILE}.")
@@ -227,7 +242,7 @@ def read_pretrain(folder: Path) -> SavedPretrain:
     return made
 
 
-def write_pretrain(folder: Path, saved: SavedPretrain) -> None:
+def write_pretrain_run(folder: Path, saved: SavedPretrain) -> None:
     """Write down what is being learned, and where."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,16 +7,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.deprecation import renamed_fields
 from clearhead.html import short_repr
 from clearhead.jobs.run_folder import REPORT_FILE
 from clearhead.machine.cpu import Machine
-from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
+from clearhead.pretrain.held_out import PROMPT, SENTENCE, HeldOutScores
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining.objective import PretrainObjective
 
 
+@renamed_fields(judged="held_out", said="text_notes", seen="tokens_seen")
 @dataclass(frozen=True, kw_only=True)
-class Pretrained:
+class PretrainResult:
     """A finished run: where the model is, what it learned from, and how well."""
 
     folder: Path
@@ -26,23 +28,23 @@ class Pretrained:
     documents: int
     tokens: int  # of text to learn from
     steps: int
-    seen: int  # tokens that were read, over all epochs
-    judged: Judged | None  # None: there was nothing to hold out
-    history: tuple[Judged, ...]
-    said: tuple[str, ...]
+    tokens_seen: int  # tokens that were read, over all epochs
+    held_out: HeldOutScores | None  # None: there was nothing to hold out
+    history: tuple[HeldOutScores, ...]
+    text_notes: tuple[str, ...]
     notes: tuple[str, ...]
     cost: dict[str, float] = field(default_factory=dict)
     report: Path | None = None
     machine: Machine | None = None  # that it computed on
 
     def __repr__(self) -> str:
-        found = self.judged
+        found = self.held_out
         loss = None if found is None else f"loss {found.loss:.3f} ({found.loss_low:.3f} to {found.loss_high:.3f})"
         right = None if found is None else f"words right {found.accuracy:.1%}"
         size = f"{self.parameters:,} parameters"
         learned = f"{self.steps:,} steps"
         return short_repr(
-            "Pretrained",
+            "PretrainResult",
             f"{self.family} by {self.objective}",
             size,
             learned,
@@ -53,13 +55,14 @@ class Pretrained:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
-        names = ("family", "objective", "parameters", "documents", "tokens", "steps", "seen", "cost")
+        names = ("family", "objective", "parameters", "documents", "tokens", "steps", "cost")
         made: dict[str, Any] = {name: getattr(self, name) for name in names}
         return made | {
             "folder": str(self.folder),
-            "held_out": None if self.judged is None else self.judged.to_json(),
+            "seen": self.tokens_seen,
+            "held_out": None if self.held_out is None else self.held_out.to_json(),
             "history": [one.to_json() for one in self.history],
-            "said": list(self.said),
+            "said": list(self.text_notes),
             "notes": list(self.notes),
             "report": None if self.report is None else str(self.report),
             "machine": None if self.machine is None else asdict(self.machine),
@@ -67,7 +70,7 @@ class Pretrained:
 
 
 def write_report(
-    run: Pretrained,
+    run: PretrainResult,
     plan: PretrainPlan,
     objective: PretrainObjective,
     title: str,
@@ -80,21 +83,21 @@ def write_report(
 
     causal = objective.name in ("clm", "bilm")
     facts = PretrainingFacts(
-        text=run.said,
-        held_out=None if run.judged is None else run.judged.to_json(),
+        text=run.text_notes,
+        held_out=None if run.held_out is None else run.held_out.to_json(),
         history=[one.to_json() for one in run.history],
         blank=f"It goes on from: {PROMPT}" if causal else SENTENCE.format(mask="..."),
         counted={
             "documents": run.documents,
             "tokens of text": run.tokens,
             "steps": run.steps,
-            "tokens read": run.seen,
+            "tokens read": run.tokens_seen,
             "parameters": run.parameters,
             "family": title,
-            "objective": objective.about,
+            "objective": objective.title,
         },
     )
-    settings = {key: value for key, value in asdict(plan.named()).items() if key != "settings"}
+    settings = {key: value for key, value in asdict(plan.without_folders()).items() if key != "settings"}
     data = ReportData(
         title=f"{run.folder.name}: pre-training",
         command=command,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.jobs.events import RunEvents
 from clearhead.model import Model
-from clearhead.pretrain.data import Teacher, Texts, some_of
-from clearhead.pretrain.held_out import Judged, judge, samples
+from clearhead.pretrain.data import BatchSampler, PretrainTexts, take_tokens
+from clearhead.pretrain.held_out import HeldOutScores, sample_predictions, score_held_out
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining import baselines
 from clearhead.pretraining.batch import PretrainBatch
@@ -20,43 +20,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Exam:
+class PretrainRun:
     """Everything that a run is made of, and the judgements so far."""
 
     model: Model
-    learner: Any  # the network, or ELECTRA's two
+    network: Any  # the network, or ELECTRA's two
     objective: PretrainObjective
-    teacher: Teacher
-    texts: Texts
-    held: list[PretrainBatch]  # questions about held-out text
+    sampler: BatchSampler
+    texts: PretrainTexts
+    held_out_batches: list[PretrainBatch]  # questions about held-out text
     plan: PretrainPlan
     events: RunEvents
-    counts: baselines.Counts | None = None
+    counts: baselines.TokenCounts | None = None
 
     @property
     def device(self) -> str:
         return str(self.model.core.device)
 
-    def counted(self) -> baselines.Counts:
+    def count_tokens(self) -> baselines.TokenCounts:
         """How often words occur, counted once."""
         if self.counts is None:
             self.events.progress("counting words", 0, None)
-            self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab_size)
+            self.counts = baselines.count_tokens(self.texts.train, self.model.shape.stack.vocab_size)
         return self.counts
 
-    def judge(self, step: int, most: int) -> Judged:
+    def evaluate(self, step: int, most: int) -> HeldOutScores:
         """Measure, and let the model say a few words."""
-        lessons = some_of(self.held, most)
-        made = judge(self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device)
+        lessons = take_tokens(self.held_out_batches, most)
+        made = score_held_out(
+            self.network, lessons, self.count_tokens(), self.sampler.vocab.is_special, step=step, device=self.device
+        )
         if not math.isfinite(made.loss):  # there is nothing to ask a network without numbers
             return made
-        return replace(made, samples=samples(self.speaker(), self.objective.name))
+        return replace(made, samples=sample_predictions(self.language_model(), self.objective.name))
 
-    def speaker(self) -> Model:
+    def language_model(self) -> Model:
         """What can be asked for words: the model, or ELECTRA's generator."""
         if self.objective.name != "rtd":
             return self.model
-        return generator_model(self.model, self.learner)
+        return generator_model(self.model, self.network)
 
 
 def generator_model(model: Model, game: ElectraPair) -> Model:
@@ -67,14 +69,14 @@ def generator_model(model: Model, game: ElectraPair) -> Model:
     return replace(model, runner=runner, make_core=None, config=game.config, head="masked")
 
 
-def begin(exam: Exam) -> None:
+def init_new_weights(exam: PretrainRun) -> None:
     """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
     from clearhead.training.pretrain_loop import init_new_network, init_output_bias
 
     around = exam.plan.attention_init == "local"
     if exam.plan.model is None:
-        init_new_network(exam.learner, exam.counted().probs, around=around)
-    elif exam.objective.name == "rtd" and exam.learner.fresh:
-        init_new_network(exam.learner.generator, exam.counted().probs, around=around)
+        init_new_network(exam.network, exam.count_tokens().probs, around=around)
+    elif exam.objective.name == "rtd" and exam.network.fresh:
+        init_new_network(exam.network.generator, exam.count_tokens().probs, around=around)
     elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
-        init_output_bias(exam.learner, exam.counted().probs)
+        init_output_bias(exam.network, exam.count_tokens().probs)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.pretraining.baselines import Baseline, Counts
+    from clearhead.pretraining.baselines import Baseline, TokenCounts
     from clearhead.pretraining.batch import PretrainBatch
     from clearhead.pretraining.corpus_subset import CorpusSubset, split_held_out
-    from clearhead.pretraining.documents import Chunk, Documents, corpus_files, read_chunks, resolve_names
-    from clearhead.pretraining.example_spans import ExampleSpans, make_table, shuffle_positions
+    from clearhead.pretraining.documents import Chunk, Documents, find_corpus_files, make_absolute, read_chunks
+    from clearhead.pretraining.example_spans import ExampleSpans, make_span_table, shuffle_positions
     from clearhead.pretraining.objective import PretrainObjective
     from clearhead.pretraining.registry import OBJECTIVES
     from clearhead.pretraining.sentences import split_sentences
-    from clearhead.pretraining.shards import Corpus, make_corpus, source_of
+    from clearhead.pretraining.shards import Corpus, hash_source, make_corpus
     from clearhead.pretraining.vocab_info import Masking, VocabInfo, read_vocab_info
 else:
     from clearhead.lazy import export_lazily
@@ -25,15 +25,15 @@ else:
     export_lazily(
         __name__,
         {
-            "baselines": ("Baseline", "Counts"),
+            "baselines": ("Baseline", "TokenCounts"),
             "batch": ("PretrainBatch",),
             "corpus_subset": ("CorpusSubset", "split_held_out"),
-            "documents": ("Chunk", "Documents", "corpus_files", "read_chunks", "resolve_names"),
-            "example_spans": ("ExampleSpans", "make_table", "shuffle_positions"),
+            "documents": ("Chunk", "Documents", "find_corpus_files", "read_chunks", "make_absolute"),
+            "example_spans": ("ExampleSpans", "make_span_table", "shuffle_positions"),
             "objective": ("PretrainObjective",),
             "registry": ("OBJECTIVES",),
             "sentences": ("split_sentences",),
-            "shards": ("Corpus", "make_corpus", "source_of"),
+            "shards": ("Corpus", "make_corpus", "hash_source"),
             "vocab_info": ("Masking", "VocabInfo", "read_vocab_info"),
         },
     )
@@ -44,21 +44,21 @@ __all__ = [
     "Chunk",
     "Corpus",
     "CorpusSubset",
-    "Counts",
     "Documents",
     "ExampleSpans",
     "Masking",
     "PretrainBatch",
     "PretrainObjective",
+    "TokenCounts",
     "VocabInfo",
-    "corpus_files",
+    "find_corpus_files",
+    "hash_source",
+    "make_absolute",
     "make_corpus",
-    "make_table",
+    "make_span_table",
     "read_chunks",
     "read_vocab_info",
-    "resolve_names",
     "shuffle_positions",
-    "source_of",
     "split_held_out",
     "split_sentences",
 ]

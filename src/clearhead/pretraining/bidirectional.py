@@ -15,7 +15,7 @@ def make_bidirectional_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.
 
     Place 2t asks the forward state of token t, place 2t + 1 the backward one.
     """
-    opens, closes = np.array(vocab.opens, np.int64), np.array(vocab.closes, np.int64)
+    opens, closes = np.array(vocab.prefix_ids, np.int64), np.array(vocab.suffix_ids, np.int64)
     rows = [np.concatenate([opens, text, closes]) for text, *_ in texts]
     ids = np.concatenate(rows)
     lengths = np.array([len(row) for row in rows], np.int64)
@@ -30,16 +30,21 @@ def make_bidirectional_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.
     words = np.stack([after, before], 1).ravel()
     known = np.stack([ids, np.where(second, np.roll(ids, 2), -1)], 1).ravel()
     return PretrainBatch(
-        ids=ids, lengths=lengths, places=np.flatnonzero(asked), words=words[asked], before=known[asked], ways=2
+        ids=ids,
+        lengths=lengths,
+        positions=np.flatnonzero(asked),
+        labels=words[asked],
+        previous_ids=known[asked],
+        targets_per_token=2,
     )
 
 
-BOTH_WAYS = PretrainObjective(
+BIDIRECTIONAL = PretrainObjective(
     name="bilm",
-    about="the next word and the word before",
-    cut=sample_texts,
-    make=make_bidirectional_batch,
-    room=lambda length, vocab: length - len(vocab.opens) - len(vocab.closes),
+    title="the next word and the word before",
+    sample_spans=sample_texts,
+    make_batch=make_bidirectional_batch,
+    max_text_tokens=lambda length, vocab: length - len(vocab.prefix_ids) - len(vocab.suffix_ids),
     heads=("bilm",),
     losses=("words",),
 )

@@ -16,12 +16,16 @@ from clearhead.errors import InputError
 from clearhead.files import to_printable
 
 Documents = Literal["auto", "blank", "lines", "file"]
-MADE = {"run.json", "model.safetensors", "tokenizer.json"}  # what tells a folder that was made from one of texts
-PLAIN = (".txt", ".text", ".md", ".rst", ".tok", ".raw", "")
-WRAPPED = 100  # characters: lines that are never longer, and seldom end as sentences do, were wrapped
-ENDS = tuple(".!?:;…\"'”’)]}»。！？")
-OWN_LINE = 300  # characters of a mean line that is a text of its own
-SCANNED = 200_000  # lines that are looked at to tell what a line is
+OUTPUT_FILES = {
+    "run.json",
+    "model.safetensors",
+    "tokenizer.json",
+}  # what tells a folder that was made from one of texts
+TEXT_SUFFIXES = (".txt", ".text", ".md", ".rst", ".tok", ".raw", "")
+WRAP_WIDTH = 100  # characters: lines that are never longer, and seldom end as sentences do, were wrapped
+SENTENCE_ENDS = tuple(".!?:;…\"'”’)]}»。！？")
+DOCUMENT_LINE = 300  # characters of a mean line that is a text of its own
+SCANNED_LINES = 200_000  # lines that are looked at to tell what a line is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +33,19 @@ class Chunk:
     """A piece of a document."""
 
     text: str
-    first: bool  # a document begins with it
+    starts_document: bool  # a document begins with it
 
 
-def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
+def find_corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """Files, the files of folders, and what patterns stand for; each once, in order."""
     found: dict[Path, Path] = {}  # by where they lie: a link, or another way to write a name, is the same text
     for name in names:
         place = Path(name)
-        there = _is_there(name)
+        there = _exists(name)
         if there and place.is_dir():
-            made = sorted(_inside(place))
+            made = sorted(_walk_text_files(place))
             if not made:
-                endings = ", ".join((*PLAIN[:-1], *TABLES))
+                endings = ", ".join((*TEXT_SUFFIXES[:-1], *TABLES))
                 raise InputError(f"The folder {to_printable(place, MOST_NAME)} holds no text files ({endings}).")
         elif there and not place.is_file():
             raise InputError(
@@ -51,7 +55,7 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
             made = [place]
         elif any(letter in str(name) for letter in "*?["):
             every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
-            made = [Path(one) for one in every if Path(one).is_file() and not _of_a_run(Path(one))]
+            made = [Path(one) for one in every if Path(one).is_file() and not _is_run_output(Path(one))]
             if not made:
                 raise InputError(f"Nothing is called {to_printable(name, MOST_NAME)}.")
         else:
@@ -63,7 +67,7 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
     return list(found.values())
 
 
-def _is_there(name: str | os.PathLike[str]) -> bool:
+def _exists(name: str | os.PathLike[str]) -> bool:
     if not str(name).strip():
         raise InputError("The name of a file is empty.")
     try:
@@ -72,16 +76,16 @@ def _is_there(name: str | os.PathLike[str]) -> bool:
         return False
 
 
-def resolve_names(names: Sequence[str]) -> list[str]:
+def make_absolute(names: Sequence[str]) -> list[str]:
     """The same names from anywhere, so that a run can go on in another folder; patterns stay patterns."""
     here = Path.cwd()
-    return [str(here / name) if _is_there(name) else str(Path(glob.escape(str(here)), name)) for name in names]
+    return [str(here / name) if _exists(name) else str(Path(glob.escape(str(here)), name)) for name in names]
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def _walk_text_files(folder: Path) -> Iterator[Path]:
     """The text files of a folder and the folders in it; hidden ones, and those of runs and models, are passed over."""
     for place, folders, names in os.walk(folder):
-        if Path(place) != folder and not MADE.isdisjoint(names):
+        if Path(place) != folder and not OUTPUT_FILES.isdisjoint(names):
             folders.clear()
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -91,13 +95,13 @@ def _inside(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _of_a_run(path: Path) -> bool:
+def _is_run_output(path: Path) -> bool:
     return any((folder / "run.json").exists() for folder in path.parents[:2])
 
 
 def _is_text(path: Path) -> bool:
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
-    return name.suffix.lower() in (*PLAIN, *TABLES)
+    return name.suffix.lower() in (*TEXT_SUFFIXES, *TABLES)
 
 
 def read_chunks(
@@ -115,7 +119,11 @@ def read_chunks(
     some = False
     for file in files:
         full = False
-        made = _rows(file, columns, encoding, said) if is_table(file) else _plain(file, encoding, documents, said)
+        made = (
+            _read_table(file, columns, encoding, said)
+            if is_table(file)
+            else _read_plain_text(file, encoding, documents, said)
+        )
         for chunk in made:
             full = some = True
             yield chunk
@@ -125,61 +133,61 @@ def read_chunks(
         raise InputError("The files hold no text to learn from.")
 
 
-def _rows(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Chunk]:
+def _read_table(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Chunk]:
     last = 0
     for number, text in numbered_cells(file, columns, encoding, notes):
         if not text.isspace():
-            yield Chunk(text=text, first=number != last)
+            yield Chunk(text=text, starts_document=number != last)
             last = number
 
 
-def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Chunk]:
+def _read_plain_text(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Chunk]:
     if not file.stat().st_size:
         return
-    lay = survey(file, encoding)
+    lay = detect_layout(file, encoding)
     if documents != "auto":
         wrapped = lay.wrapped and documents != "lines"
-        lay = Lay(documents=documents, wrapped=wrapped, said=lay.said if wrapped else "")
-    if lay.said:
-        notes.append(f"{to_printable(file.name)}: {lay.said}")
+        lay = TextLayout(documents=documents, wrapped=wrapped, note=lay.note if wrapped else "")
+    if lay.note:
+        notes.append(f"{to_printable(file.name)}: {lay.note}")
     last, fresh, held = 0, True, ""
     for number, line in numbered_lines(file, encoding, notes):
         if line.isspace() or not line:
             if held:
-                yield Chunk(text=held, first=fresh)
+                yield Chunk(text=held, starts_document=fresh)
                 held, fresh = "", False
             fresh = fresh or lay.documents == "blank"
             continue
         begins, last = number != last, number
         if lay.documents == "lines":
-            yield Chunk(text=line, first=begins)
+            yield Chunk(text=line, starts_document=begins)
         elif lay.wrapped:
             held = f"{held} {line.strip()}" if held else line.strip()
-            if len(held) > WRAPPED * WRAPPED:
-                yield Chunk(text=held, first=fresh)
+            if len(held) > WRAP_WIDTH * WRAP_WIDTH:
+                yield Chunk(text=held, starts_document=fresh)
                 held, fresh = "", False
         else:
-            yield Chunk(text=line, first=fresh)
+            yield Chunk(text=line, starts_document=fresh)
             fresh = False
     if held:
-        yield Chunk(text=held, first=fresh)
+        yield Chunk(text=held, starts_document=fresh)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lay:
+class TextLayout:
     """How a plain file is laid out."""
 
     documents: Documents
     wrapped: bool = False  # a sentence goes on in the next line
-    said: str = ""
+    note: str = ""
 
 
-def survey(file: Path, encoding: str | None) -> Lay:
+def detect_layout(file: Path, encoding: str | None) -> TextLayout:
     """What a line and a blank line mean in a file, by looking at its first lines."""
     lines = letters = ended = blanks = longest = 0
     last = 0
     for number, line in numbered_lines(file, encoding, []):
-        if number > SCANNED:
+        if number > SCANNED_LINES:
             break
         text = line.strip()
         if not text:
@@ -189,16 +197,18 @@ def survey(file: Path, encoding: str | None) -> Lay:
         last = number
         letters += len(text)
         longest = max(longest, len(text))
-        ended += text.endswith(ENDS)
+        ended += text.endswith(SENTENCE_ENDS)
     if not lines:
-        return Lay(documents="blank")
-    wrapped = lines >= 20 and longest <= WRAPPED and ended < 0.5 * lines and letters > 30 * lines
+        return TextLayout(documents="blank")
+    wrapped = lines >= 20 and longest <= WRAP_WIDTH and ended < 0.5 * lines and letters > 30 * lines
     if wrapped:
         joined = "its lines are wrapped, and were joined up to each blank line."
-        return Lay(documents="blank", wrapped=True, said=joined)
+        return TextLayout(documents="blank", wrapped=True, note=joined)
     if blanks:
-        return Lay(documents="blank")
-    if lines > 1 and letters >= OWN_LINE * lines:
-        return Lay(documents="lines", said="it has no blank lines and long ones, so that each line is a document.")
+        return TextLayout(documents="blank")
+    if lines > 1 and letters >= DOCUMENT_LINE * lines:
+        return TextLayout(
+            documents="lines", note="it has no blank lines and long ones, so that each line is a document."
+        )
     more = "" if lines == 1 else f" (say {setting('documents', 'lines')} if each line is one)"
-    return Lay(documents="file", said=f"it has no blank lines, and is one document{more}.")
+    return TextLayout(documents="file", note=f"it has no blank lines, and is one document{more}.")

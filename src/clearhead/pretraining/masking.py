@@ -13,8 +13,11 @@ from clearhead.pretraining.objective import PretrainObjective, TextPairs
 from clearhead.pretraining.vocab_info import VocabInfo
 
 Array = np.ndarray[Any, Any]
-HIDDEN, REPLACED = 0.8, 0.1  # the rest is left as it is, so that the network never knows what to trust
-SPAN, LONGEST = 0.2, 10  # SpanBERT: words of a span are geometric with this chance of an end, and at most so many
+MASK_SHARE, RANDOM_SHARE = 0.8, 0.1  # the rest is left as it is, so that the network never knows what to trust
+SPAN_END_RATE, MAX_SPAN_WORDS = (
+    0.2,
+    10,
+)  # SpanBERT: words of a span are geometric with this chance of an end, and at most so many
 
 
 def pack_texts(texts: TextPairs, vocab: VocabInfo) -> tuple[Array, Array, Array, Array | None]:
@@ -22,9 +25,14 @@ def pack_texts(texts: TextPairs, vocab: VocabInfo) -> tuple[Array, Array, Array,
     paired = any(second is not None for _, second, _ in texts)
     ids, segments, lengths = [], [], []
     for first, second, _ in texts:
-        parts = [vocab.opens, first, *((vocab.between, second) if second is not None else ()), vocab.closes]
+        parts = [
+            vocab.prefix_ids,
+            first,
+            *((vocab.separator_ids, second) if second is not None else ()),
+            vocab.suffix_ids,
+        ]
         row = np.concatenate([np.asarray(part, np.int64) for part in parts])
-        begin = len(row) - len(vocab.closes) - (0 if second is None else len(second))
+        begin = len(row) - len(vocab.suffix_ids) - (0 if second is None else len(second))
         ids.append(row)
         lengths.append(len(row))
         segments.append(np.arange(len(row)) >= (begin if second is not None else len(row)))
@@ -35,13 +43,13 @@ def pack_texts(texts: TextPairs, vocab: VocabInfo) -> tuple[Array, Array, Array,
 def choose_targets(ids: Array, lengths: Array, vocab: VocabInfo, rng: np.random.Generator) -> Array:
     """The places to ask about: so many of every text, never special tokens; whole words or spans where that is said."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    able = ~vocab.special[ids]
-    counts = np.maximum(np.round(vocab.rate * np.bincount(rows, able, len(lengths))), 1)
+    able = ~vocab.is_special[ids]
+    counts = np.maximum(np.round(vocab.mask_rate * np.bincount(rows, able, len(lengths))), 1)
     if vocab.masking == "spans":
-        return _spans(ids, rows, able, counts, vocab, rng)
+        return _choose_spans(ids, rows, able, counts, vocab, rng)
     begins = able.copy()
     if vocab.masking == "words":
-        begins &= ~vocab.continues[ids] | ~np.concatenate([[False], able[:-1]])
+        begins &= ~vocab.is_continuation[ids] | ~np.concatenate([[False], able[:-1]])
     group = np.cumsum(begins) - 1  # which word a token belongs to
     if not able.any():
         return np.zeros(0, np.int64)
@@ -59,9 +67,11 @@ def choose_targets(ids: Array, lengths: Array, vocab: VocabInfo, rng: np.random.
     return np.flatnonzero(able & chosen[group])
 
 
-def _spans(ids: Array, rows: Array, able: Array, counts: Array, vocab: VocabInfo, rng: np.random.Generator) -> Array:
+def _choose_spans(
+    ids: Array, rows: Array, able: Array, counts: Array, vocab: VocabInfo, rng: np.random.Generator
+) -> Array:
     """Words in a row, a few of them at a time."""
-    begins = np.flatnonzero(able & (~vocab.continues[ids] | ~np.concatenate([[False], able[:-1]])))
+    begins = np.flatnonzero(able & (~vocab.is_continuation[ids] | ~np.concatenate([[False], able[:-1]])))
     asked = np.zeros(len(ids), bool)
     for row in range(len(counts)):
         words = begins[rows[begins] == row]
@@ -72,7 +82,7 @@ def _spans(ids: Array, rows: Array, able: Array, counts: Array, vocab: VocabInfo
         while missing > 0 and tries < 100:
             tries += 1
             first = int(rng.integers(len(words)))
-            last = min(first + min(int(rng.geometric(SPAN)), LONGEST), len(words)) - 1
+            last = min(first + min(int(rng.geometric(SPAN_END_RATE)), MAX_SPAN_WORDS), len(words)) - 1
             span = slice(int(words[first]), int(ends[last]))
             if asked[span].any() or span.stop - span.start > missing + 2:
                 continue
@@ -83,10 +93,12 @@ def _spans(ids: Array, rows: Array, able: Array, counts: Array, vocab: VocabInfo
 
 def mask_tokens(ids: Array, places: Array, vocab: VocabInfo, rng: np.random.Generator) -> Array:
     """What the network reads instead: [MASK], another word, or the word itself."""
-    assert vocab.mask is not None
+    assert vocab.mask_id is not None
     read, fate = ids.copy(), rng.random(len(places))
-    other = rng.choice(vocab.ordinary, len(places))
-    read[places] = np.where(fate < HIDDEN, vocab.mask, np.where(fate < HIDDEN + REPLACED, other, ids[places]))
+    other = rng.choice(vocab.ordinary_ids, len(places))
+    read[places] = np.where(
+        fate < MASK_SHARE, vocab.mask_id, np.where(fate < MASK_SHARE + RANDOM_SHARE, other, ids[places])
+    )
     return read
 
 
@@ -99,27 +111,27 @@ def make_masked_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generat
         ids=mask_tokens(ids, places, vocab, rng),
         lengths=lengths,
         segments=segments,
-        places=places,
-        words=ids[places],
-        before=before,
-        pairs=pairs,
+        positions=places,
+        labels=ids[places],
+        previous_ids=before,
+        pair_labels=pairs,
     )
 
 
-def no_mask(vocab: VocabInfo) -> str:
+def find_missing_mask(vocab: VocabInfo) -> str:
     """What a vocabulary lacks for masked words."""
-    if vocab.mask is None:
+    if vocab.mask_id is None:
         return f"The tokenizer has no mask token; learn one for bert with {verb('learn-tokenizer')}."
-    return "" if len(vocab.ordinary) else "The tokenizer knows special tokens alone, and no words."
+    return "" if len(vocab.ordinary_ids) else "The tokenizer knows special tokens alone, and no words."
 
 
-MASKED = PretrainObjective(
+MASKED_TOKENS = PretrainObjective(
     name="mlm",
-    about="masked words",
-    cut=sample_texts,
-    make=make_masked_batch,
-    room=lambda length, vocab: length - len(vocab.opens) - len(vocab.closes),
+    title="masked words",
+    sample_spans=sample_texts,
+    make_batch=make_masked_batch,
+    max_text_tokens=lambda length, vocab: length - len(vocab.prefix_ids) - len(vocab.suffix_ids),
     heads=("masked",),
     losses=("words",),
-    lacks=no_mask,
+    find_problem=find_missing_mask,
 )

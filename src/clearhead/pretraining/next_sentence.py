@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clearhead.pretraining.example_spans import sample_pairs
-from clearhead.pretraining.masking import MASKED
+from clearhead.pretraining.masking import MASKED_TOKENS
 
 NEXT_SENTENCE = replace(
-    MASKED,
+    MASKED_TOKENS,
     name="mlm+nsp",
-    about="masked words and next sentence",
-    cut=sample_pairs,
-    room=lambda length, vocab: length - len(vocab.opens) - len(vocab.between) - len(vocab.closes),
+    title="masked words and next sentence",
+    sample_spans=sample_pairs,
+    max_text_tokens=lambda length, vocab: (
+        length - len(vocab.prefix_ids) - len(vocab.separator_ids) - len(vocab.suffix_ids)
+    ),
     heads=("pretrain",),
     losses=("words", "pairs"),
 )

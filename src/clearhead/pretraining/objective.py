@@ -21,11 +21,11 @@ class PretrainObjective:
     """A way to learn without labels: how texts are cut, what is asked about them, and of which heads."""
 
     name: str
-    about: str
-    cut: SpanSampler
-    make: Callable[[TextPairs, VocabInfo, np.random.Generator], PretrainBatch]
-    room: Callable[[int, VocabInfo], int]  # tokens of text in an example of a length
+    title: str
+    sample_spans: SpanSampler
+    make_batch: Callable[[TextPairs, VocabInfo, np.random.Generator], PretrainBatch]
+    max_text_tokens: Callable[[int, VocabInfo], int]  # tokens of text in an example of a length
     heads: tuple[str, ...]  # of the network, the first that its family has
     losses: tuple[str, ...]  # what is learned: "words", "pairs", "replaced"
-    least: Callable[[VocabInfo], int] = lambda _: 1  # tokens of a text that can be learned from
-    lacks: Callable[[VocabInfo], str] = lambda _: ""  # what a vocabulary lacks for it, in a sentence
+    min_text_tokens: Callable[[VocabInfo], int] = lambda _: 1  # tokens of a text that can be learned from
+    find_problem: Callable[[VocabInfo], str] = lambda _: ""  # what a vocabulary lacks for it, in a sentence

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from clearhead.pretraining.bidirectional import BOTH_WAYS
-from clearhead.pretraining.masking import MASKED
+from clearhead.pretraining.bidirectional import BIDIRECTIONAL
+from clearhead.pretraining.masking import MASKED_TOKENS
 from clearhead.pretraining.next_sentence import NEXT_SENTENCE
-from clearhead.pretraining.next_token import NEXT_WORD
+from clearhead.pretraining.next_token import NEXT_TOKEN
 from clearhead.pretraining.objective import PretrainObjective
-from clearhead.pretraining.replaced_tokens import REPLACED
+from clearhead.pretraining.replaced_tokens import REPLACED_TOKENS
 from clearhead.pretraining.sentence_order import SENTENCE_ORDER
-from clearhead.pretraining.span_corruption import SPANS
+from clearhead.pretraining.span_corruption import SPAN_CORRUPTION
 
 OBJECTIVES: dict[str, PretrainObjective] = {
-    one.name: one for one in (NEXT_SENTENCE, MASKED, SENTENCE_ORDER, REPLACED, NEXT_WORD, BOTH_WAYS, SPANS)
+    one.name: one
+    for one in (
+        NEXT_SENTENCE,
+        MASKED_TOKENS,
+        SENTENCE_ORDER,
+        REPLACED_TOKENS,
+        NEXT_TOKEN,
+        BIDIRECTIONAL,
+        SPAN_CORRUPTION,
+    )
 }
-USUAL = {
+DEFAULT_OBJECTIVES = {
     "bert": "mlm+nsp",
     "albert": "mlm+sop",
     "electra": "rtd",

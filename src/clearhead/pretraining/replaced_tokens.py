@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from clearhead.pretraining.batch import PretrainBatch
-from clearhead.pretraining.masking import MASKED, choose_targets, pack_texts
+from clearhead.pretraining.masking import MASKED_TOKENS, choose_targets, pack_texts
 from clearhead.pretraining.objective import TextPairs
 from clearhead.pretraining.vocab_info import VocabInfo
 
@@ -20,16 +20,18 @@ def make_generator_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Gene
     ids, lengths, segments, _ = pack_texts(texts, vocab)
     places = choose_targets(ids, lengths, vocab, rng)
     read = ids.copy()
-    read[places] = vocab.mask
+    read[places] = vocab.mask_id
     before = np.where(places > 0, ids[places - 1], -1)
-    return PretrainBatch(ids=read, lengths=lengths, segments=segments, places=places, words=ids[places], before=before)
+    return PretrainBatch(
+        ids=read, lengths=lengths, segments=segments, positions=places, labels=ids[places], previous_ids=before
+    )
 
 
-REPLACED = replace(
-    MASKED,
+REPLACED_TOKENS = replace(
+    MASKED_TOKENS,
     name="rtd",
-    about="replaced tokens",
-    make=make_generator_batch,
+    title="replaced tokens",
+    make_batch=make_generator_batch,
     heads=("replaced",),
     losses=("words", "replaced"),
 )

@@ -8,5 +8,5 @@ from clearhead.pretraining.example_spans import sample_ordered_pairs
 from clearhead.pretraining.next_sentence import NEXT_SENTENCE
 
 SENTENCE_ORDER = replace(
-    NEXT_SENTENCE, name="mlm+sop", about="masked words and sentence order", cut=sample_ordered_pairs
+    NEXT_SENTENCE, name="mlm+sop", title="masked words and sentence order", sample_spans=sample_ordered_pairs
 )

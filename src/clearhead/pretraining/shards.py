@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-INDEX = "index.json"
+INDEX_FILE = "index.json"
 FORMAT = 1
-FILES = ("tokens", "sentences", "documents")
-SHARD = 1 << 24  # tokens
-CHUNK = 4096  # sentences that are cut into tokens together
-MOST_TAKEN = 1 << 40  # sentences of a shard
-SMALL = 1 << 16  # a vocabulary whose ids have two bytes
+SHARD_FILES = ("tokens", "sentences", "documents")
+SHARD_TOKENS = 1 << 24  # tokens
+CHUNK_SENTENCES = 4096  # sentences that are cut into tokens together
+MAX_SENTENCES = 1 << 40  # sentences of a shard
+SMALL_VOCAB_SIZE = 1 << 16  # a vocabulary whose ids have two bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Shard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Index:
+class CorpusIndex:
     """What a folder of shards says of itself."""
 
     format: int = FORMAT
@@ -65,23 +65,25 @@ class Index:
 class Corpus:
     """Shards as one long row of ids, mapped into memory."""
 
-    def __init__(self, folder: Path, index: Index) -> None:
+    def __init__(self, folder: Path, index: CorpusIndex) -> None:
         self.folder, self.index = folder, index
         kind = np.dtype("<u2" if index.bytes == 2 else "<u4")
-        self._counted = np.concatenate([[0], np.cumsum([shard.documents for shard in index.shards])]).astype(np.int64)
+        self._document_counts = np.concatenate([[0], np.cumsum([shard.documents for shard in index.shards])]).astype(
+            np.int64
+        )
         sizes = [shard.tokens for shard in index.shards]
-        self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._tokens = [self._mapped(number, "tokens", kind) for number in range(len(sizes))]
-        self._sentences = [self._mapped(number, "sentences", np.dtype("<i8")) for number in range(len(sizes))]
-        self._documents = [self._mapped(number, "documents", np.dtype("<i8")) for number in range(len(sizes))]
+        self.shard_starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._tokens = [self._map_file(number, "tokens", kind) for number in range(len(sizes))]
+        self._sentences = [self._map_file(number, "sentences", np.dtype("<i8")) for number in range(len(sizes))]
+        self._documents = [self._map_file(number, "documents", np.dtype("<i8")) for number in range(len(sizes))]
 
-    def _mapped(self, number: int, end: str, kind: np.dtype[Any]) -> Array:
+    def _map_file(self, number: int, end: str, kind: np.dtype[Any]) -> Array:
         return np.memmap(self.folder / f"{number:05d}.{end}", kind, "r")
 
     @property
     def tokens(self) -> int:
         """How many tokens there are."""
-        return int(self.begins[-1])
+        return int(self.shard_starts[-1])
 
     @property
     def sentences(self) -> int:
@@ -95,62 +97,62 @@ class Corpus:
 
     def ids(self, start: int, length: int) -> Array:
         """Some tokens in a row, all of one shard."""
-        shard = int(np.searchsorted(self.begins, start, "right")) - 1
-        first = start - int(self.begins[shard])
+        shard = int(np.searchsorted(self.shard_starts, start, "right")) - 1
+        first = start - int(self.shard_starts[shard])
         return np.asarray(self._tokens[shard][first : first + length], np.int64)
 
-    def document(self, number: int, first: int = 0, last: int | None = None) -> Array:
+    def sentence_bounds(self, number: int, first: int = 0, last: int | None = None) -> Array:
         """Where each sentence of a document (or of some) begins and where the last ends, in tokens of the corpus."""
-        shard, begin, end = self._lies(number)
+        shard, begin, end = self._locate_document(number)
         starts = self._sentences[shard]
         first, last = begin + first, end if last is None else min(begin + last, end)
         after = int(starts[last]) if last < len(starts) else self.index.shards[shard].tokens
-        return np.append(starts[first:last], after) + int(self.begins[shard])
+        return np.append(starts[first:last], after) + int(self.shard_starts[shard])
 
-    def extent(self, number: int, first: int, last: int) -> tuple[int, int]:
+    def token_range(self, number: int, first: int, last: int) -> tuple[int, int]:
         """Where some sentences of a document begin and end, in tokens of the corpus."""
-        shard, begin, _ = self._lies(number)
+        shard, begin, _ = self._locate_document(number)
         starts = self._sentences[shard]
         ends = (
             int(starts[one]) if one < len(starts) else self.index.shards[shard].tokens
             for one in (begin + first, begin + last)
         )
-        one, other = (int(self.begins[shard]) + end for end in ends)
+        one, other = (int(self.shard_starts[shard]) + end for end in ends)
         return one, other
 
-    def sentences_in(self, number: int) -> int:
+    def count_sentences(self, number: int) -> int:
         """How many sentences a document has."""
-        _, begin, end = self._lies(number)
+        _, begin, end = self._locate_document(number)
         return end - begin
 
-    def _lies(self, number: int) -> tuple[int, int, int]:
+    def _locate_document(self, number: int) -> tuple[int, int, int]:
         """The shard of a document, its first sentence there, and the one after its last."""
-        shard = int(np.searchsorted(self._counted, number, "right")) - 1
-        firsts, place = self._documents[shard], number - int(self._counted[shard])
+        shard = int(np.searchsorted(self._document_counts, number, "right")) - 1
+        firsts, place = self._documents[shard], number - int(self._document_counts[shard])
         last = int(firsts[place + 1]) if place + 1 < len(firsts) else len(self._sentences[shard])
         return shard, int(firsts[place]), last
 
-    def chunks(self, size: int = 1 << 20) -> Iterator[Array]:
+    def iterate_tokens(self, size: int = 1 << 20) -> Iterator[Array]:
         """All tokens, some at a time."""
         for tokens in self._tokens:
             for begin in range(0, len(tokens), size):
                 yield np.asarray(tokens[begin : begin + size], np.int64)
 
 
-def source_of(files: Sequence[Path], tokenizer: Tokenizer, **settings: Any) -> str:
+def hash_source(files: Sequence[Path], tokenizer: Tokenizer, **settings: Any) -> str:
     """A hash of what the ids depend on: the bytes of every file, the vocabulary, and how text is cut."""
     found = hashlib.sha256(repr(sorted(settings.items())).encode())
     found.update(repr(tokenizer.golden()).encode())
     found.update(str(tokenizer.vocab_size).encode())
     for file in files:
         try:
-            found.update(f"{file.name} {hash_of(file)}".encode())
+            found.update(f"{file.name} {hash_file(file)}".encode())
         except OSError as error:
             raise InputError(f"{file} cannot be read: {error.strerror or error}.") from None
     return found.hexdigest()
 
 
-def hash_of(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -162,17 +164,17 @@ def make_corpus(
     tokenizer: Tokenizer,
     read: Callable[[list[str]], Iterable[Chunk]],
     *,
-    shard: int = SHARD,
+    shard: int = SHARD_TOKENS,
     progress: Progress = no_progress,
 ) -> Corpus:
     """Cut sentences into tokens and write them down; what was written before is checked and kept."""
-    index = _known(folder, source)
+    index = _read_index(folder, source)
     if index is not None and index.whole:
         return Corpus(folder, index)
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    size = 2 if tokenizer.vocab_size <= SMALL else 4
-    index = index or Index(source=source, bytes=size)
+    size = 2 if tokenizer.vocab_size <= SMALL_VOCAB_SIZE else 4
+    index = index or CorpusIndex(source=source, bytes=size)
     notes: list[str] = []
     text = iter(read(notes))
     done = sum(one.taken for one in index.shards)
@@ -180,43 +182,48 @@ def make_corpus(
         pass  # these are in the shards
     while True:
         with explain_write_errors(folder):
-            made = _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, progress)
+            made = _write_shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, progress)
         if made is None:
             break
-        index = Index(source=source, bytes=size, shards=[*index.shards, made])
-        write_json(folder / INDEX, asdict(index))
+        index = CorpusIndex(source=source, bytes=size, shards=[*index.shards, made])
+        write_json(folder / INDEX_FILE, asdict(index))
     if not sum(one.tokens for one in index.shards):
         raise InputError("The text gives no tokens to learn from.")
-    index = Index(source=source, bytes=size, shards=index.shards, whole=True, notes=list(dict.fromkeys(notes)))
-    write_json(folder / INDEX, asdict(index))
+    index = CorpusIndex(source=source, bytes=size, shards=index.shards, whole=True, notes=list(dict.fromkeys(notes)))
+    write_json(folder / INDEX_FILE, asdict(index))
     return Corpus(folder, index)
 
 
-def _known(folder: Path, source: str) -> Index | None:
+def _read_index(folder: Path, source: str) -> CorpusIndex | None:
     """The index of shards that were made from the same text and are as they were written."""
-    if not (folder / INDEX).exists():
+    if not (folder / INDEX_FILE).exists():
         return None
-    index = decode_dataclass(read_json(folder / INDEX), Index, INDEX)
+    index = decode_dataclass(read_json(folder / INDEX_FILE), CorpusIndex, INDEX_FILE)
     if index.format != FORMAT or index.source != source:
         raise CheckpointError(
             f"{folder} was made from another text, tokenizer or setting: restore them, or begin a new run."
         )
     if index.bytes not in (2, 4) or (index.whole and not index.shards):
-        raise CheckpointError(f"{folder / INDEX} is damaged; remove {folder} to make it anew.")
+        raise CheckpointError(f"{folder / INDEX_FILE} is damaged; remove {folder} to make it anew.")
     for number, shard in enumerate(index.shards):
         counts = {"tokens": shard.tokens, "sentences": shard.sentences, "documents": shard.documents}
-        for end in FILES:
+        for end in SHARD_FILES:
             path = folder / f"{number:05d}.{end}"
             size = counts[end] * (index.bytes if end == "tokens" else 8)
-            if not path.is_file() or path.stat().st_size != size or not size or hash_of(path) != shard.hashes.get(end):
+            if (
+                not path.is_file()
+                or path.stat().st_size != size
+                or not size
+                or hash_file(path) != shard.hashes.get(end)
+            ):
                 raise CheckpointError(f"{path} is not as it was written; remove {folder} to make it anew.")
-        if not shard.sentences <= shard.taken < MOST_TAKEN:
+        if not shard.sentences <= shard.taken < MAX_SENTENCES:
             taken = to_printable(shard.taken, 30)
-            raise CheckpointError(f"{folder / INDEX} is damaged: {taken} sentences cannot have been read.")
+            raise CheckpointError(f"{folder / INDEX_FILE} is damaged: {taken} sentences cannot have been read.")
     return index
 
 
-def _shard(
+def _write_shard(
     folder: Path,
     number: int,
     text: Iterator[Chunk],
@@ -230,16 +237,16 @@ def _shard(
     firsts: list[int] = []
     tokens = taken = count = 0
     kind = np.dtype("<u2" if size == 2 else "<u4")
-    parts = {end: folder / f".{number:05d}.{end}.part" for end in FILES}
+    parts = {end: folder / f".{number:05d}.{end}.part" for end in SHARD_FILES}
     fresh = True  # of a shard
     with parts["tokens"].open("wb") as file:
-        while tokens < most and (some := list(islice(text, CHUNK))):
+        while tokens < most and (some := list(islice(text, CHUNK_SENTENCES))):
             taken += len(some)
             # a blank between two sentences is part of the second for tokenizers that know blanks
-            pieces = tokenizer.encode_plain([one.text if one.first else f" {one.text}" for one in some])
+            pieces = tokenizer.encode_plain([one.text if one.starts_document else f" {one.text}" for one in some])
             full: list[list[int]] = []
             for one, ids in zip(some, pieces, strict=True):
-                fresh = fresh or one.first
+                fresh = fresh or one.starts_document
                 if not ids:
                     continue
                 if fresh:
@@ -261,6 +268,6 @@ def _shard(
     parts["documents"].write_bytes(np.array(firsts, "<i8").tobytes())
     hashes = {}
     for end, part in parts.items():
-        hashes[end] = hash_of(part)
+        hashes[end] = hash_file(part)
         part.replace(folder / f"{number:05d}.{end}")
     return Shard(tokens=tokens, sentences=count, documents=len(firsts), taken=taken, hashes=hashes)

@@ -22,17 +22,17 @@ class VocabInfo:
     """What objectives need to know of a vocabulary."""
 
     size: int
-    special: Array  # (size,): tokens that are never asked about
-    continues: Array  # (size,): tokens that go on with the word before them
-    ordinary: Array  # ids of tokens that may stand for any other
-    opens: tuple[int, ...] = ()  # what stands before a text, ...
-    between: tuple[int, ...] = ()  # ... between two, ...
-    closes: tuple[int, ...] = ()  # ... and after the last
-    mask: int | None = None
-    eos: int | None = None
-    sentinels: tuple[int, ...] = ()  # of span corruption, in the order in which they are used
-    start: int | None = None  # what a decoder begins with
-    rate: float = 0.15  # of the tokens that are asked about
+    is_special: Array  # (size,): tokens that are never asked about
+    is_continuation: Array  # (size,): tokens that go on with the word before them
+    ordinary_ids: Array  # ids of tokens that may stand for any other
+    prefix_ids: tuple[int, ...] = ()  # what stands before a text, ...
+    separator_ids: tuple[int, ...] = ()  # ... between two, ...
+    suffix_ids: tuple[int, ...] = ()  # ... and after the last
+    mask_id: int | None = None
+    eos_id: int | None = None
+    sentinel_ids: tuple[int, ...] = ()  # of span corruption, in the order in which they are used
+    decoder_start_id: int | None = None  # what a decoder begins with
+    mask_rate: float = 0.15  # of the tokens that are asked about
     masking: Masking = "tokens"
 
 
@@ -49,25 +49,25 @@ def read_vocab_info(
     for number in (*sentinels, *(tokenizer.vocab.get(token, -1) for token in tokenizer.special_tokens_map.values())):
         if number >= 0:
             special[number] = True
-    opens, between, closes = _around(tokenizer)
+    opens, between, closes = _find_template(tokenizer)
     return VocabInfo(
         size=size,
-        special=special,
-        continues=np.array(find_continuations(tokens)) & ~special,
-        ordinary=np.flatnonzero(~special),
-        opens=opens,
-        between=between,
-        closes=closes,
-        mask=tokenizer.mask_id,
-        eos=tokenizer.eos_id,
-        sentinels=tuple(sentinels),
-        start=start,
-        rate=rate,
+        is_special=special,
+        is_continuation=np.array(find_continuations(tokens)) & ~special,
+        ordinary_ids=np.flatnonzero(~special),
+        prefix_ids=opens,
+        separator_ids=between,
+        suffix_ids=closes,
+        mask_id=tokenizer.mask_id,
+        eos_id=tokenizer.eos_id,
+        sentinel_ids=tuple(sentinels),
+        decoder_start_id=start,
+        mask_rate=rate,
         masking=masking,
     )
 
 
-def _around(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def _find_template(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """What a tokenizer puts before, between and after two texts, found by giving it two."""
     made = tokenizer.encode("a", "a")
     sides = [0 if side is None else side + 1 for side in made.sides]

@@ -117,7 +117,7 @@ def _run_pretrain_step(
 
     def micro_losses() -> Iterator[MicroLoss]:
         for some in split_micro_batches(batch.lengths, settings.micro_tokens):
-            part = batch.part(some.start, some.stop)
+            part = batch.slice_texts(some.start, some.stop)
             with use_precision(settings.precision, device):
                 found = pretrain_losses(state.network, part, shares, device)
             total = torch.stack(list(found.values())).sum()

@@ -56,7 +56,7 @@ class ElectraPair(nn.Module):
 
 def count_targets(batch: PretrainBatch, losses: tuple[str, ...]) -> dict[str, int]:
     """How many targets of each kind a batch has."""
-    known = {"words": len(batch.words), "pairs": 0 if batch.pairs is None else len(batch.pairs)}
+    known = {"words": len(batch.labels), "pairs": 0 if batch.pair_labels is None else len(batch.pair_labels)}
     return {name: known.get(name, len(batch.ids)) for name in losses}
 
 
@@ -69,7 +69,7 @@ def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float]
     found = {"words": linear_cross_entropy(read.before, out.weight, out.bias, read.words, shares["words"])}
     if "pairs" in shares:
         logits = _pair_logits(network, read)
-        found["pairs"] = F.cross_entropy(logits, _tensor(batch.pairs, device), reduction="sum") * shares["pairs"]
+        found["pairs"] = F.cross_entropy(logits, _tensor(batch.pair_labels, device), reduction="sum") * shares["pairs"]
     return found
 
 
@@ -79,10 +79,10 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
     if isinstance(network, ElectraPair):
         return _score_electra(network, batch, device, seed)
     read = _target_states(network, batch, device, fused)
-    found = {"words": _score_words(read.before, network.head, read.words, _target_owners(batch)[batch.places])}
-    if batch.pairs is not None and network.second is not None:
-        truth = _tensor(batch.pairs, device)
-        found["pairs"] = _score_logits(_pair_logits(network, read), truth, np.arange(len(batch.pairs)))
+    found = {"words": _score_words(read.before, network.head, read.words, _target_owners(batch)[batch.positions])}
+    if batch.pair_labels is not None and network.second is not None:
+        truth = _tensor(batch.pair_labels, device)
+        found["pairs"] = _score_logits(_pair_logits(network, read), truth, np.arange(len(batch.pair_labels)))
     return found
 
 
@@ -93,7 +93,7 @@ def _pair_logits(network: Any, read: _TargetStates) -> Tensor:
 
 def _target_owners(batch: PretrainBatch) -> Array:
     lengths = batch.lengths if batch.target_lengths is None else batch.target_lengths
-    return np.repeat(np.arange(len(lengths)), lengths * batch.ways)
+    return np.repeat(np.arange(len(lengths)), lengths * batch.targets_per_token)
 
 
 def _score_words(before: Tensor, head: Any, words: Tensor, owners: Array) -> TargetScores:
@@ -125,18 +125,18 @@ class _TargetStates:
 
 def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
     """Hidden states at every target; of the last layer, nothing else is computed."""
-    ids, words = _tensor(batch.ids, device), _tensor(batch.words, device)
+    ids, words = _tensor(batch.ids, device), _tensor(batch.labels, device)
     layout: Layout = Packed(_tensor(batch.lengths, device))
     segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
     target = None
     if batch.target_ids is not None:
         target = _tensor(batch.target_ids, device), Packed(_tensor(batch.target_lengths, device))
-    everywhere = len(batch.places) == len(batch.ids) * batch.ways and target is None
-    if target is not None or everywhere or network.shape.stack.layers < 2 or batch.ways > 1:
+    everywhere = len(batch.positions) == len(batch.ids) * batch.targets_per_token and target is None
+    if target is not None or everywhere or network.shape.stack.layers < 2 or batch.targets_per_token > 1:
         hidden = network.below_head(ids, layout, segments, target, kernel=kernel)
-        if batch.ways > 1:  # the states of each direction one after the other
-            hidden = hidden.reshape(len(hidden) * batch.ways, -1)
-        asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(batch.places, device))
+        if batch.targets_per_token > 1:  # the states of each direction one after the other
+            hidden = hidden.reshape(len(hidden) * batch.targets_per_token, -1)
+        asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(batch.positions, device))
     else:
         picked, rows, columns = _pick_query_positions(batch)
         hidden = network.below_head(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
@@ -150,11 +150,11 @@ def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: 
 def _pick_query_positions(batch: PretrainBatch) -> tuple[Array, Array, Array]:
     """The first token and the targets of each text as a rectangle of positions, and where each target is in it."""
     begins = np.cumsum(batch.lengths) - batch.lengths
-    rows = np.searchsorted(begins, batch.places, "right") - 1
+    rows = np.searchsorted(begins, batch.positions, "right") - 1
     counts = np.bincount(rows, minlength=len(begins))
     columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows] + 1
     picked = np.zeros((len(begins), int(counts.max(initial=0)) + 1), np.int64)
-    picked[rows, columns] = batch.places - begins[rows]
+    picked[rows, columns] = batch.positions - begins[rows]
     return picked, rows, columns
 
 
@@ -175,7 +175,7 @@ def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kerne
         logits = F.linear(made.before, out.weight, out.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
         said = (logits + noise).argmax(-1)  # a draw from the softmax: it must be wrong now and then
-    ids, places = _tensor(batch.ids, device), _tensor(batch.places, device)
+    ids, places = _tensor(batch.ids, device), _tensor(batch.positions, device)
     read = ids.index_copy(0, places, said)
     wrong = (read != ids.index_copy(0, places, made.words)).float()
     segments = None if pair.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
@@ -205,7 +205,7 @@ def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: i
     losses = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="none")
     right = ((made.answers > 0) == (made.is_replaced > 0)).double()
     return {
-        "words": _score_words(made.states.before, pair.generator.head, made.states.words, owners[batch.places]),
+        "words": _score_words(made.states.before, pair.generator.head, made.states.words, owners[batch.positions]),
         "replaced": TargetScores(
             losses=losses.double().cpu().numpy(),
             correct=right.cpu().numpy(),
