@@ -86,7 +86,7 @@ class Ours:
             self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), TrainingProgress()
         )
         self.steps = pretrain_steps(
-            state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.steps_per_epoch
+            state, self.teacher, ("words",), plan.settings, steps=steps, steps_per_epoch=self.teacher.steps_per_epoch
         )
 
     def _counts(self) -> Any:

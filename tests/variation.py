@@ -58,17 +58,18 @@ def emulate_cpu() -> None:
 
 def vary_training() -> None:
     """Give runs that leave them open another seed and another precision."""
-    seed, precision = os.environ.get("CLEARHEAD_TEST_SEED"), os.environ.get("CLEARHEAD_TEST_PRECISION")
+    seed, varied_precision = os.environ.get("CLEARHEAD_TEST_SEED"), os.environ.get("CLEARHEAD_TEST_PRECISION")
     if seed:
         from clearhead.training.settings import TrainSettings
 
         (TrainSettings.__init__.__kwdefaults__ or {})["seed"] = int(seed)
-    if precision:
+    if varied_precision:
         from clearhead.training import precision as module
 
         resolve = module.resolve_precision
 
-        def resolve_to(asked: str, device: str) -> str:
-            return resolve(precision if asked == "auto" and IS_VARIED["precision"] else asked, device)
+        def resolve_varied(precision: str, device: str) -> str:
+            is_open = precision == "auto" and IS_VARIED["precision"]
+            return resolve(varied_precision if is_open else precision, device)
 
-        module.resolve_precision = resolve_to
+        module.resolve_precision = resolve_varied

@@ -184,8 +184,8 @@ def test_an_abstain_threshold_is_fitted_and_used(reviews: Path, tmp_path: Path) 
 def test_a_loss_that_stands_still_is_said(tiny: str, tmp_path: Path) -> None:
     rows = [{"text": row["text"], "label": "xy"[n % 2]} for n, row in enumerate(labelled(60))]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=1e-7)
-    assert run.notes[0].startswith("The loss stands at ")
-    assert "the rate 1e-07 is too low" in run.notes[0]
+    assert run.notes[0].startswith("The loss is ")
+    assert "the learning rate 1e-07 is too low" in run.notes[0]
 
 
 def taken_file(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is new beside a checkpoint: it may learn faster, and its bias begins with how frequent words are."""
+"""Parameters missing in a checkpoint may train faster, and a new output bias starts from token frequencies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_opt
 from tests.planted import planted_text
 from tests.small import tiny_model
 
-BASE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48, "vocab_size": 60}
+CONFIG = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+CONFIG |= {"vocab_size": 60}
 
 
-def test_new_parts_have_a_rate_of_their_own(tmp_path: Path) -> None:
+def test_new_parameters_have_their_own_learning_rate(tmp_path: Path) -> None:
     model = clearhead.load(tiny_model(tmp_path), "core", head="masked", fresh=True)
     settings = make_pretrain_plan({"model": "x"}).settings
     assert settings.head_learning_rate == NEW_HEAD_LEARNING_RATE > settings.learning_rate
-    made = make_pretrain_optimizer(model.module, settings, fresh_parameters(model.module, model.fresh))
-    rates = {id(one): group["base"] for group in made.param_groups for one in group["params"]}
-    named = dict(model.module.named_parameters())
-    assert set(rates) == {id(one) for one in named.values()}
-    assert {name for name, one in named.items() if rates[id(one)] == NEW_HEAD_LEARNING_RATE} == set(model.fresh)
+    optimizer = make_pretrain_optimizer(model.module, settings, fresh_parameters(model.module, model.fresh))
+    rates = {id(parameter): group["base"] for group in optimizer.param_groups for parameter in group["params"]}
+    named_parameters = dict(model.module.named_parameters())
+    assert set(rates) == {id(parameter) for parameter in named_parameters.values()}
+    assert {
+        name for name, parameter in named_parameters.items() if rates[id(parameter)] == NEW_HEAD_LEARNING_RATE
+    } == set(model.fresh)
     assert {name.split(".")[0] for name in model.fresh} == {"head"}
 
 
@@ -36,28 +39,30 @@ def test_what_a_checkpoint_has_is_not_new(tmp_path: Path) -> None:
     assert clearhead.load(tmp_path / "with", "core").fresh == ()
 
 
-def test_a_generator_is_new_but_for_the_words() -> None:
-    model = clearhead.create("electra", config=BASE | {"embedding_size": 16}, head="replaced")
-    game = make_electra_pair(model, 0)
-    made = {id(one) for one in fresh_parameters(game, ())}
-    words = game.generator.stack.embed.token.weight
-    assert id(words) not in made
-    assert all(id(one) in made for name, one in game.generator.named_parameters() if name.startswith("head."))
-    assert not made & {id(one) for one in game.model.parameters()}
+def test_a_generator_is_new_except_for_the_shared_embeddings() -> None:
+    model = clearhead.create("electra", config=CONFIG | {"embedding_size": 16}, head="replaced")
+    pair = make_electra_pair(model, 0)
+    fresh_ids = {id(parameter) for parameter in fresh_parameters(pair, ())}
+    embeddings = pair.generator.stack.embed.token.weight
+    assert id(embeddings) not in fresh_ids
+    assert all(
+        id(parameter) in fresh_ids for name, parameter in pair.generator.named_parameters() if name.startswith("head.")
+    )
+    assert not fresh_ids & {id(parameter) for parameter in pair.model.parameters()}
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_a_new_bias_begins_with_frequencies(tmp_path: Path, again: bool) -> None:
-    """A rate of next to nothing leaves the bias as it began: frequent words above others, unless there was one."""
-    base, text = tiny_model(tmp_path), tmp_path / "text.txt"
-    planted_text(text, 40, 4)
-    text.write_text(" ".join(read_words(base)) + ". " + text.read_text())
-    if again:
-        clearhead.load(base, "core", head="masked", fresh=True).save(tmp_path / "with")
-        base = tmp_path / "with"
+@pytest.mark.parametrize("has_head", [False, True])
+def test_a_new_bias_starts_from_frequencies(tmp_path: Path, has_head: bool) -> None:
+    """A tiny learning rate keeps the initial bias: higher for frequent words, or that of a checkpoint with a head."""
+    model_folder, text_file = tiny_model(tmp_path), tmp_path / "text.txt"
+    planted_text(text_file, 40, 4)
+    text_file.write_text(" ".join(read_words(model_folder)) + ". " + text_file.read_text())
+    if has_head:
+        clearhead.load(model_folder, "core", head="masked", fresh=True).save(tmp_path / "with")
+        model_folder = tmp_path / "with"
     clearhead.pretrain(
-        text,
-        model=str(base),
+        text_file,
+        model=str(model_folder),
         output=tmp_path / "run",
         max_steps=1,
         max_length=32,
@@ -71,14 +76,14 @@ def test_a_new_bias_begins_with_frequencies(tmp_path: Path, again: bool) -> None
     assert network.head is not None
     bias = network.head.out.bias
     assert bias is not None
-    if again:
+    if has_head:
         assert torch.allclose(bias, torch.zeros_like(bias), atol=1e-6)
     else:
-        values = np.asarray(bias.detach())
-        assert values.max() > values.min() + 1
+        biases = np.asarray(bias.detach())
+        assert biases.max() > biases.min() + 1
     assert read_json(tmp_path / "run" / "pretraining.json")["plan"]["settings"]["head_learning_rate"] == 1e-12
 
 
 def read_words(folder: Path) -> list[str]:
-    """Words that the tokenizer of a folder knows."""
+    """The words in the vocabulary of a model folder."""
     return [word for word in clearhead.load(folder).tokenizer.vocab if word.isalpha()]

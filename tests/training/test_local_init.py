@@ -1,4 +1,4 @@
-"""New heads that look at the words beside each word: each at its own, wherever it stands in the text."""
+"""Local-attention initialization: every head attends to its own offset at every position."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from clearhead.model.inputs import checked_batch
 from clearhead.model.loading import create
 from clearhead.training.local_init import head_offsets, init_local_attention
 
-WORDS = 64
+TOKENS = 64
 
 
-def probabilities(family: str, **config: int) -> tuple[torch.Tensor, bool, list[int]]:
-    """(heads, tokens, tokens) of the first block after the start, for a text of random words."""
+def attention_after_init(family: str, **config: int) -> tuple[torch.Tensor, bool, list[int]]:
+    """Attention probabilities (heads, tokens, tokens) of an initialized first block for random tokens."""
     model = create(family, "mini", config={"vocab_size": 500, **config})
-    done = init_local_attention(model.module)
-    ids = torch.randint(5, 500, (WORDS,), generator=torch.Generator().manual_seed(0))
+    is_supported = init_local_attention(model.module)
+    ids = torch.randint(5, 500, (TOKENS,), generator=torch.Generator().manual_seed(0))
     batch, _ = checked_batch(model.shape, [ids.tolist()], None, None, None, None)
-    seen = trace(model.core, batch, [""] * WORDS).layers[0].probs
-    return torch.as_tensor(seen), done, head_offsets(model.shape.stack.heads)
+    probs = trace(model.core, batch, [""] * TOKENS).layers[0].probs
+    return torch.as_tensor(probs), is_supported, head_offsets(model.shape.stack.heads)
 
 
-GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
+ELECTRA_GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
 
 
 @pytest.mark.parametrize(
     ("family", "config"),
-    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("electra", {}), ("electra", GENERATOR)],
+    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("electra", {}), ("electra", ELECTRA_GENERATOR)],
 )
-def test_heads_look_where_they_should(family: str, config: dict[str, int]) -> None:
-    seen, done, where = probabilities(family, **config)
-    assert done
-    for head, offset in enumerate(where):
-        asked = torch.arange(max(0, -offset), WORDS - max(0, offset))
-        share = seen[head, asked, asked + offset]
-        assert share.mean() > 10 / WORDS, (family, head)
-        assert (seen[head, asked].argmax(-1) == asked + offset).float().mean() > 0.8, (family, head)
+def test_heads_attend_to_their_offsets(family: str, config: dict[str, int]) -> None:
+    probs, is_supported, offsets = attention_after_init(family, **config)
+    assert is_supported
+    for head, offset in enumerate(offsets):
+        queries = torch.arange(max(0, -offset), TOKENS - max(0, offset))
+        neighbor_probs = probs[head, queries, queries + offset]
+        assert neighbor_probs.mean() > 10 / TOKENS, (family, head)
+        assert (probs[head, queries].argmax(-1) == queries + offset).float().mean() > 0.8, (family, head)
 
 
-def test_where_heads_look() -> None:
+def test_offsets_alternate_around_the_token() -> None:
     assert head_offsets(5) == [-1, 1, -2, 2, -3]
 
 
 @pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer", "openai-gpt", "gpt2"])
-def test_families_that_have_no_need_are_left_as_they_are(family: str) -> None:
+def test_unsupported_families_are_left_unchanged(family: str) -> None:
     model = create(family, "mini", config={"vocab_size": 500})
-    before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
+    weights_before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
     assert not init_local_attention(model.module)
-    assert all(torch.equal(before[name], p) for name, p in model.module.named_parameters())
+    assert all(torch.equal(weights_before[name], p) for name, p in model.module.named_parameters())

@@ -1,4 +1,4 @@
-"""A run that learns nothing is told why, and never that a rate is wrong which suits the model."""
+"""A run that learns nothing gets a list of likely reasons, which never include a suitable learning rate."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from clearhead.training.loss_monitor import LossMonitor
 from clearhead.training.settings import TrainSettings
 
 
-def reasons(rate: float, usual: float) -> str:
-    watch = LossMonitor(0.7, TrainSettings(learning_rate=rate), usual_rate=usual)
+def diagnose_flat_loss(rate: float, default_rate: float) -> str:
+    monitor = LossMonitor(0.7, TrainSettings(learning_rate=rate), default_rate=default_rate)
     for _ in range(5):
-        watch.add(0.7)
-    return watch.diagnose() or ""
+        monitor.add(0.7)
+    return monitor.diagnose() or ""
 
 
-def test_the_usual_rate_is_not_blamed() -> None:
-    for usual in (5e-5, 7e-4, 2e-3):
-        assert "nothing was learned" in reasons(usual, usual)
-        assert "the rate" not in reasons(usual, usual)
-    assert "the rate 0.002 is too high for this model (try 5e-05)" in reasons(2e-3, 5e-5)
-    assert "the rate 1e-06 is too low (try 5e-05)" in reasons(1e-6, 5e-5)
+def test_the_default_rate_is_not_a_reason() -> None:
+    for default_rate in (5e-5, 7e-4, 2e-3):
+        assert "nothing was learned" in diagnose_flat_loss(default_rate, default_rate)
+        assert "learning rate" not in diagnose_flat_loss(default_rate, default_rate)
+    assert "the learning rate 0.002 is too high for this model (try 5e-05)" in diagnose_flat_loss(2e-3, 5e-5)
+    assert "the learning rate 1e-06 is too low (try 5e-05)" in diagnose_flat_loss(1e-6, 5e-5)
 
 
-def test_what_learns_is_left_alone() -> None:
-    watch = LossMonitor(0.7, TrainSettings())
-    assert watch.diagnose() is None
-    watch.add(0.2)
-    assert watch.diagnose() is None
+def test_a_falling_loss_is_not_reported() -> None:
+    monitor = LossMonitor(0.7, TrainSettings())
+    assert monitor.diagnose() is None
+    monitor.add(0.2)
+    assert monitor.diagnose() is None

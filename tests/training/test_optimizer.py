@@ -1,4 +1,4 @@
-"""A table's gradient as rows gives the same AdamW and the same clipping as a whole table's, in less time."""
+"""Sparse embedding gradients give the same AdamW updates and clipping as dense ones."""
 
 from __future__ import annotations
 
@@ -16,56 +16,59 @@ SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attenti
 SIZES |= {"vocab_size": 40, "max_position_embeddings": 24}
 
 
-def tables(sparse: bool) -> tuple[nn.Embedding, nn.Linear]:
+def make_layers(sparse: bool) -> tuple[nn.Embedding, nn.Linear]:
     torch.manual_seed(0)
     return nn.Embedding(30, 8, sparse=sparse), nn.Linear(8, 3)
 
 
-@pytest.mark.parametrize("longest", [0.0, 0.05, 100.0])
-def test_rows_are_as_good_as_the_whole_table(longest: float) -> None:
-    (rows, head), (whole, other) = tables(True), tables(False)
+@pytest.mark.parametrize("max_norm", [0.0, 0.05, 100.0])
+def test_sparse_and_dense_gradients_give_the_same_updates(max_norm: float) -> None:
+    (sparse_table, sparse_linear), (dense_table, dense_linear) = make_layers(True), make_layers(False)
 
-    def groups(table: nn.Embedding, linear: nn.Linear) -> list[dict[str, Any]]:
+    def param_groups(table: nn.Embedding, linear: nn.Linear) -> list[dict[str, Any]]:
         matrices = {"params": [table.weight, linear.weight], "weight_decay": 0.1, "lr": 1e-2}
         return [matrices, {"params": [linear.bias], "weight_decay": 0.0, "lr": 1e-2}]
 
-    ours, theirs = RowwiseAdamW(groups(rows, head)), torch.optim.AdamW(groups(whole, other))
+    rowwise, reference = (
+        RowwiseAdamW(param_groups(sparse_table, sparse_linear)),
+        torch.optim.AdamW(param_groups(dense_table, dense_linear)),
+    )
     for step in range(30):
-        ids = torch.tensor([step % 7, 3, 3, 11 + step % 5])  # word 3 comes twice, words 20 to 29 never
-        lengths = []
-        for table, linear, adam in ((rows, head, ours), (whole, other, theirs)):
+        ids = torch.tensor([step % 7, 3, 3, 11 + step % 5])  # token 3 occurs twice, tokens 20 to 29 never
+        norms = []
+        for table, linear, adam in ((sparse_table, sparse_linear, rowwise), (dense_table, dense_linear, reference)):
             adam.zero_grad(set_to_none=True)
-            for part in ids.split(3):  # two parts, whose gradients add up
-                linear(table(part)).square().sum().backward()
-            own = [table.weight, *linear.parameters()]
-            if table is rows:
-                lengths.append(clip_gradients(own, longest))
+            for micro_ids in ids.split(3):  # two micro-batches, whose gradients add up
+                linear(table(micro_ids)).square().sum().backward()
+            parameters = [table.weight, *linear.parameters()]
+            if table is sparse_table:
+                norms.append(clip_gradients(parameters, max_norm))
             else:
-                lengths.append(float(nn.utils.clip_grad_norm_(own, longest or float("inf"))))
+                norms.append(float(nn.utils.clip_grad_norm_(parameters, max_norm or float("inf"))))
             adam.step()
-        assert lengths[0] == pytest.approx(lengths[1], rel=1e-5)
-        torch.testing.assert_close(rows.weight, whole.weight, rtol=0, atol=2e-5)
-        torch.testing.assert_close(head.weight, other.weight, rtol=0, atol=2e-5)
-    for key, value in theirs.state[whole.weight].items():
-        torch.testing.assert_close(ours.state[rows.weight][key], value, rtol=1e-3, atol=1e-6)
-    assert not any(table.any() for table in ours.zeros.values())  # taken out again
+        assert norms[0] == pytest.approx(norms[1], rel=1e-5)
+        torch.testing.assert_close(sparse_table.weight, dense_table.weight, rtol=0, atol=2e-5)
+        torch.testing.assert_close(sparse_linear.weight, dense_linear.weight, rtol=0, atol=2e-5)
+    for key, value in reference.state[dense_table.weight].items():
+        torch.testing.assert_close(rowwise.state[sparse_table.weight][key], value, rtol=1e-3, atol=1e-6)
+    assert not any(table.any() for table in rowwise.dense_grads.values())  # reset after each step
 
 
 def test_a_row_without_a_gradient_still_moves() -> None:
-    table, _ = tables(True)
+    table, _ = make_layers(True)
     adam = RowwiseAdamW([{"params": [table.weight], "lr": 0.1, "weight_decay": 0.5}])
     for ids in ([1], [2]):
         adam.zero_grad(set_to_none=True)
         table(torch.tensor(ids)).sum().backward()
         clip_gradients([table.weight], 0.0)
-        before = table.weight.detach().clone()
+        weight_before = table.weight.detach().clone()
         adam.step()
-    moved = before - table.weight.detach()
-    torch.testing.assert_close(moved[5], 0.05 * before[5])  # decay alone
-    assert (moved[1] - 0.05 * before[1] > 0.01).all()  # and what is left of the step before
+    decrease = weight_before - table.weight.detach()
+    torch.testing.assert_close(decrease[5], 0.05 * weight_before[5])  # only weight decay
+    assert (decrease[1] - 0.05 * weight_before[1] > 0.01).all()  # plus the momentum of the previous step
 
 
-def test_only_a_table_of_its_own_is_rowwise() -> None:
+def test_only_an_untied_table_has_sparse_gradients() -> None:
     settings = TrainSettings()
     for head, expected in (("classify", True), ("masked", False)):
         network = clearhead.create("bert", config=SIZES, head=head).module

@@ -1,4 +1,4 @@
-"""A head that starts as a linear model: the same answers as that model, and no large weights where little varies."""
+"""A head initialized from a linear probe gives its predictions, without large weights on nearly constant features."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ from tests.small import labelled, tiny_model
 SPACE = LabelSpace(names=("a", "b", "c"))
 
 
-def blobs(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    draw = np.random.default_rng(seed)
-    targets = draw.integers(0, 3, 240)
-    features = np.eye(3)[targets] + 0.2 * draw.normal(size=(240, 3))
+def make_blobs(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    targets = generator.integers(0, 3, 240)
+    features = np.eye(3)[targets] + 0.2 * generator.normal(size=(240, 3))
     return features.astype(np.float32), targets
 
 
-def test_a_probe_separates_what_is_separate() -> None:
-    features, targets = blobs()
+def test_a_probe_separates_clusters() -> None:
+    features, targets = make_blobs()
     linear = fit_probe(features, targets, SPACE, tried=200)
-    fresh, truth = blobs(seed=1)
-    assert (linear.logits(fresh).argmax(1) == truth).mean() > 0.95
+    new_features, new_targets = make_blobs(seed=1)
+    assert (linear.logits(new_features).argmax(1) == new_targets).mean() > 0.95
 
 
 def test_a_column_that_hardly_varies_gets_no_large_weight() -> None:
-    features, targets = blobs()
-    still = 5.0 + 1e-6 * (targets == 0)  # tells the classes apart, by a millionth
-    linear = fit_probe(np.column_stack([features, still]), targets, SPACE, tried=200)
+    features, targets = make_blobs()
+    nearly_constant = 5.0 + 1e-6 * (targets == 0)  # separates the classes by a millionth
+    linear = fit_probe(np.column_stack([features, nearly_constant]), targets, SPACE, tried=200)
     assert np.abs(linear.weight[:, 3]).max() < 1e-2
     assert np.abs(linear.weight).max() < 100
 
 
 def test_numbers_and_several_labels_are_fitted_too() -> None:
-    features, targets = blobs()
-    numbers = fit_probe(features, features @ np.array([1.0, -2.0, 3.0]) + 7, LabelSpace(kind="number"), tried=200)
-    assert numbers.logits(features)[:, 0] == pytest.approx(features @ np.array([1.0, -2.0, 3.0]) + 7, abs=0.5)
-    table = np.stack([targets == 0, targets != 1], axis=1)
-    several = fit_probe(features, table, LabelSpace(names=("x", "y"), kind="multilabel"), tried=200)
-    assert ((several.logits(features) > 0) == table).mean() > 0.95
+    features, targets = make_blobs()
+    ridge = fit_probe(features, features @ np.array([1.0, -2.0, 3.0]) + 7, LabelSpace(kind="number"), tried=200)
+    assert ridge.logits(features)[:, 0] == pytest.approx(features @ np.array([1.0, -2.0, 3.0]) + 7, abs=0.5)
+    label_matrix = np.stack([targets == 0, targets != 1], axis=1)
+    multilabel = fit_probe(features, label_matrix, LabelSpace(names=("x", "y"), kind="multilabel"), tried=200)
+    assert ((multilabel.logits(features) > 0) == label_matrix).mean() > 0.95
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_run_can_start_from_a_probe(tiny: str, tmp_path: Path) -> None:
-    choices: dict[str, Any] = {"model": tiny, "epochs": 1, "learning_rate": 1e-6, "report": False, "baselines": False}
-    choices |= {"threads": 1, "precision": "float", "head_start": "probe"}
-    probed, again = (train(labelled(600), output=tmp_path / name, **choices) for name in ("one", "two"))
+    options: dict[str, Any] = {"model": tiny, "epochs": 1, "learning_rate": 1e-6, "report": False, "baselines": False}
+    options |= {"threads": 1, "precision": "float", "head_start": "probe"}
+    probed, again = (train(labelled(600), output=tmp_path / name, **options) for name in ("one", "two"))
     weights = [(run.folder / "model.safetensors").read_bytes() for run in (probed, again)]
     assert weights[0] == weights[1]
     settings = json.loads((probed.folder / "clearhead.json").read_text())["trained"]["settings"]
@@ -86,11 +86,11 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
     probe_head(model.module, data, space, settings, objective=CrossEntropy(), device="cpu")
     features, targets = compute_head_features(model.module, data, settings, CrossEntropy(), "cpu")
     linear = fit_probe(features, targets, space, tried=200)
-    part = data.take(np.arange(len(data)))
+    batch = data.take(np.arange(len(data)))
     with torch.no_grad():
-        logits = compute_logits(model.module.eval(), part, "cpu").numpy()
+        logits = compute_logits(model.module.eval(), batch, "cpu").numpy()
         bias = model.module.head.out.bias.numpy()
-    order = np.random.default_rng(0).permutation(len(data))  # as compute_head_features draws them
+    order = np.random.default_rng(0).permutation(len(data))  # the rows that compute_head_features draws
     assert logits[order][:, :2] == pytest.approx(linear.logits(features)[:, :2], abs=1e-3)
-    assert bias[2] == pytest.approx(bias[:2].min() - 10, abs=1e-4)  # no row has this class: unlikely, and no more
+    assert bias[2] == pytest.approx(bias[:2].min() - 10, abs=1e-4)  # no row has this class: unlikely, but finite
     assert not model.module.head.out.__class__.__name__.startswith("Identity")

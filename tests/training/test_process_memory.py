@@ -1,4 +1,4 @@
-"""The memory that a run is predicted to take: with the program itself, and more for longer texts."""
+"""The memory estimate of a run includes the program itself and grows with the length of the texts."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from clearhead.training import process_memory
 from tests.small import labelled, tiny_model
 
 
-def test_the_peak_begins_anew() -> None:
-    before = process_memory.read_resident()
-    if before is None:
-        pytest.skip("this system does not tell")
-    held = torch.ones(40 << 20)  # 160 MB
-    del held
-    assert (process_memory.read_peak() or 0) >= before + (150 << 20)
+def test_the_peak_can_be_reset() -> None:
+    resident_before = process_memory.read_resident()
+    if resident_before is None:
+        pytest.skip("this system does not report memory")
+    block = torch.ones(40 << 20)  # 160 MB
+    del block
+    assert (process_memory.read_peak() or 0) >= resident_before + (150 << 20)
     process_memory.reset_peak()
-    now = process_memory.read_resident()
-    assert now is not None
-    if (process_memory.read_peak() or 0) > now + (50 << 20):
-        pytest.skip("this system does not let the peak begin anew")
+    resident = process_memory.read_resident()
+    assert resident is not None
+    if (process_memory.read_peak() or 0) > resident + (50 << 20):
+        pytest.skip("this system cannot reset the peak")
     assert torch.ones(40 << 20).all()
-    assert (process_memory.read_peak() or 0) >= now + (150 << 20)
+    assert (process_memory.read_peak() or 0) >= resident + (150 << 20)
 
 
 def test_the_program_itself_counts(tmp_path: Path) -> None:
     model = str(tiny_model(tmp_path / "tiny"))
-    found = clearhead.inspect(labelled(60), model=model).estimate
-    assert found is not None
-    assert found["memory_mb"] * 1e6 >= 0.9 * (process_memory.read_resident() or 100e6)
+    estimate = clearhead.inspect(labelled(60), model=model).estimate
+    assert estimate is not None
+    assert estimate["memory_mb"] * 1e6 >= 0.9 * (process_memory.read_resident() or 100e6)
 
 
 def test_long_texts_take_more(tmp_path: Path) -> None:
     model = str(tiny_model(tmp_path / "tiny"))
     rows = labelled(60)
-    longer = [{**row, "text": " ".join([row["text"]] * 40)} for row in rows]
-    short, long = (clearhead.inspect(some, model=model).estimate for some in (rows, longer))
+    long_rows = [{**row, "text": " ".join([row["text"]] * 40)} for row in rows]
+    short, long = (clearhead.inspect(dataset, model=model).estimate for dataset in (rows, long_rows))
     assert short is not None
     assert long is not None
     assert long["memory_mb"] > short["memory_mb"]

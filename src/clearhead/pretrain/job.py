@@ -256,7 +256,7 @@ def _train_model(exam: PretrainRun, folder: Path) -> tuple[HeldOutScores, ...]:
         exam.objective.losses,
         settings,
         steps=plan.max_steps,
-        per_epoch=exam.sampler.steps_per_epoch,
+        steps_per_epoch=exam.sampler.steps_per_epoch,
         score=score if exam.held_out_batches else None,
         evaluations=min(plan.evaluations, plan.max_steps),
         device=exam.device,

@@ -75,8 +75,8 @@ def init_new_weights(exam: PretrainRun) -> None:
 
     around = exam.plan.attention_init == "local"
     if exam.plan.model is None:
-        init_new_network(exam.network, exam.count_tokens().probs, around=around)
+        init_new_network(exam.network, exam.count_tokens().probs, local_attention=around)
     elif exam.objective.name == "rtd" and exam.network.fresh:
-        init_new_network(exam.network.generator, exam.count_tokens().probs, around=around)
+        init_new_network(exam.network.generator, exam.count_tokens().probs, local_attention=around)
     elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
         init_output_bias(exam.network, exam.count_tokens().probs)

@@ -203,7 +203,7 @@ def _estimate(
     begun = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before
         resolve_threads(None, settings, model.shape)
-        progress("trying out training steps", 0, TRIAL_STEPS + 1)
+        progress("timing training steps", 0, TRIAL_STEPS + 1)
         objective = objective_for(task.objective(space), settings)
         speed, memory = run_trial(
             model.use_core().network, data, settings, objective, steps=TRIAL_STEPS, progress=progress

@@ -76,7 +76,7 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
     constant = objective.constant_loss(data.targets, weights) if own is None else own(data)
     per_word = prepared.task.head.words is not None
     watch = LossMonitor(
-        constant or 0.0, settings, usual_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
+        constant or 0.0, settings, default_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
     )
     steps = train_steps(
         state,
@@ -85,7 +85,7 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
         objective=objective,
         row_weights=weights,
         score=score,
-        chooses=chooses,
+        select_best=chooses,
         device=str(model.core.device),
         seconds=training_seconds(plan),
     )
@@ -121,7 +121,7 @@ def finish_stopped_run(
 
     if not state.progress.step:
         raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
-    finish_early(state, data, settings, score, chooses=chooses)
+    finish_early(state, data, settings, score, select_best=chooses)
     save_state(folder / STATE_FOLDER, state)
 
 

@@ -1,7 +1,7 @@
-"""Training with torch: the loop as a generator of steps, objectives, the optimizer, and a state that survives a kill.
+"""Training with torch: loops that yield steps, objectives, the optimizer, and a training state that survives a kill.
 
-A step takes an objective (`objectives/`), a value that gives each row of a batch its loss. Fine-tuning (`loop.py`) and
-pre-training (`pretrain_loop.py`) share one step: accumulation, clipping, the check for divergence.
+An objective (`objectives/`) computes the loss of each row of a batch. Fine-tuning (`loop.py`) and pre-training
+(`pretrain_loop.py`) share one optimizer step: gradient accumulation, clipping, and the check for divergence.
 """
 
 from __future__ import annotations

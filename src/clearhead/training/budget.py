@@ -1,8 +1,8 @@
-"""Training for a number of minutes: the first steps are timed, and the rest is planned once to fit the time.
+"""Training within a time limit: time the first steps, then plan once how many steps fit.
 
-The learning-rate schedule needs to know where it ends, so a run that is only cut off would end at a high rate. The plan
-is made once and saved with the state; from there on every step is a function of (seed, epoch, step) as ever. Only if
-the machine becomes slower later does the clock end the run before its plan.
+The learning-rate schedule depends on the number of steps: a run that were merely cut off would end at a high rate. The
+plan is saved with the state, so that every later step is still a pure function of (seed, epoch, step). The clock ends a
+run before its plan only if the machine becomes slower.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.training.state import TrainingProgress
 
-TIMED_STEPS = 8  # steps before the plan is made, ...
-WARMUP_STEPS = 2  # ... of which so many only fill caches
-TRAINING_SHARE = 0.9  # of the time is planned for steps; the dev rows are measured in the rest
-EARLY_SHARE = 0.2  # of the time: slow steps are planned after it, however few there were
+TIMED_STEPS = 8  # timed before planning
+WARMUP_STEPS = 2  # first timed steps, ignored because they fill caches
+TRAINING_FRACTION = 0.9  # fraction of the time for training steps; the remainder is for scoring the dev rows
+PLANNING_DEADLINE = 0.2  # fraction of the time after which slow steps are planned, even if few were timed
 
 
 class TimeBudget:
-    """The time of one run, also over several processes; it reads and writes the run's progress."""
+    """The time limit of one run, which may span several processes; reads and updates the run's progress."""
 
     def __init__(self, seconds: float, progress: TrainingProgress) -> None:
         self.seconds = seconds
         self._progress = progress
-        self._last = time.perf_counter()
-        self._timed: list[tuple[int, float]] = []  # tokens and seconds of the steps in this process
+        self._last_time = time.perf_counter()
+        self._timings: list[tuple[int, float]] = []  # (tokens, seconds) of each step of this process
 
     @property
     def is_spent(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time is used up."""
         return self._progress.seconds >= self.seconds
 
-    def spend(self, tokens: int, seconds: float, steps: int, ahead: Iterable[int]) -> int:
-        """Note a step of so many tokens; returns the steps of the whole run, planned anew where that is due.
+    def record_step(self, tokens: int, seconds: float, steps: int, remaining_tokens: Iterable[int]) -> int:
+        """Record a step of `tokens` tokens, plan the run when that is due, and return its total number of steps.
 
-        `steps` are those planned so far, and `ahead` the tokens of every step that is left of them.
+        `steps` is the current total, `remaining_tokens` the number of tokens of each remaining step.
         """
         progress, now = self._progress, time.perf_counter()
-        progress.seconds += now - self._last
-        self._last = now
-        self._timed.append((tokens, seconds))
-        slow = progress.seconds >= EARLY_SHARE * self.seconds
-        if progress.planned is not None or (len(self._timed) < TIMED_STEPS and not slow):
+        progress.seconds += now - self._last_time
+        self._last_time = now
+        self._timings.append((tokens, seconds))
+        is_due = progress.seconds >= PLANNING_DEADLINE * self.seconds
+        if progress.planned is not None or (len(self._timings) < TIMED_STEPS and not is_due):
             return steps
-        timed = self._timed[WARMUP_STEPS:] or self._timed[-1:]
-        per_token = sum(spent for _, spent in timed) / max(sum(count for count, _ in timed), 1)
-        left = TRAINING_SHARE * (self.seconds - progress.seconds)
-        fitting = progress.step
-        for count in ahead:
-            left -= count * per_token
-            if left < 0:
+        timings = self._timings[WARMUP_STEPS:] or self._timings[-1:]
+        seconds_per_token = sum(elapsed for _, elapsed in timings) / max(sum(count for count, _ in timings), 1)
+        seconds_left = TRAINING_FRACTION * (self.seconds - progress.seconds)
+        planned_steps = progress.step
+        for count in remaining_tokens:
+            seconds_left -= count * seconds_per_token
+            if seconds_left < 0:
                 break
-            fitting += 1
-        progress.planned = min(fitting, steps)
+            planned_steps += 1
+        progress.planned = min(planned_steps, steps)
         return progress.planned

@@ -1,6 +1,7 @@
-"""Dropout by random bits, several times as fast on a CPU as torch's own.
+"""Dropout from random bits, several times as fast on a CPU as torch's own.
 
-The core keeps torch's own dropout, whose draws are those of `transformers` under the same seed; the loop exchanges it.
+The core uses torch's dropout, which draws the same masks as `transformers` under the same seed; the training loop
+replaces it.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from torch import Tensor, nn
 
 from clearhead.core.attention import Attention, Where, fused
 
-RESOLUTION = 1 << 16  # a rate is rounded to this many parts of one
+RESOLUTION = 1 << 16  # rates are rounded to multiples of 1 / RESOLUTION
 
 
 def dropout_mask(x: Tensor, rate: float) -> Tensor:
-    """What to multiply x by: 0 where a number is dropped, and what keeps its mean elsewhere."""
-    # torch draws a float for each number; sixteen bits decide as well, and one draw of sixty-four serves four numbers
-    bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
-    dropped = round(rate * RESOLUTION)
-    keep = bits[: x.numel()].view(x.shape) >= dropped - RESOLUTION // 2
-    return keep.to(x.dtype).mul_(RESOLUTION / (RESOLUTION - dropped))
+    """The factor of each element of x: 0 where it is dropped, 1 / (1 - rate) elsewhere."""
+    # torch draws a float per element; 16 random bits are enough, so that one 64-bit draw serves four elements
+    random_bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
+    threshold = round(rate * RESOLUTION)
+    keep = random_bits[: x.numel()].view(x.shape) >= threshold - RESOLUTION // 2
+    return keep.to(x.dtype).mul_(RESOLUTION / (RESOLUTION - threshold))
 
 
 class FastDropout(nn.Dropout):
-    """torch's dropout with another way to draw."""
+    """torch's dropout module with a faster mask."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p in (0, 1):
@@ -34,7 +35,7 @@ class FastDropout(nn.Dropout):
 def dropout_attention(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
 ) -> Tensor:
-    """Attention whose probabilities are dropped; torch's fused kernel has a fast path only without dropout."""
+    """Attention with dropout on its probabilities; torch's fused kernel is fast only without dropout."""
     if dropout in (0, 1):
         return fused(q, k, v, bias, scale, dropout, where)
     scores = (q * scale) @ k.transpose(-1, -2)
@@ -43,7 +44,7 @@ def dropout_attention(
 
 
 def use_fast_dropout(network: nn.Module) -> None:
-    """Exchange every dropout of a network."""
+    """Replace every dropout module of a network."""
     for module in network.modules():
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
@@ -51,7 +52,7 @@ def use_fast_dropout(network: nn.Module) -> None:
 
 
 def set_dropout(network: nn.Module, rate: float | None) -> None:
-    """Another rate wherever the network drops; None: as it is."""
+    """Set the rate of every active dropout of a network; None leaves it unchanged."""
     if rate is None:
         return
     for module in network.modules():

@@ -1,4 +1,4 @@
-"""Ctrl-C while a network is trained: the step is finished and saved first; a second Ctrl-C stops at once."""
+"""Ctrl-C during training: the current step is finished and saved first; a second Ctrl-C stops immediately."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was stopped by the user between two steps, after its state was saved; the message says where."""
+    """The user stopped training between two steps, and its state is saved; the message names the step."""
 
 
 class StopRequest:
-    """Whether a stop was requested, by SIGINT."""
+    """Whether a stop was requested with SIGINT."""
 
     def __init__(self) -> None:
         self.requested = False
 
     def handle(self, *_: Any) -> None:
-        """Note the first signal; from the second on, interrupt whatever is being done."""
+        """Record the first signal; raise KeyboardInterrupt on every later one."""
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
         for notify in _listeners:
-            with suppress(Exception):  # a remark that cannot be shown is no reason to lose the state
+            with suppress(Exception):  # a listener that fails must not cost the training state
                 notify()
 
 
@@ -34,28 +34,30 @@ _listeners: list[Callable[[], None]] = []
 
 @contextmanager
 def deferred_interrupt() -> Iterator[StopRequest]:
-    """Collect SIGINT instead of raising KeyboardInterrupt in the middle of a step.
+    """Record SIGINT instead of raising KeyboardInterrupt in the middle of a step.
 
-    Python's own handler is replaced, and one that does the same (`raises_interrupt`, as the command line has it), and
-    only in the main thread: an application's own one is respected.
+    Replaces only Python's default handler, or an equivalent one (with the attribute `raises_interrupt`, as the command
+    line installs it), and only in the main thread; the handler of an application stays in place.
     """
     request = StopRequest()
-    before = signal.getsignal(signal.SIGINT)
+    previous_handler = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
-    is_plain = before is signal.default_int_handler or getattr(before, "raises_interrupt", False)
-    if not is_main or not is_plain:
+    is_replaceable = previous_handler is signal.default_int_handler or getattr(
+        previous_handler, "raises_interrupt", False
+    )
+    if not is_main or not is_replaceable:
         yield request
         return
     signal.signal(signal.SIGINT, request.handle)
     try:
         yield request
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 @contextmanager
 def on_stop_request(notify: Callable[[], None]) -> Iterator[None]:
-    """Call `notify` in the signal handler when a stop is requested, so that people know that the key was noticed."""
+    """Call `notify` from the signal handler when a stop is requested, to acknowledge the key press."""
     _listeners.append(notify)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The log of a run: a line of JSON per step, always; a TensorBoard file beside it where that is installed."""
+"""The log of a run: one line of JSON per step, and a TensorBoard file where tensorboard is installed."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ if TYPE_CHECKING:
     from clearhead.training.loop import TrainingStep
 
 LOG_FILE = "log.jsonl"
-MAX_COUNT = 1 << 53  # whatever is counted: numbers up to here are exact in JSON
-MAX_LINE_BYTES = 1 << 16  # bytes
+MAX_COUNT = 1 << 53  # of steps, rows or tokens: larger integers are not exact in JSON
+MAX_LINE_BYTES = 1 << 16
 
 
 class RunLog:
-    """Appends steps; a resumed run first forgets the steps after its last saved state."""
+    """Appends steps to the log; a resumed run first drops the steps after its last saved state."""
 
-    def __init__(self, folder: Path, done: int) -> None:
+    def __init__(self, folder: Path, steps_done: int) -> None:
         self.path = folder / LOG_FILE
         end = 0
-        if self.path.is_symlink():  # its target is not the run's to change
-            raise self._write_error(OSError(errno.ELOOP, "it is a link"))
+        if self.path.is_symlink():  # the run must not write to its target
+            raise self._write_error(OSError(errno.ELOOP, "it is a symbolic link"))
         if has_entry(folder, LOG_FILE):
             with explain_read_errors(self.path), self.path.open("rb") as file:
-                end = _find_end(file, self.path, done)
+                end = _find_end_of_step(file, self.path, steps_done)
         try:
             self._file = self.path.open("r+b" if end else "w+b")
             self._file.truncate(end)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise self._write_error(error) from error
-        self._tensorboard = _tensorboard(folder, done)
+        self._tensorboard = _open_tensorboard(folder, steps_done)
 
     def write(self, step: TrainingStep) -> None:
-        """One more step; the line is with the system before the next one begins."""
-        line = {key: value for key, value in asdict(step).items() if value is not None}
+        """Append a step; its line is flushed before the next step starts."""
+        values = {key: value for key, value in asdict(step).items() if value is not None}
         if step.score is None:
-            line.pop("best")
+            values.pop("best")
         try:
-            self._file.write((json.dumps(line) + "\n").encode())
+            self._file.write((json.dumps(values) + "\n").encode())
             self._file.flush()
         except OSError as error:
             raise self._write_error(error) from error
         if self._tensorboard is not None:
             for name in ("loss", "rate", "gradient", "score"):
-                if name in line:
-                    self._tensorboard.add_scalar(name, line[name], step.step)
+                if name in values:
+                    self._tensorboard.add_scalar(name, values[name], step.step)
 
     def close(self) -> None:
-        """Bring the last lines to disk."""
+        """Flush the last lines to disk and close the files."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -74,7 +74,7 @@ class RunLog:
 
 @dataclass(frozen=True, kw_only=True)
 class LogLine:
-    """A line of the log as it must be; what is not named here is kept as it stands."""
+    """The fields of a log line that are checked; other keys are kept as they are."""
 
     step: int
     loss: float
@@ -89,7 +89,7 @@ class LogLine:
     best: bool = False
 
     def find_problem(self) -> str | None:
-        """What cannot be, if anything."""
+        """What is wrong with the values, if anything."""
         rules = (
             (self.step >= 1, f"step must be at least 1, got {self.step}"),
             (math.isfinite(self.loss), f"loss must be finite, got {self.loss}"),
@@ -103,11 +103,11 @@ class LogLine:
             (max(self.step, self.epoch, self.steps, self.rows) <= MAX_COUNT, f"counts must be at most {MAX_COUNT:,}"),
             (self.score is None or self.score < math.inf, "score must be below infinity"),
         )
-        return next((said for holds, said in rules if not holds), None)
+        return next((message for is_valid, message in rules if not is_valid), None)
 
 
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log, each checked; a torn last line is left out."""
+    """Yield the checked lines of a log; an incomplete last line is left out."""
     path = folder / LOG_FILE
     if not has_entry(folder, LOG_FILE):
         return
@@ -116,37 +116,39 @@ def read_log(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _iterate_lines(file: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every whole line as values, and where it ends; one sentence for the first that is damaged."""
-    end, before = 0, 0
-    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
+    """Yield the values and the end offset of each complete line; raise a CheckpointError at the first damaged one."""
+    end, previous_step = 0, 0
+    for line_number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
         if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
-            return  # a kill tore it
-        what = f"{path.name} line {number}"
+            return  # incomplete: the run was killed while writing it
+        location = f"{path.name} line {line_number}"
         try:
             values = json.loads(line)
         except (ValueError, RecursionError):
-            raise CheckpointError(f"{what} is damaged: it is not a JSON object.") from None
-        made = decode_dataclass(values, LogLine, what)
-        problem = made.find_problem() if made.step > before else f"step {made.step} follows step {before}"
+            raise CheckpointError(f"{location} is damaged: not a JSON object.") from None
+        entry = decode_dataclass(values, LogLine, location)
+        problem = (
+            entry.find_problem() if entry.step > previous_step else f"step {entry.step} after step {previous_step}"
+        )
         if problem is not None:
-            raise CheckpointError(f"{what} is damaged: {problem}.")
-        before, end = made.step, end + len(line)
+            raise CheckpointError(f"{location} is damaged: {problem}.")
+        previous_step, end = entry.step, end + len(line)
         yield values, end
 
 
-def _find_end(file: IO[bytes], path: Path, done: int) -> int:
-    """Where the lines of the steps up to `done` end."""
+def _find_end_of_step(file: IO[bytes], path: Path, steps_done: int) -> int:
+    """The offset in bytes at which the lines of the first `steps_done` steps end."""
     end = 0
-    for line, here in _iterate_lines(file, path):
-        if line["step"] > done:
+    for line, line_end in _iterate_lines(file, path):
+        if line["step"] > steps_done:
             break
-        end = here
+        end = line_end
     return end
 
 
-def _tensorboard(folder: Path, done: int) -> Any:
+def _open_tensorboard(folder: Path, steps_done: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=steps_done + 1)

@@ -1,4 +1,4 @@
-"""The loop as a generator of steps: whoever drives it prints, streams, saves or stops; the loop knows none of that."""
+"""The training loop as a generator of steps; its caller logs, prints, saves or stops."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MIN_WEIGHT = 1e-12  # of weights: a step whose rows weigh nothing teaches nothing
+MIN_WEIGHT = 1e-12  # lower bound of a step's total row weight, which its loss is divided by
 
 
 class DivergedError(ClearheadError):
-    """The loss became NaN or infinite; the message names the batch."""
+    """The loss or its gradient became NaN or infinite; the message names the batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingStep:
-    """What one step did."""
+    """The log record of one optimizer step."""
 
     epoch: int  # counted from 0
-    step: int  # steps done, this one included
+    step: int  # counted from 1
     steps: int  # steps of the whole run
-    loss: float  # the mean over this step's rows, weighted
-    rate: float
-    gradient: float  # its length before clipping
+    loss: float  # weighted mean over the rows of this step
+    rate: float  # learning rate
+    gradient: float  # norm before clipping
     rows: int
     tokens: int
     seconds: float
-    score: float | None = None  # of the dev rows, at the end of an epoch
+    score: float | None = None  # on the dev rows, at the end of an epoch
     best: bool = False
 
 
 class TrainingRows(Protocol):
-    """What can be learned from: rows with a cost, any of which can be taken together."""
+    """Training data: rows with their lengths in tokens, any of which can be packed into a batch."""
 
     @property
     def numbers(self) -> Array: ...
@@ -65,7 +65,7 @@ class TrainingRows(Protocol):
 
 
 def make_batches(data: TrainingRows, settings: TrainSettings, epoch: int) -> list[Array]:
-    """The rows of each step of an epoch: a pure function of the data's lengths, the seed and the epoch."""
+    """The rows of each step of an epoch: a pure function of the row lengths, the seed and the epoch."""
     return token_batches(
         data.row_tokens,
         budget_tokens=settings.batch_tokens,
@@ -76,7 +76,7 @@ def make_batches(data: TrainingRows, settings: TrainSettings, epoch: int) -> lis
 
 
 def count_steps(data: TrainingRows, settings: TrainSettings) -> int:
-    """How many steps all epochs have."""
+    """The number of steps of all epochs."""
     return sum(len(make_batches(data, settings, epoch)) for epoch in range(settings.epochs))
 
 
@@ -88,13 +88,14 @@ def train_steps(
     objective: Objective,
     row_weights: Array | None = None,
     score: Callable[[], float] | None = None,
-    chooses: bool = True,
+    select_best: bool = True,
     device: str = "cpu",
     seconds: float | None = None,
 ) -> Iterator[TrainingStep]:
-    """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better.
+    """Train from the current state to the end; `score` is called after each epoch, and higher is better.
 
-    The best epoch is kept, or the last one where `chooses` is False. With `seconds`, as many steps as fit this time.
+    Keeps the weights of the best epoch, or of the last one if `select_best` is False. With `seconds`, takes as many
+    steps as fit into this time.
     """
     settings.check()
     if torch.device(device).type == "cpu":
@@ -103,61 +104,63 @@ def train_steps(
     state.progress.check_steps(steps, settings.patience)
     steps = state.progress.planned or steps
     budget = None if seconds is None else TimeBudget(seconds, state.progress)
-    done = 0
+    step_number = 0
     for epoch in range(settings.epochs):
-        rows_of = make_batches(data, settings, epoch)
-        if done + len(rows_of) <= state.progress.step or state.progress.finished:
-            done += len(rows_of)
+        batches = make_batches(data, settings, epoch)
+        if step_number + len(batches) <= state.progress.step or state.progress.finished:
+            step_number += len(batches)
             continue
-        learning = trainable_parameters(state.network, settings, epoch)
-        chosen = {name for name, _ in learning}
+        trainable_names = {name for name, _ in trainable_parameters(state.network, settings, epoch)}
         for name, parameter in state.network.named_parameters():
-            parameter.requires_grad_(name in chosen)
-        for number, rows in enumerate(rows_of):
-            done += 1
-            if done <= state.progress.step:
+            parameter.requires_grad_(name in trainable_names)
+        for batch_index, rows in enumerate(batches):
+            step_number += 1
+            if step_number <= state.progress.step:
                 continue
-            made = run_step(
+            training_step = run_step(
                 state,
                 iterate_micro_losses(state.network, data, rows, settings, objective, row_weights, device),
                 settings,
-                factor=schedule_factor(done - 1, steps, settings),
-                seed=(settings.seed << 32) + done,
-                number=done,
+                factor=schedule_factor(step_number - 1, steps, settings),
+                seed=(settings.seed << 32) + step_number,
+                step_number=step_number,
                 steps=steps,
                 epoch=epoch,
                 rows=len(rows),
-                named=f" (rows {_format_row_numbers(data, rows)})",
+                batch_description=f" (rows {_format_row_numbers(data, rows)})",
             )
-            state.progress.step = done
+            state.progress.step = step_number
             if budget is not None:
-                cost = int(data.row_tokens[rows].sum())
-                steps = budget.spend(cost, made.seconds, steps, _remaining_costs(data, settings, epoch, number + 1))
-                state.progress.stopped = budget.is_spent and done < steps
-            if number == len(rows_of) - 1 or done == steps or state.progress.stopped:
-                judged = score_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
-                made = made if judged is None else replace(made, score=judged[0], best=judged[1])
-            state.progress.finished = done == steps or state.progress.stopped or _is_out_of_patience(state, settings)
-            yield made
+                remaining_tokens = _remaining_step_tokens(data, settings, epoch, batch_index + 1)
+                batch_tokens = int(data.row_tokens[rows].sum())
+                steps = budget.record_step(batch_tokens, training_step.seconds, steps, remaining_tokens)
+                state.progress.stopped = budget.is_spent and step_number < steps
+            if batch_index == len(batches) - 1 or step_number == steps or state.progress.stopped:
+                epoch_score = score_weights(state, score, epoch, settings.average_epochs, select_best=select_best)
+                if epoch_score is not None:
+                    training_step = replace(training_step, score=epoch_score[0], best=epoch_score[1])
+            is_last = step_number == steps or state.progress.stopped
+            state.progress.finished = is_last or _is_out_of_patience(state, settings)
+            yield training_step
             if state.progress.finished:
                 return
 
 
-def _remaining_costs(data: TrainingRows, settings: TrainSettings, epoch: int, begin: int) -> Iterator[int]:
-    """The tokens of every step from a place in an epoch on."""
-    for later in range(epoch, settings.epochs):
-        for rows in make_batches(data, settings, later)[begin:]:
+def _remaining_step_tokens(data: TrainingRows, settings: TrainSettings, epoch: int, first_batch: int) -> Iterator[int]:
+    """Yield the number of tokens of each step from batch `first_batch` of an epoch to the end of training."""
+    for later_epoch in range(epoch, settings.epochs):
+        for rows in make_batches(data, settings, later_epoch)[first_batch:]:
             yield int(data.row_tokens[rows].sum())
-        begin = 0
+        first_batch = 0
 
 
 def find_epoch(data: TrainingRows, settings: TrainSettings, step: int) -> tuple[int, bool]:
-    """The epoch, counted from 0, of the last of so many steps, and whether that step ends it."""
-    done = 0
+    """The epoch of a step, counted from 0, and whether the step is the last of its epoch."""
+    epoch_end = 0
     for epoch in range(settings.epochs):
-        done += len(make_batches(data, settings, epoch))
-        if step <= done:
-            return epoch, step == done
+        epoch_end += len(make_batches(data, settings, epoch))
+        if step <= epoch_end:
+            return epoch, step == epoch_end
     return settings.epochs - 1, True
 
 
@@ -167,21 +170,21 @@ def finish_early(
     settings: TrainSettings,
     score: Callable[[], float] | None = None,
     *,
-    chooses: bool = True,
+    select_best: bool = True,
 ) -> None:
-    """End a run where it stands: its weights are measured unless they were, and nothing more is learned."""
+    """Finish a run at its current step, and score its weights unless that step ended an epoch."""
     state.progress.check_steps(count_steps(data, settings), settings.patience)
     if state.progress.finished:
         return
-    epoch, measured = find_epoch(data, settings, state.progress.step)
-    if not measured:
-        score_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
+    epoch, is_epoch_end = find_epoch(data, settings, state.progress.step)
+    if not is_epoch_end:
+        score_weights(state, score, epoch, settings.average_epochs, select_best=select_best)
     state.progress.stopped = state.progress.finished = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class MicroLoss:
-    """The part of a step's loss that was computed at once."""
+    """The share of a micro-batch in the loss of a step."""
 
     minimized: Tensor  # ()
     logged: Tensor  # ()
@@ -197,25 +200,25 @@ def iterate_micro_losses(
     row_weights: Array | None,
     device: str,
 ) -> Iterator[MicroLoss]:
-    """The loss of one step, a micro-batch at a time; together they are the weighted mean of its rows."""
+    """Yield the loss of each micro-batch of a step; they add up to the weighted mean over its rows."""
     weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
-    total = max(float(weights.sum()), MIN_WEIGHT)
-    for some in split_micro_batches(data.row_tokens[rows], settings.micro_tokens):
-        batch = data.take(rows[some])
+    total_weight = max(float(weights.sum()), MIN_WEIGHT)
+    for micro_rows in split_micro_batches(data.row_tokens[rows], settings.micro_tokens):
+        batch = data.take(rows[micro_rows])
         with use_precision(settings.precision, device):
             output = compute_output(network, batch, device, objective)
-            main, auxiliary = objective.loss(output, batch), objective.auxiliary_loss(output, batch)
-        minimized = main if auxiliary is None else main + auxiliary
-        shares = weights[some].to(device)
+            row_losses, auxiliary_losses = objective.loss(output, batch), objective.auxiliary_loss(output, batch)
+        minimized = row_losses if auxiliary_losses is None else row_losses + auxiliary_losses
+        micro_weights = weights[micro_rows].to(device)
         yield MicroLoss(
-            minimized=(minimized * shares).sum() / total,
-            logged=(main.detach() * shares).sum() / total,
+            minimized=(minimized * micro_weights).sum() / total_weight,
+            logged=(row_losses.detach() * micro_weights).sum() / total_weight,
             tokens=batch.tokens,
         )
 
 
 def _format_row_numbers(data: TrainingRows, rows: Array) -> str:
-    """The first row numbers of a step, to name it in an error message."""
+    """The first row numbers of a step, for an error message."""
     return ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
 
 
@@ -226,71 +229,71 @@ def run_step(
     *,
     factor: float,
     seed: int,
-    number: int,
+    step_number: int,
     steps: int,
     epoch: int,
     rows: int,
-    named: str = "",
+    batch_description: str = "",
 ) -> TrainingStep:
-    """Accumulate the gradients of `losses`, which are computed one after the other, clip them and let Adam step."""
-    begin = time.perf_counter()
+    """Accumulate the gradients of `losses`, clip them, and update the weights."""
+    started = time.perf_counter()
     network = state.network.train()
-    # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
+    # dropout is a function of (seed, step), so that a resumed run draws the same masks
     torch.manual_seed(seed)
     rate = set_learning_rate(state.adam, factor, settings.learning_rate)
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
-    for part in losses:
-        part.minimized.backward()  # type: ignore[no-untyped-call]
-        loss += float(part.logged.detach())
-        tokens += part.tokens
-    gradient = clip_gradients([p for p in network.parameters() if p.grad is not None], settings.max_grad_norm)
-    if not math.isfinite(loss) or not math.isfinite(gradient):
+    for micro_loss in losses:
+        micro_loss.minimized.backward()  # type: ignore[no-untyped-call]
+        loss += float(micro_loss.logged.detach())
+        tokens += micro_loss.tokens
+    gradient_norm = clip_gradients([p for p in network.parameters() if p.grad is not None], settings.max_grad_norm)
+    if not math.isfinite(loss) or not math.isfinite(gradient_norm):
         raise DivergedError(
-            f"The loss is {loss} and its gradient {gradient} at step {number}{named}; nothing of this step was kept. A "
-            f"lower rate than {settings.learning_rate:g} is the usual remedy."
+            f"Training diverged at step {step_number}{batch_description}: loss {loss}, gradient norm {gradient_norm}. "
+            f"This step was discarded. Try a lower learning rate than {settings.learning_rate:g}."
         )
     state.adam.step()
     return TrainingStep(
         epoch=epoch,
-        step=number,
+        step=step_number,
         steps=steps,
         loss=loss,
         rate=rate,
-        gradient=gradient,
+        gradient=gradient_norm,
         rows=rows,
         tokens=tokens,
-        seconds=time.perf_counter() - begin,
+        seconds=time.perf_counter() - started,
     )
 
 
 def split_micro_batches(tokens: Array, budget: int) -> list[slice]:
-    """Neighbouring rows whose tokens fit a budget: gradients add up, so memory is bounded whatever the step."""
-    parts, begin, filled = [], 0, 0
-    for place, count in enumerate(tokens):
-        if place > begin and filled + int(count) > budget:
-            parts.append(slice(begin, place))
-            begin, filled = place, 0
-        filled += int(count)
-    return [*parts, slice(begin, len(tokens))]
+    """Split rows into consecutive slices of at most `budget` tokens, to bound memory; a longer row is one slice."""
+    slices, start, token_count = [], 0, 0
+    for row, count in enumerate(tokens):
+        if row > start and token_count + int(count) > budget:
+            slices.append(slice(start, row))
+            start, token_count = row, 0
+        token_count += int(count)
+    return [*slices, slice(start, len(tokens))]
 
 
 def compute_logits(network: Any, batch: Part, device: str) -> Tensor:
-    """The logits of packed windows: of each window, of each token, or of each word of a target."""
+    """The logits of packed windows: one row per window, per token, or per target token."""
     logits: Tensor = _forward(network, batch, device).logits
     return logits
 
 
 def compute_output(network: Any, batch: Part, device: str, objective: Objective) -> NetworkOutput:
-    """What an objective gets: packed windows through the network, and the last layer where it needs that."""
+    """Run packed windows through the network, with the last hidden states where the objective needs them."""
     if not objective.needs_hidden:
         return NetworkOutput(logits=_forward(network, batch, device).logits.float())
-    result = _forward(network, batch, device, whole=True)
-    table = network.stack.embed.token.weight
-    return NetworkOutput(logits=result.logits.float(), hidden=result.last, token_table=table)
+    output = _forward(network, batch, device, with_hidden=True)
+    token_table = network.stack.embed.token.weight
+    return NetworkOutput(logits=output.logits.float(), hidden=output.last, token_table=token_table)
 
 
-def _forward(network: Any, batch: Part, device: str, *, whole: bool = False) -> Any:
+def _forward(network: Any, batch: Part, device: str, *, with_hidden: bool = False) -> Any:
     ids, segments, lengths, target_ids, target_lengths = (
         None if array is None else torch.as_tensor(array, device=device)
         for array in (batch.ids, batch.segments, batch.lengths, batch.target_ids, batch.target_lengths)
@@ -304,27 +307,30 @@ def _forward(network: Any, batch: Part, device: str, *, whole: bool = False) -> 
         lengths=lengths,
         target_lengths=target_lengths,
         kernel=kernel,
-        whole=whole,
+        whole=with_hidden,
     )
 
 
 def score_weights(
-    state: TrainingState, score: Callable[[], float] | None, epoch: int, average: int, *, chooses: bool
+    state: TrainingState, score: Callable[[], float] | None, epoch: int, average_epochs: int, *, select_best: bool
 ) -> tuple[float, bool] | None:
-    """Judge the mean of the last few epochs, and keep it if it is the best, or in any case: its score, and whether."""
+    """Score the mean of the last epochs' weights and keep it if it is the best, or always if not `select_best`.
+
+    Returns the score and whether it is the best so far; None without `score`.
+    """
     state.network.eval()
-    if average > 1:
-        state.keep_recent(epoch, average)
+    if average_epochs > 1:
+        state.keep_recent(epoch, average_epochs)
     with state.use_averaged_weights():
         if score is None:
-            if average > 1:
+            if average_epochs > 1:
                 state.keep_best()
             return None
-        value = float(score())
-        better = state.record_score(value, epoch)
-        if not chooses:
+        dev_score = float(score())
+        is_best = state.record_score(dev_score, epoch)
+        if not select_best:
             state.keep_best()
-        return value, better and chooses
+        return dev_score, is_best and select_best
 
 
 def _is_out_of_patience(state: TrainingState, settings: TrainSettings) -> bool:

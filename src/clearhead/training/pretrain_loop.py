@@ -1,4 +1,4 @@
-"""The loop of pre-training: a generator of steps, each a pure function of (seed, step), whatever was before it."""
+"""The pre-training loop as a generator of steps, whose batches and dropout are pure functions of (seed, step)."""
 
 from __future__ import annotations
 
@@ -23,58 +23,60 @@ from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import TrainingProgress, TrainingState
 
-TRIAL_STEPS, WARMUP_STEPS = 9, 3  # steps that are timed, and those of them that only fill caches
+TRIAL_STEPS, WARMUP_STEPS = 9, 3  # timed steps, and the first of them, ignored because they fill caches
 
-BatchSource = Callable[[int], PretrainBatch]  # by the step, counted from 0
+BatchSource = Callable[[int], PretrainBatch]  # from the step, counted from 0, to its batch
 
 
 def make_pretrain_optimizer(network: nn.Module, settings: TrainSettings, fresh: Iterable[Tensor] = ()) -> RowwiseAdamW:
-    """AdamW with decay on matrices alone; what a checkpoint did not have may learn faster than the rest."""
-    faster = {id(one) for one in fresh}
+    """AdamW with weight decay on matrices only; `fresh` parameters train at the head's learning rate if it is set."""
+    fresh_ids = {id(parameter) for parameter in fresh}
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for one in network.parameters():
+    for parameter in network.parameters():
         rate = (
             settings.head_learning_rate
-            if id(one) in faster and settings.head_learning_rate is not None
+            if id(parameter) in fresh_ids and settings.head_learning_rate is not None
             else settings.learning_rate
         )
-        groups.setdefault((rate, settings.weight_decay if one.ndim > 1 else 0.0), []).append(one)
-    made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
-    return RowwiseAdamW(made, settings.adam_beta2)
+        groups.setdefault((rate, settings.weight_decay if parameter.ndim > 1 else 0.0), []).append(parameter)
+    param_groups = [
+        {"params": members, "lr": rate, "base": rate, "weight_decay": decay}
+        for (rate, decay), members in groups.items()
+    ]
+    return RowwiseAdamW(param_groups, settings.adam_beta2)
 
 
 def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
-    """What is new beside a checkpoint: the tensors that it did not have, and a new generator but for its words."""
-    taught = network.model if isinstance(network, ElectraPair) else network
-    known = dict(taught.named_parameters())
-    made = [known[name] for name in names if name in known]
+    """The parameters that a checkpoint lacked: `names`, and those of a new generator except the shared embeddings."""
+    model = network.model if isinstance(network, ElectraPair) else network
+    by_name = dict(model.named_parameters())
+    parameters = [by_name[name] for name in names if name in by_name]
     if isinstance(network, ElectraPair) and network.fresh:
-        shared = {id(one) for one in known.values()}
-        made += [one for one in network.generator.parameters() if id(one) not in shared]
-    return made
+        shared_ids = {id(parameter) for parameter in by_name.values()}
+        parameters += [parameter for parameter in network.generator.parameters() if id(parameter) not in shared_ids]
+    return parameters
 
 
 @torch.no_grad()
-def init_new_network(network: Any, probs: Any, *, around: bool = True) -> None:
-    """Start a new model from word frequencies in its output bias and, with `around`, from local attention."""
-    speaker: Any = network.generator if isinstance(network, ElectraPair) else network
-    for one in (
-        ((network.generator, network.model) if isinstance(network, ElectraPair) else (network,)) if around else ()
-    ):
-        init_local_attention(one)
-    init_output_bias(speaker, probs)
-    if not speaker.shape.head.tied:  # T5's begins so loud that the first losses would be far above chance
-        out = speaker.head.out.weight
-        out *= min(1.0, float(out.shape[1] ** -0.5 / out.std()))
+def init_new_network(network: Any, token_probs: Any, *, local_attention: bool = True) -> None:
+    """Initialize the output bias from token frequencies and, with `local_attention`, heads that attend to neighbors."""
+    predictor: Any = network.generator if isinstance(network, ElectraPair) else network
+    members = (network.generator, network.model) if isinstance(network, ElectraPair) else (network,)
+    for member in members if local_attention else ():
+        init_local_attention(member)
+    init_output_bias(predictor, token_probs)
+    if not predictor.shape.head.tied:  # T5's initial scale would put the first losses far above chance
+        output_weight = predictor.head.out.weight
+        output_weight *= min(1.0, float(output_weight.shape[1] ** -0.5 / output_weight.std()))
 
 
 @torch.no_grad()
-def init_output_bias(network: Any, probs: Any) -> None:
-    """An output bias that guesses words by how frequent they are."""
+def init_output_bias(network: Any, token_probs: Any) -> None:
+    """Set the output bias so that tokens are predicted by their frequency."""
     bias = network.head.out.bias
-    if bias is not None and len(bias) == len(probs):
-        logs = torch.as_tensor(probs).log()
-        bias.copy_((logs - logs.mean()).to(bias))
+    if bias is not None and len(bias) == len(token_probs):
+        log_probs = torch.as_tensor(token_probs).log()
+        bias.copy_((log_probs - log_probs.mean()).to(bias))
 
 
 def pretrain_steps(
@@ -84,22 +86,24 @@ def pretrain_steps(
     settings: TrainSettings,
     *,
     steps: int,
-    per_epoch: int,
+    steps_per_epoch: int,
     score: Callable[[int], float] | None = None,
     evaluations: int = 1,
     device: str = "cpu",
 ) -> Iterator[TrainingStep]:
-    """Learn from where the state stands to the end; `score` is asked so many times, evenly, and higher is better."""
+    """Train from the current state to the end; `score` is called `evaluations` times at equal distances."""
     state.progress.check_steps(steps, None)
     if torch.device(device).type == "cpu":
         use_fast_dropout(state.network)
-    for number in range(state.progress.step, steps):
-        made = _run_pretrain_step(state, batches(number), losses, settings, number, steps, device, number // per_epoch)
-        state.progress.step = number + 1
-        state.progress.finished = number + 1 == steps
-        if score is not None and (number + 1) * evaluations // steps > number * evaluations // steps:
-            made = _score_step(state, score, made)
-        yield made
+    for step_index in range(state.progress.step, steps):
+        training_step = _run_pretrain_step(
+            state, batches(step_index), losses, settings, step_index, steps, device, step_index // steps_per_epoch
+        )
+        state.progress.step = step_index + 1
+        state.progress.finished = step_index + 1 == steps
+        if score is not None and (step_index + 1) * evaluations // steps > step_index * evaluations // steps:
+            training_step = _score_step(state, score, training_step)
+        yield training_step
 
 
 def _run_pretrain_step(
@@ -107,56 +111,58 @@ def _run_pretrain_step(
     batch: PretrainBatch,
     losses: tuple[str, ...],
     settings: TrainSettings,
-    number: int,
+    step_index: int,
     steps: int,
     device: str,
     epoch: int,
 ) -> TrainingStep:
-    """One step over a batch; each of its losses is the mean over what it is computed of, in the whole batch."""
-    shares = {name: 1 / max(count, 1) for name, count in count_targets(batch, losses).items()}
+    """Train on one batch; each loss is the mean over its targets in the whole batch."""
+    loss_scales = {name: 1 / max(count, 1) for name, count in count_targets(batch, losses).items()}
 
     def micro_losses() -> Iterator[MicroLoss]:
-        for some in split_micro_batches(batch.lengths, settings.micro_tokens):
-            part = batch.slice_texts(some.start, some.stop)
+        for micro_rows in split_micro_batches(batch.lengths, settings.micro_tokens):
+            micro_batch = batch.slice_texts(micro_rows.start, micro_rows.stop)
             with use_precision(settings.precision, device):
-                found = pretrain_losses(state.network, part, shares, device)
-            total = torch.stack(list(found.values())).sum()
-            yield MicroLoss(minimized=total, logged=total, tokens=part.tokens)
+                loss_terms = pretrain_losses(state.network, micro_batch, loss_scales, device)
+            total_loss = torch.stack(list(loss_terms.values())).sum()
+            yield MicroLoss(minimized=total_loss, logged=total_loss, tokens=micro_batch.tokens)
 
     return run_step(
         state,
         micro_losses(),
         settings,
-        factor=schedule_factor(number, steps, settings),
-        seed=(settings.seed << 32) + number,  # dropout, and what a generator draws
-        number=number + 1,
+        factor=schedule_factor(step_index, steps, settings),
+        seed=(settings.seed << 32) + step_index,  # of dropout, and of the tokens that a generator samples
+        step_number=step_index + 1,
         steps=steps,
         epoch=epoch,
         rows=len(batch.lengths),
     )
 
 
-def _score_step(state: TrainingState, score: Callable[[int], float], made: TrainingStep) -> TrainingStep:
-    """Measure on what was held out, and keep the weights if they are the best so far."""
+def _score_step(state: TrainingState, score: Callable[[int], float], training_step: TrainingStep) -> TrainingStep:
+    """Score the held-out texts, and keep the weights if they are the best so far."""
     state.network.eval()
-    value = float(score(made.step))
-    if not math.isfinite(value):
+    held_out_score = float(score(training_step.step))
+    if not math.isfinite(held_out_score):
         raise DivergedError(
-            f"The held-out loss is {-value} at step {made.step}; nothing of this step was kept. A lower rate is the "
-            "usual remedy."
+            f"Training diverged at step {training_step.step}: held-out loss {-held_out_score}. "
+            "This step was discarded. Try a lower learning rate."
         )
-    return replace(made, score=value, best=state.record_score(value, made.epoch))
+    return replace(training_step, score=held_out_score, best=state.record_score(held_out_score, training_step.epoch))
 
 
 def measure_step_seconds(
     network: Any, batches: BatchSource, losses: tuple[str, ...], settings: TrainSettings, device: str
 ) -> float:
-    """How long a step takes here, by a few real ones on a copy that is thrown away."""
-    twin = copy.deepcopy(network)
-    state = TrainingState(twin, make_pretrain_optimizer(twin, settings), TrainingProgress())
-    made = pretrain_steps(state, batches, losses, settings, steps=TRIAL_STEPS, per_epoch=TRIAL_STEPS, device=device)
-    begun, times = time.perf_counter(), []
-    for _ in made:
-        times.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
-    return median(times[WARMUP_STEPS:])
+    """The median time of a step on this machine, from a few steps on a copy of the network."""
+    network_copy = copy.deepcopy(network)
+    state = TrainingState(network_copy, make_pretrain_optimizer(network_copy, settings), TrainingProgress())
+    training_steps = pretrain_steps(
+        state, batches, losses, settings, steps=TRIAL_STEPS, steps_per_epoch=TRIAL_STEPS, device=device
+    )
+    started, durations = time.perf_counter(), []
+    for _ in training_steps:
+        durations.append(time.perf_counter() - started)
+        started = time.perf_counter()
+    return median(durations[WARMUP_STEPS:])

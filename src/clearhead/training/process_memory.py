@@ -1,4 +1,4 @@
-"""How much memory this process holds, and the most that it held since a moment; where the system tells it."""
+"""The current and the peak memory of this process, on systems that report them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ STATUS_FILE, CLEAR_REFS_FILE = Path("/proc/self/status"), Path("/proc/self/clear
 
 
 def read_resident() -> int | None:
-    """Bytes of memory now; None where the system does not tell."""
+    """The resident memory in bytes; None where the system does not report it."""
     return _read_field("VmRSS")
 
 
 def reset_peak() -> None:
-    """Let `peak` begin anew; where the system refuses, it counts from the beginning of the process."""
+    """Reset the peak; where the system refuses, it stays that of the whole process."""
     with suppress(OSError):
         descriptor = os.open(CLEAR_REFS_FILE, os.O_WRONLY)
         try:
@@ -25,7 +25,7 @@ def reset_peak() -> None:
 
 
 def read_peak() -> int | None:
-    """The most bytes of memory since `forget_peak`."""
+    """The peak memory in bytes since `reset_peak`; None where the system does not report it."""
     return _read_field("VmHWM")
 
 

@@ -1,9 +1,9 @@
-"""The state of a run on disk: whole or not there, safetensors and JSON, enough to go on as if nothing had happened.
+"""The training state on disk: written atomically as safetensors and JSON, so that a resumed run produces the same bits.
 
-    state/step-000120/   weights.safetensors  adam.safetensors  best.safetensors  progress.json
-    state/latest.json    names the step that is whole
+    state/step-00000120/   weights.safetensors  adam.safetensors  best.safetensors  progress.json
+    state/latest.json      names the last complete step
 
-A step's batch and its dropout are pure functions of (seed, epoch, step), so that no generator has to be saved.
+A step's batch and its dropout are pure functions of (seed, epoch, step): there is no generator state to save.
 """
 
 from __future__ import annotations
@@ -26,55 +26,59 @@ from clearhead.files import decode_dataclass, read_json, to_printable, write_jso
 
 LATEST_FILE, PROGRESS_FILE = "latest.json", "progress.json"
 STEP_NAME = re.compile(r"step-[0-9]{8,12}")
-MOMENT_COUNT = "moments"  # tensors of the optimizer; not in the files of earlier versions
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each parameter
+MOMENT_COUNT = "moments"  # number of tensors in adam.safetensors; missing in files of earlier versions
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's state of each parameter
 
 
 @dataclass(kw_only=True)
 class TrainingProgress:
-    """Where a run stands, beside its weights."""
+    """How far a run is: its steps and scores."""
 
     step: int = 0  # steps done
     best_score: float | None = None
     best_epoch: int = -1  # counted from 0; -1: before the first, or no score yet
-    start_score: float | None = None  # before the first epoch, where that was measured
+    start_score: float | None = None  # before the first epoch, if it was measured
     waited: int = 0  # evaluations since the best
     finished: bool = False
-    scores: list[float] = field(default_factory=list)  # of each evaluation
+    scores: list[float] = field(default_factory=list)  # one per evaluation
     recent: list[int] = field(default_factory=list)  # epochs whose weights are averaged
-    planned: int | None = None  # steps that fit a time budget; None: there is none, or it is not planned yet
-    seconds: float = 0.0  # of a time budget that are spent
-    stopped: bool = False  # before the last step, because the time was over or somebody asked for it
+    planned: int | None = None  # steps that fit the time limit; None: no limit, or not planned yet
+    seconds: float = 0.0  # used of the time limit
+    stopped: bool = False  # before the last step: the time was up, or the run was finished early
 
-    def check(self, name: str) -> None:
-        """One sentence for the first value that no run can have come to."""
+    def check(self, file_name: str) -> None:
+        """Raise a CheckpointError for the first impossible value."""
         rules = (
             (self.step >= 0, f"step must be at least 0, got {self.step}"),
             (self.best_epoch >= -1, f"best_epoch must be at least -1, got {self.best_epoch}"),
             (0 <= self.waited <= len(self.scores), f"waited must be from 0 to the number of scores, got {self.waited}"),
-            (math.inf not in self.scores_with_start, "scores must be below infinity"),  # not defined: NaN or -inf
+            # undefined scores are NaN or -inf
+            (math.inf not in self.scores_with_start, "scores must be below infinity"),
             (_is_best(self.best_score, self.scores_with_start), "best_score must be the highest of the scores"),
             (self.planned is None or self.planned >= 1, f"planned must be at least 1, got {self.planned}"),
             (0 <= self.seconds < math.inf, "seconds must be finite and at least 0"),
-            (self.recent == sorted({one for one in self.recent if one >= 0}), "recent must be epochs in their order"),
+            (
+                self.recent == sorted({epoch for epoch in self.recent if epoch >= 0}),
+                "recent must be a sorted list of epochs",
+            ),
         )
-        for holds, said in rules:
-            if not holds:
-                raise CheckpointError(f"{name} is damaged: {said}.")
+        for is_valid, message in rules:
+            if not is_valid:
+                raise CheckpointError(f"{file_name} is damaged: {message}.")
 
     @property
     def scores_with_start(self) -> list[float]:
-        """Those of the epochs behind that of the start."""
+        """The score before the first epoch, if it was measured, followed by those of the epochs."""
         return self.scores if self.start_score is None else [self.start_score, *self.scores]
 
     def check_steps(self, steps: int, patience: int | None) -> None:
-        """One sentence where a run of so many steps cannot stand so."""
-        within = self.planned is None or self.planned <= steps
+        """Raise a CheckpointError if the progress is impossible in a run of `steps` steps."""
+        is_plan_valid = self.planned is None or self.planned <= steps
         steps = steps if self.planned is None else self.planned
-        ended = self.step == steps or self.stopped or (patience is not None and self.waited >= patience)
-        if not within or self.step > steps or self.finished != ended:
-            stands = f"step {self.step:,} of {steps:,}, {'finished' if self.finished else 'not finished'}"
-            raise CheckpointError(f"progress.json is damaged: it says {stands}.")
+        should_be_finished = self.step == steps or self.stopped or (patience is not None and self.waited >= patience)
+        if not is_plan_valid or self.step > steps or self.finished != should_be_finished:
+            position = f"step {self.step:,} of {steps:,}, {'finished' if self.finished else 'not finished'}"
+            raise CheckpointError(f"progress.json is damaged: got {position}.")
 
 
 def _is_best(best: float | None, scores: Sequence[float]) -> bool:
@@ -85,7 +89,7 @@ def _is_best(best: float | None, scores: Sequence[float]) -> bool:
 
 @dataclass
 class TrainingState:
-    """Everything that changes while a network learns."""
+    """Everything that changes during training."""
 
     network: Network
     adam: torch.optim.AdamW
@@ -94,61 +98,64 @@ class TrainingState:
     recent: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # weights after the last epochs
 
     def named_weights(self) -> dict[str, Tensor]:
-        """The network's parameters by name, tied ones once."""
+        """The network's parameters by name; tied parameters appear once."""
         return {name: p.detach() for name, p in self.network.named_parameters()}
 
     def keep_best(self) -> None:
-        """Remember the weights as they are now."""
+        """Keep a copy of the current weights as the best."""
         self.best = {name: tensor.clone() for name, tensor in self.named_weights().items()}
 
-    def record_start_score(self, value: float) -> None:
-        """Note how good the network is before the first step, and keep it until an epoch is better."""
-        self.progress.start_score = self.progress.best_score = value
+    def record_start_score(self, score: float) -> None:
+        """Record the score before the first step, and keep these weights until an epoch is better."""
+        self.progress.start_score = self.progress.best_score = score
         self.keep_best()
 
-    def record_score(self, value: float, epoch: int) -> bool:
-        """Note a score, and keep the weights if none was better so far."""
+    def record_score(self, score: float, epoch: int) -> bool:
+        """Record a score; keep the weights and return True if none was better so far."""
         progress = self.progress
-        is_rising = not progress.scores or value > max(progress.scores)  # patience begins with the first epoch
-        progress.waited = 0 if is_rising else progress.waited + 1
-        progress.scores.append(value)
-        better = progress.best_score is None or value > progress.best_score
-        better = better or (value == progress.best_score and progress.best_epoch >= 0)  # of equal epochs, the last
-        if better:
-            progress.best_score, progress.best_epoch = value, epoch
+        # patience ignores the score before the first epoch
+        is_improving = not progress.scores or score > max(progress.scores)
+        progress.waited = 0 if is_improving else progress.waited + 1
+        progress.scores.append(score)
+        is_best = progress.best_score is None or score > progress.best_score
+        # of epochs with equal scores, the last is kept
+        is_best = is_best or (score == progress.best_score and progress.best_epoch >= 0)
+        if is_best:
+            progress.best_score, progress.best_epoch = score, epoch
             self.keep_best()
-        return better
+        return is_best
 
-    def keep_recent(self, epoch: int, most: int) -> None:
-        """Keep the weights after an epoch, and those of so many before it that there are `most`."""
+    def keep_recent(self, epoch: int, count: int) -> None:
+        """Keep a copy of the weights after an epoch, and only the last `count` copies."""
         self.recent[epoch] = {name: tensor.clone() for name, tensor in self.named_weights().items()}
-        self.progress.recent = sorted(self.recent)[-most:]
-        self.recent = {one: self.recent[one] for one in self.progress.recent}
+        self.progress.recent = sorted(self.recent)[-count:]
+        self.recent = {kept_epoch: self.recent[kept_epoch] for kept_epoch in self.progress.recent}
 
     @contextmanager
     def use_averaged_weights(self) -> Iterator[None]:
-        """The network with the mean of the kept weights, where some are kept; afterwards as it was."""
+        """Use the mean of the recent weights, if there are several, and restore the current weights on exit."""
         if len(self.recent) < 2:
             yield
             return
-        now = {name: tensor.clone() for name, tensor in self.named_weights().items()}
-        every = list(self.recent.values())
-        copy_weights(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
+        current = {name: tensor.clone() for name, tensor in self.named_weights().items()}
+        snapshots = list(self.recent.values())
+        means = {name: torch.stack([snapshot[name] for snapshot in snapshots]).mean(0) for name in current}
+        copy_weights(self.network, means)
         try:
             yield
         finally:
-            copy_weights(self.network, now)
+            copy_weights(self.network, current)
 
     def restore_best(self) -> None:
-        """Put the best weights back."""
+        """Load the best weights into the network."""
         if self.best:
             copy_weights(self.network, self.best)
 
 
 def fold_target_scale(network: Network, scale: tuple[float, float] | None) -> None:
-    """y * spread + mean as part of the head's own weights: w * spread, b * spread + mean.
+    """Fold y * spread + mean into the head's weights: w * spread, b * spread + mean.
 
-    A head without a bias, as GPT's is, finds the mean in what it reads: the last norm adds d with w . d = mean.
+    For a head without a bias, such as GPT's, the mean goes into the bias of the last norm as d with w . d = mean.
     """
     if scale is None or network.head is None:
         return
@@ -157,12 +164,12 @@ def fold_target_scale(network: Network, scale: tuple[float, float] | None) -> No
         weight = network.head.out.weight.mul_(spread)
         if network.head.shape.out_bias:
             network.head.out.bias.mul_(spread).add_(mean)
-        elif (below := find_last_bias(network)) is not None:
-            below.add_(mean * weight[0] / weight[0].square().sum().clamp(min=torch.finfo(weight.dtype).tiny))
+        elif (norm_bias := find_last_bias(network)) is not None:
+            norm_bias.add_(mean * weight[0] / weight[0].square().sum().clamp(min=torch.finfo(weight.dtype).tiny))
 
 
 def find_last_bias(network: Network) -> Tensor | None:
-    """The bias of the norm that the last hidden state comes out of; None where there is no such norm."""
+    """The bias of the norm that produces the last hidden states; None if there is no such norm."""
     stack = network.stack.shape
     if stack.recurrent is not None or stack.norm != "layer" or not stack.norm_bias:
         return None
@@ -174,11 +181,11 @@ def find_last_bias(network: Network) -> Tensor | None:
 
 
 def save_state(folder: Path, state: TrainingState) -> None:
-    """Write a whole new step beside the old one, point to it, then remove the old one."""
-    name = _step_name(state.progress.step)
-    place, temporary = folder / name, folder / f".{name}.part"
-    for left in folder.glob(".step-*.part"):  # of a run that was killed while it saved
-        shutil.rmtree(left, ignore_errors=True)
+    """Write a new step folder, point latest.json to it, then remove the previous one."""
+    step_name = _step_name(state.progress.step)
+    step_folder, temporary = folder / step_name, folder / f".{step_name}.part"
+    for leftover in folder.glob(".step-*.part"):  # from a run that was killed while saving
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         _write_tensors(temporary / "weights.safetensors", state.named_weights())
@@ -186,19 +193,19 @@ def save_state(folder: Path, state: TrainingState) -> None:
         _write_tensors(temporary / "adam.safetensors", moments)
         if state.best:
             _write_tensors(temporary / "best.safetensors", state.best)
-        for epoch, weights in state.recent.items():  # each is written once, beside the steps
+        for epoch, weights in state.recent.items():  # written once per epoch, next to the step folders
             if not (folder / _epoch_name(epoch)).exists():
                 _write_tensors(folder / _epoch_name(epoch), weights)
         write_json(temporary / PROGRESS_FILE, asdict(state.progress) | {MOMENT_COUNT: len(moments)})
-        shutil.rmtree(place, ignore_errors=True)
-        temporary.rename(place)
-        write_json(folder / LATEST_FILE, {"step": name})
+        shutil.rmtree(step_folder, ignore_errors=True)
+        temporary.rename(step_folder)
+        write_json(folder / LATEST_FILE, {"step": step_name})
     except OSError as error:
-        said = f"{place} cannot be written: {error.strerror or error}"
-        raise CheckpointError(f"{said}; the state before it is whole.") from error
+        message = f"{step_folder} cannot be written: {error.strerror or error}"
+        raise CheckpointError(f"{message}; the previous state is intact.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    _remove_stale(folder, name, state.progress.recent)
+    _remove_stale(folder, step_name, state.progress.recent)
 
 
 def _step_name(step: int) -> str:
@@ -209,101 +216,105 @@ def _epoch_name(epoch: int) -> str:
     return f"epoch-{epoch:06d}.safetensors"
 
 
-def _remove_stale(folder: Path, name: str, recent: Sequence[int]) -> None:
-    """Remove every step but one: also those that a run did not get to remove before it was killed."""
-    for old in folder.glob("step-*"):
-        if old.name != name:
-            shutil.rmtree(old, ignore_errors=True)
-    kept = {_epoch_name(epoch) for epoch in recent}
-    for old in folder.glob("epoch-*.safetensors"):
-        if old.name not in kept and not old.is_dir():
-            old.unlink(missing_ok=True)
+def _remove_stale(folder: Path, step_name: str, recent: Sequence[int]) -> None:
+    """Remove all other steps and unused epochs, including those that a killed run left behind."""
+    for stale in folder.glob("step-*"):
+        if stale.name != step_name:
+            shutil.rmtree(stale, ignore_errors=True)
+    kept_names = {_epoch_name(epoch) for epoch in recent}
+    for stale in folder.glob("epoch-*.safetensors"):
+        if stale.name not in kept_names and not stale.is_dir():
+            stale.unlink(missing_ok=True)
 
 
 def load_state(folder: Path, state: TrainingState) -> bool:
-    """Bring the last whole step back into the network and the optimizer; False when there is none yet."""
-    place = _latest_step_folder(folder)
-    if place is None:
+    """Load the last complete step into the network and the optimizer; False if there is none."""
+    step_folder = _latest_step_folder(folder)
+    if step_folder is None:
         return False
-    saved = read_json(place / PROGRESS_FILE)
-    progress = decode_dataclass(saved, TrainingProgress, PROGRESS_FILE)
+    stored = read_json(step_folder / PROGRESS_FILE)
+    progress = decode_dataclass(stored, TrainingProgress, PROGRESS_FILE)
     progress.check(PROGRESS_FILE)
-    count = (
+    moment_count = (
         None
-        if MOMENT_COUNT not in saved
-        else decode_dataclass(saved[MOMENT_COUNT], int, f"{PROGRESS_FILE} {MOMENT_COUNT}")
+        if MOMENT_COUNT not in stored
+        else decode_dataclass(stored[MOMENT_COUNT], int, f"{PROGRESS_FILE} {MOMENT_COUNT}")
     )
-    if place.name != _step_name(progress.step):
-        raise CheckpointError(f"{place / PROGRESS_FILE} is damaged: it says step {to_printable(progress.step, 30)}.")
-    sizes = {name: tensor.shape for name, tensor in state.named_weights().items()}
-    weights = _read_weights(place / "weights.safetensors", sizes)
-    moments = _read_tensors(place / "adam.safetensors")
-    if count != len(moments) if count is not None else progress.step and not moments:
-        expected = "some" if count is None else to_printable(count, 20)
+    if step_folder.name != _step_name(progress.step):
+        raise CheckpointError(f"{step_folder / PROGRESS_FILE} is damaged: got step {to_printable(progress.step, 30)}.")
+    shapes = {name: tensor.shape for name, tensor in state.named_weights().items()}
+    weights = _read_weights(step_folder / "weights.safetensors", shapes)
+    moments = _read_tensors(step_folder / "adam.safetensors")
+    if moment_count != len(moments) if moment_count is not None else progress.step and not moments:
+        expected = "some" if moment_count is None else to_printable(moment_count, 20)
         raise CheckpointError(f"adam.safetensors is damaged: expected {expected} tensors, got {len(moments):,}.")
-    best = place / "best.safetensors"
-    has_best = has_entry(place, best.name)
+    best_file = step_folder / "best.safetensors"
+    has_best = has_entry(step_folder, best_file.name)
     if progress.best_score is not None and not has_best:
-        raise CheckpointError(f"{best} is missing: {PROGRESS_FILE} names a best epoch.")
-    kept = _read_weights(best, sizes) if has_best else {}
-    recent = {epoch: _read_weights(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
+        raise CheckpointError(f"{best_file} is missing, but {PROGRESS_FILE} names a best epoch.")
+    best_weights = _read_weights(best_file, shapes) if has_best else {}
+    recent_weights = {epoch: _read_weights(folder / _epoch_name(epoch), shapes) for epoch in progress.recent}
     restore_moments(state, moments, progress.step)
     copy_weights(state.network, weights)
-    state.progress, state.best, state.recent = progress, kept, recent
-    _remove_stale(folder, place.name, progress.recent)
+    state.progress, state.best, state.recent = progress, best_weights, recent_weights
+    _remove_stale(folder, step_folder.name, progress.recent)
     return True
 
 
 def _latest_step_folder(folder: Path) -> Path | None:
-    """The folder of the last whole step."""
+    """The folder of the last complete step."""
     path = folder / LATEST_FILE
     if not has_entry(folder, LATEST_FILE):
         return None
     name = decode_dataclass(read_json(path).get("step"), str, LATEST_FILE)
     if not STEP_NAME.fullmatch(name) or not (folder / name).is_dir():
-        raise CheckpointError(f"{path} names {to_printable(name, 40)!r}, which is not there.")
+        raise CheckpointError(f"{path} names {to_printable(name, 40)!r}, which does not exist.")
     return folder / name
 
 
 def collect_moments(state: TrainingState) -> dict[str, Tensor]:
-    """Both moments and the step count of every parameter that has learned."""
-    made = {}
+    """Both moments and the step count of every parameter that was updated."""
+    moments = {}
     for name, parameter in state.network.named_parameters():
-        for key, value in state.adam.state.get(parameter, {}).items():
-            made[f"{key}/{name}"] = value.detach().reshape(value.shape or (1,))
-    return made
+        for kind, value in state.adam.state.get(parameter, {}).items():
+            moments[f"{kind}/{name}"] = value.detach().reshape(value.shape or (1,))
+    return moments
 
 
-def restore_moments(state: TrainingState, tensors: Mapping[str, Tensor], steps: int) -> None:
-    """The way back; every parameter that is named needs its count of steps and both moments, in its own shape."""
+def restore_moments(state: TrainingState, tensors: Mapping[str, Tensor], steps_done: int) -> None:
+    """Load the optimizer's state; each parameter in it must have a step count and two moments of its own shape."""
     by_name = dict(state.network.named_parameters())
-    found: dict[str, dict[str, Tensor]] = {}
+    moments_of: dict[str, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
         if name not in by_name:
-            raise CheckpointError(f"The saved optimiser knows {to_printable(name)}, and this model does not.")
-        found.setdefault(name, {})[kind] = value
-    for name, kept in found.items():
-        if kept.keys() != set(MOMENTS):
-            has = ", ".join(to_printable(kind, 20) for kind in sorted(kept))
-            raise CheckpointError(f"The saved optimiser has {has} of {name}, expected {', '.join(MOMENTS)}.")
-        size = by_name[name].shape
-        fits = [kept["step"].numel() == 1, *(kept[kind].shape == size for kind in MOMENTS[1:])]
-        if not all(fits) or bool((kept["exp_avg_sq"] < 0).any()):
-            raise CheckpointError(f"The saved optimiser's values of {name} do not fit this model.")
-        count = float(kept["step"])
-        if not (count.is_integer() and 0 <= count <= steps):
-            raise CheckpointError(f"The saved optimiser says {count:g} steps of {name}, and the run took {steps:,}.")
+            raise CheckpointError(f"The saved optimizer state has {to_printable(name)}, which this model lacks.")
+        moments_of.setdefault(name, {})[kind] = value
+    for name, moments in moments_of.items():
+        if moments.keys() != set(MOMENTS):
+            kinds = ", ".join(to_printable(kind, 20) for kind in sorted(moments))
+            raise CheckpointError(
+                f"The saved optimizer state of {name} is damaged: expected {', '.join(MOMENTS)}, got {kinds}."
+            )
+        shape = by_name[name].shape
+        is_valid = [moments["step"].numel() == 1, *(moments[kind].shape == shape for kind in MOMENTS[1:])]
+        if not all(is_valid) or bool((moments["exp_avg_sq"] < 0).any()):
+            raise CheckpointError(f"The saved optimizer state of {name} does not fit this model.")
+        step_count = float(moments["step"])
+        if not (step_count.is_integer() and 0 <= step_count <= steps_done):
+            raise CheckpointError(
+                f"The saved optimizer state of {name} has {step_count:g} steps, but the run took {steps_done:,}."
+            )
     state.adam.state.clear()
-    for name, kept in found.items():
+    for name, moments in moments_of.items():
         parameter = by_name[name]
-        for kind, value in kept.items():
-            moved = value.reshape(()) if kind == "step" else value
-            state.adam.state[parameter][kind] = moved.clone().to(parameter.device)
+        for kind, value in moments.items():
+            tensor = value.reshape(()) if kind == "step" else value
+            state.adam.state[parameter][kind] = tensor.clone().to(parameter.device)
 
 
 def copy_weights(network: Network, tensors: Mapping[str, Tensor]) -> None:
-    """Give a network the weights of these names."""
+    """Copy weights into a network by name."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             parameter.copy_(tensors[name])
@@ -314,23 +325,25 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, all of them finite."""
+    """Read the tensors of a file, which must be finite."""
     mapped = MappedTensors(read_header(path))
-    made = {}
+    tensors = {}
     for name in mapped.tensors:
         array = mapped.array(name)
         if not is_finite(array):
-            raise TensorError(f"{path.name}: {to_printable(name)} holds NaN or infinity.")
-        made[name] = torch.from_numpy(array.copy())
-    return made
+            raise TensorError(f"{path.name}: {to_printable(name)} contains NaN or infinity.")
+        tensors[name] = torch.from_numpy(array.copy())
+    return tensors
 
 
-def _read_weights(path: Path, sizes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """The weights of a file, which are exactly those of the model."""
-    made = _read_tensors(path)
-    wrong = [name for name in sizes if name not in made or made[name].shape != sizes[name]]
-    if wrong or len(made) != len(sizes):
-        extra = to_printable(next(iter(made.keys() - sizes.keys()), ""))
-        what = f"has no {wrong[0]} that fits" if wrong else f"has {extra}, which is not in"
-        raise CheckpointError(f"{path.name}: the saved state {what} this model.")
-    return made
+def _read_weights(path: Path, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """Read the weights of a file, which must match those of the model in names and shapes."""
+    weights = _read_tensors(path)
+    mismatched = [name for name in shapes if name not in weights or weights[name].shape != shapes[name]]
+    if mismatched or len(weights) != len(shapes):
+        extra = to_printable(next(iter(weights.keys() - shapes.keys()), ""))
+        problem = (
+            f"does not contain a {mismatched[0]} that fits" if mismatched else f"contains {extra}, which is not in"
+        )
+        raise CheckpointError(f"{path.name}: the saved state {problem} this model.")
+    return weights

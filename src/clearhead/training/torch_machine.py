@@ -1,4 +1,4 @@
-"""The machine as torch sees it: resolved once at the beginning of a run, and compared when the run is resumed."""
+"""The machine as torch sees it: detected when a run starts, and compared when the run is resumed."""
 
 from __future__ import annotations
 
@@ -11,22 +11,31 @@ from clearhead.core.runner import check_device
 from clearhead.machine.cpu import Machine, base_machine
 from clearhead.training.precision import resolve_precision
 
-MATRIX_EXTENSIONS = re.compile(
-    "vnni|bf16|fp16|amx|int8|i8mm|sve|dot"
-)  # extensions that libraries multiply matrices with
+# CPU extensions that libraries use for matrix products
+MATRIX_EXTENSIONS = re.compile("vnni|bf16|fp16|amx|int8|i8mm|sve|dot")
 
 
 def detect_torch_machine(precision: str, device: str) -> Machine:
-    """This machine where torch computes, on as many threads as are set."""
-    place = check_device(device)
-    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # an older torch does not tell
-    name = str(place) if place.type != "cuda" else f"{place.type}: {torch.cuda.get_device_name(place)}"
+    """Describe this machine, the device and precision in use, and the current number of threads."""
+    torch_device = check_device(device)
+    capabilities: dict[str, object] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # missing in older versions of torch
+    device_name = (
+        str(torch_device)
+        if torch_device.type != "cuda"
+        else f"{torch_device.type}: {torch.cuda.get_device_name(torch_device)}"
+    )
     return replace(
         base_machine(),
-        precision=resolve_precision(precision, str(place)),
+        precision=resolve_precision(precision, str(torch_device)),
         threads=torch.get_num_threads(),
-        device=name,
+        device=device_name,
         instructions=torch.backends.cpu.get_cpu_capability(),
-        extensions=sorted(key for key, has in known.items() if has is True and MATRIX_EXTENSIONS.search(key)),
+        extensions=sorted(
+            extension
+            for extension, is_supported in capabilities.items()
+            if is_supported is True and MATRIX_EXTENSIONS.search(extension)
+        ),
         libraries={"torch": str(torch.__version__)},
     )

@@ -1,4 +1,4 @@
-"""A few real steps, to tell what many of them would take."""
+"""Trial steps: estimate the speed and memory of a run from a few real steps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from clearhead.training.optimizer import make_optimizer
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import TrainingProgress, TrainingState
 
-TRAINING_COPIES = 3  # copies of every weight that the first step makes: its gradient and two moments
-SAVED_COPIES = 2  # further ones that a run makes later: the best so far, and what saving and measuring take
-MAX_SECONDS = 4.0  # of steps, to tell how fast they are
-PROGRAM_BYTES = 270_000_000  # bytes of Python with torch and a small file read, where the system does not tell
+TRAINING_COPIES = 3  # copies of each weight after the first step: its gradient and two moments
+SAVED_COPIES = 2  # further copies later in a run: the best weights, and those for saving and scoring
+MAX_SECONDS = 4.0  # time limit of the timed steps
+PROGRAM_BYTES = 270_000_000  # Python with torch and a small dataset, where the system does not report memory
 
 
 def run_trial(
@@ -31,45 +31,45 @@ def run_trial(
     steps: int,
     progress: Progress = no_progress,
 ) -> tuple[float, float]:
-    """Tokens a second, and the bytes that a whole run in a process like this one would hold at most.
+    """Estimate the tokens per second and the peak memory in bytes of a whole run in this process.
 
-    As many `steps` as fit into a few seconds, after one that warms up; `progress` reports each.
-
-    That is what the process holds now, with the program, the rows and the weights; what the steps here add at their
-    peak (gradients, moments, activations and what the allocator cannot give back); and what comes later in a run. Where
-    the system does not tell, or the process had room to spare, it is at least what the tensors are. The network has
-    learned a little afterwards.
+    Times up to `steps` steps within a few seconds, after one that warms up; `progress` reports each. The memory is the
+    sum of the current memory (program, rows and weights), the peak of the trial steps (gradients, moments, activations
+    and what the allocator does not return) and the copies that a run makes later. Where the system does not report
+    memory, or the process had some to spare, it is at least the size of the tensors. The trial steps change the weights
+    of the network.
     """
     state = TrainingState(network, make_optimizer(network, settings), TrainingProgress())
-    made = train_steps(state, data, settings, objective=objective)
-    weights = {parameter.data_ptr(): parameter.numel() * parameter.element_size() for parameter in network.parameters()}
-    kept: dict[int, int] = {}  # activations that the way back needs, by where they lie
+    training_steps = train_steps(state, data, settings, objective=objective)
+    weight_bytes = {p.data_ptr(): p.numel() * p.element_size() for p in network.parameters()}
+    activation_bytes: dict[int, int] = {}  # activations kept for the backward pass, by address
 
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        place = tensor.untyped_storage().data_ptr()
-        if place not in weights:
-            kept[place] = tensor.untyped_storage().nbytes()
+    def record_activation(tensor: torch.Tensor) -> torch.Tensor:
+        address = tensor.untyped_storage().data_ptr()
+        if address not in weight_bytes:
+            activation_bytes[address] = tensor.untyped_storage().nbytes()
         return tensor
 
-    size = sum(weights.values())
-    before = process_memory.read_resident() or PROGRAM_BYTES + size
+    total_weight_bytes = sum(weight_bytes.values())
+    resident_bytes = process_memory.read_resident() or PROGRAM_BYTES + total_weight_bytes
     process_memory.reset_peak()
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        first = next(made)  # also fills caches and the optimizer's moments
-    largest = max(int(data.row_tokens[rows].sum()) for rows in make_batches(data, settings, 0))
-    activations = sum(kept.values()) / first.tokens * min(largest, settings.micro_tokens)
-    tokens, most, begin = 0, first.tokens, time.perf_counter()
-    progress("trying out training steps", 1, steps + 1)
-    for number, step in zip(range(steps), made, strict=False):
-        tokens += step.tokens
-        most = max(most, step.tokens)
-        progress("trying out training steps", number + 2, steps + 1)
-        if time.perf_counter() - begin > MAX_SECONDS:
+    with torch.autograd.graph.saved_tensors_hooks(record_activation, lambda tensor: tensor):
+        first_step = next(training_steps)  # also fills caches and the optimizer's moments
+    max_batch_tokens = max(int(data.row_tokens[rows].sum()) for rows in make_batches(data, settings, 0))
+    activations = sum(activation_bytes.values()) / first_step.tokens * min(max_batch_tokens, settings.micro_tokens)
+    timed_tokens, max_step_tokens, started = 0, first_step.tokens, time.perf_counter()
+    progress("timing training steps", 1, steps + 1)
+    for step_index, training_step in zip(range(steps), training_steps, strict=False):
+        timed_tokens += training_step.tokens
+        max_step_tokens = max(max_step_tokens, training_step.tokens)
+        progress("timing training steps", step_index + 2, steps + 1)
+        if time.perf_counter() - started > MAX_SECONDS:
             break
-    spent = time.perf_counter() - begin
-    beside = max(
-        (process_memory.read_peak() or before) - before - TRAINING_COPIES * size, 0
-    )  # the weights, by as many tokens as were tried
-    added = beside * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)
-    speed = tokens / spent if tokens else first.tokens / first.seconds
-    return speed, before + (TRAINING_COPIES + SAVED_COPIES) * size + max(added, activations)
+    elapsed = time.perf_counter() - started
+    added_bytes = (process_memory.read_peak() or resident_bytes) - resident_bytes
+    transient_bytes = max(added_bytes - TRAINING_COPIES * total_weight_bytes, 0)
+    # the memory beside the weights grows with the tokens of a micro-batch
+    growth = max(min(max_batch_tokens, settings.micro_tokens) / min(max_step_tokens, settings.micro_tokens), 1)
+    copied_bytes = (TRAINING_COPIES + SAVED_COPIES) * total_weight_bytes
+    tokens_per_second = timed_tokens / elapsed if timed_tokens else first_step.tokens / first_step.seconds
+    return tokens_per_second, resident_bytes + copied_bytes + max(transient_bytes * growth, activations)

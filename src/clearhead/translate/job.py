@@ -223,7 +223,7 @@ def _fit(
     if finish:
         finish_stopped_run(state, data, settings, folder, score)
     objective = objective_for("words", settings)
-    watch = LossMonitor(objective.constant_loss(data.target.ids) or 0.0, settings, words=True)
+    watch = LossMonitor(objective.constant_loss(data.target.ids) or 0.0, settings, generates_text=True)
     steps = train_steps(
         state,
         data,
