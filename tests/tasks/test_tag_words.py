@@ -105,7 +105,7 @@ def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
 
 def test_words_as_lists_have_them() -> None:
     text = "U.S. firm Rolls-Royce's e-mail cost $3.5, said O'Neil at 10:30; AT&T's 1,000 a.m. flights. 東京 don’t x_1."
-    assert [text[begin:end] for begin, end in find_word_spans(text, joined=True)] == [
+    assert [text[begin:end] for begin, end in find_word_spans(text, keep_inner_punctuation=True)] == [
         "U.S.",
         "firm",
         "Rolls-Royce",
@@ -141,7 +141,7 @@ def test_words_as_lists_have_them() -> None:
 @settings(max_examples=scaled(200), deadline=None)
 @given(TEXTS | ANY)
 def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
-    short, long = find_word_spans(text), find_word_spans(text, joined=True)
+    short, long = find_word_spans(text), find_word_spans(text, keep_inner_punctuation=True)
     assert {begin for begin, _ in long} <= {begin for begin, _ in short}
     assert {end for _, end in long} <= {end for _, end in short}
     assert sum(end - begin for begin, end in long) == sum(end - begin for begin, end in short)

@@ -44,7 +44,7 @@ def short_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat texts of more than a hundred characters as long."""
     monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
     monkeypatch.setattr(long_texts, "CHARACTERS_PER_TOKEN", 4)
-    monkeypatch.setattr(long_texts, "BLANK_SEARCH", 40)
+    monkeypatch.setattr(long_texts, "WHITESPACE_SEARCH", 40)
 
 
 @pytest.mark.usefixtures("short_long_texts")
@@ -119,7 +119,7 @@ def test_huge_texts_are_counted_in_chunks(family: Family, monkeypatch: pytest.Mo
     expected_pair = truncate(ours.encode("keeper", text), 30)
     monkeypatch.setattr(long_texts, "MAX_TEXT_LENGTH", 1_000)
     monkeypatch.setattr(long_texts, "CHUNK_SIZE", 500)
-    monkeypatch.setattr(long_texts, "BLANK_SEARCH", 40)
+    monkeypatch.setattr(long_texts, "WHITESPACE_SEARCH", 40)
     monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
     recorder = BackendRecorder(ours, monkeypatch)
     assert ours.encode(text, max_length=30) == expected
@@ -234,11 +234,11 @@ def test_splitting_does_not_create_added_tokens() -> None:
     assert counter.take_first_words("one_two-three", 9) == "one_two"
     assert counter.take_first_words("one_two[three", 9) == "one_two[three"  # an added token starts with [
     assert counter.take_first_words("one_two_three", 9) == "one_two_three"
-    assert not counter.is_slow("_" * 100)
+    assert not counter.has_slow_words("_" * 100)
 
 
 def test_chinese_characters_are_not_slow(family: Family) -> None:
     ours, _ = family("mpnet", "legacy")
     backend: Any = ours._backend
-    assert not backend._word_counter.is_slow("東京" * 100)
-    assert backend._word_counter.is_slow("z" * 99)
+    assert not backend._word_counter.has_slow_words("東京" * 100)
+    assert backend._word_counter.has_slow_words("z" * 99)

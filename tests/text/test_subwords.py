@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clearhead.text.subwords import (
-    byte_alphabet,
+    build_byte_alphabet,
     decode_bytes,
     find_continuations,
     find_start_marker,
@@ -79,7 +79,7 @@ def test_markers_are_stripped(tokens: list[str], expected: list[tuple[str, bool]
 
 
 def test_byte_alphabet_is_complete() -> None:
-    assert sorted(byte_alphabet().values()) == list(range(256))
+    assert sorted(build_byte_alphabet().values()) == list(range(256))
     assert decode_bytes("ĠÃ©tÃ©") == " été"
     assert decode_bytes("東") == "東"  # not in the alphabet
 

@@ -264,7 +264,7 @@ def test_subsampling_preserves_relative_frequencies() -> None:
 
     counter = count_chunks(texts(), max_characters=50_000)
     assert sum(map(len, counter.counts)) <= 50_000
-    assert (counter.sampling_interval, counter.lines) == (8, 20_000)
+    assert (counter.sampling_interval, counter.line_count) == (8, 20_000)
     common, early, late = (counter.counts[word] for word in ("common", " early", " late"))
     assert common == pytest.approx(20_000 / counter.sampling_interval, rel=0.05)
     assert early == pytest.approx(late, rel=0.05)

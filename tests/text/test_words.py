@@ -20,14 +20,14 @@ from tests.text.scripts import random_texts
 RECORDED = json.loads((Path(__file__).parent / "word_splits.json").read_text(encoding="utf-8"))
 SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
     "words": words.find_word_spans,
-    "joined words": lambda text: words.find_word_spans(text, joined=True),
-    "words with contractions": lambda text: words.find_word_spans(text, contractions=True),
+    "joined words": lambda text: words.find_word_spans(text, keep_inner_punctuation=True),
+    "words with contractions": lambda text: words.find_word_spans(text, keep_contractions=True),
     "chunks": words.find_chunk_spans,
     "compounds": words.find_compound_spans,
     "tfidf": words.split_tfidf_words,
     "shingle": words.split_shingle_words,
     "vector": words.split_vector_words,
-    "blank-led": words.split_words_with_blanks,
+    "blank-led": words.split_words_with_whitespace,
     "found": lambda text: words.find_word(text, (text.split() or ["a"])[-1]),
     "widened": lambda text: [words.extend_over_punctuation(text, span) for span in words.find_word_spans(text)],
 }
@@ -65,10 +65,10 @@ def test_a_changed_boundary_is_detected() -> None:
 
 def test_parts_cover_the_text() -> None:
     for text in random_texts(500, seed=2):
-        assert "".join(words.split_words_with_blanks(text)) == text
+        assert "".join(words.split_words_with_whitespace(text)) == text
         for spans in (
             words.find_word_spans(text),
-            words.find_word_spans(text, joined=True),
+            words.find_word_spans(text, keep_inner_punctuation=True),
             words.find_chunk_spans(text),
         ):
             assert all(start < end for start, end in spans)
@@ -95,7 +95,7 @@ def test_differences_between_word_lists() -> None:
     assert words.split_tfidf_words(text) == ["Don", "style", "東京"]
     assert words.split_shingle_words(text) == ["Don", "t", "U", "S", "style", "3", "5", "東", "京", "a"]
     assert words.split_vector_words(text) == ["Don't", "U", "S", "style", "3", "5", "東京", "a"]
-    assert words.split_words_with_blanks("  a b\n") == ["  a", " b", "\n"]
+    assert words.split_words_with_whitespace("  a b\n") == ["  a", " b", "\n"]
 
 
 def test_find_word_matches_standalone_words() -> None:
@@ -109,4 +109,4 @@ def test_find_word_matches_standalone_words() -> None:
 def test_mark_ranges_are_complete() -> None:
     """Searching all of Unicode takes 90 ms at the first text, searching only these ranges 12 ms."""
     marks = [code for code in range(0x110000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")]
-    assert [code for codes in words.MARK_RANGES for code in codes if words._is_mark(code)] == marks
+    assert [code for codes in words.COMBINING_MARK_RANGES for code in codes if words._is_combining_mark(code)] == marks

@@ -38,20 +38,20 @@ def test_alignments_are_the_traced_attention(family: str, layer: int | None, hea
         rows = [
             n
             for n, offsets in enumerate(written.offsets)
-            if inside(offsets, find_word_spans(target, contractions=True)[word])
+            if inside(offsets, find_word_spans(target, keep_contractions=True)[word])
         ]
         columns = [
             n
             for n, offsets in enumerate(read.offsets)
-            if inside(offsets, find_word_spans(source, contractions=True)[0])
+            if inside(offsets, find_word_spans(source, keep_contractions=True)[0])
         ]
         assert one.weights[word, 0] == pytest.approx(probs[rows][:, columns].mean(0).sum(), abs=1e-5)
-        assert one.source_words == tuple(source[a:b] for a, b in find_word_spans(source, contractions=True))
+        assert one.source_words == tuple(source[a:b] for a, b in find_word_spans(source, keep_contractions=True))
         assert (one.weights.sum(1) <= 1 + 1e-5).all()
 
 
 def written_words(text: str) -> list[str]:
-    return [text[start:end] for start, end in find_word_spans(text, contractions=True)]
+    return [text[start:end] for start, end in find_word_spans(text, keep_contractions=True)]
 
 
 def inside(offsets: tuple[int, int], span: tuple[int, int]) -> bool:
@@ -177,7 +177,7 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
     read = aligner.read(source)
     row = aligner.looks([read.ids], [ids])[0][2]
     words = written_words(source.removeprefix("say: "))
-    spans = find_word_spans(source.removeprefix("say: "), contractions=True)
+    spans = find_word_spans(source.removeprefix("say: "), keep_contractions=True)
     best = max(range(len(words)), key=lambda word: row[places(read, spans, 5)[word]].sum())
     assert made.text == f"{whole[0][1:]} {words[best]} {whole[2][1:]}"
     assert made.best[0].text == made.text

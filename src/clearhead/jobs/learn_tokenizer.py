@@ -16,7 +16,7 @@ from clearhead.html import render_table, short_repr
 from clearhead.progress import Progress, no_progress
 from clearhead.text import load_tokenizer
 from clearhead.text.files import write_atomic, write_json
-from clearhead.text.vocabulary.options import VocabularyOptions, VocabularyPlan, resolve_plan
+from clearhead.text.vocabulary.options import VocabularyOptions, VocabularyPlan, resolve_vocabulary_plan
 from clearhead.text.vocabulary.trainer import Alphabet, build_preprocessor, count_words, train_vocabulary
 from clearhead.text.vocabulary.word_counts import MAX_CHARACTERS, MAX_CHARACTERS_UNIGRAM, ChunkCounter
 
@@ -107,7 +107,7 @@ def learn_tokenizer(
     roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
     """
 
-    choices = resolve_plan(
+    choices = resolve_vocabulary_plan(
         VocabularyOptions(
             kind=kind,
             use=use,
@@ -159,7 +159,7 @@ def train_tokenizer(
         size=choices.size,
         vocabulary=tokenizer.vocab_size,
         special=choices.special_tokens,
-        lines=bag.lines,
+        lines=bag.line_count,
         words=counted,
         characters=len(letters.characters),
         covered=letters.coverage,
@@ -194,7 +194,7 @@ def _count_chunks(
         bag.add(line)
         if progress is not None and number % REPORT_INTERVAL == 0:
             progress("reading", number, None)
-    if not bag.lines:
+    if not bag.line_count:
         raise InputError("There is no text to learn from.")
 
 

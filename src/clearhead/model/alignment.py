@@ -86,7 +86,7 @@ class Aligner:
         found = self.looks([one.ids for one in sources], [one.ids for one in targets], progress)
         made = []
         for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
-            spans = find_word_spans(source, contractions=True), find_word_spans(target, contractions=True)
+            spans = find_word_spans(source, keep_contractions=True), find_word_spans(target, keep_contractions=True)
             weights = joined(looked, places(read, spans[0], len(prefix)), places(written, spans[1]), spans)
             made.append(
                 Alignment(

@@ -27,8 +27,8 @@ class Encoding:
 
     def __repr__(self) -> str:
         preview = " ".join(self.tokens[:12]) + (" ..." if len(self) > 12 else "")
-        cut = f"truncated={self.truncated}" if self.truncated else None
-        return short_repr("Encoding", f"{len(self)} tokens: {preview}", cut)
+        truncation = f"truncated={self.truncated}" if self.truncated else None
+        return short_repr("Encoding", f"{len(self)} tokens: {preview}", truncation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ def compute_kept_positions(
         )
     lengths = allocate_lengths(max_length - inserted, *((*full_counts, 0)[:2] if full_counts is not None else counts))
     positions = []
-    for text in (None, 0, 1):
-        indices = [i for i, s in enumerate(sides) if s == text]
-        excess = 0 if text is None else counts[text] - lengths[text]
+    for text_index in (None, 0, 1):
+        indices = [i for i, s in enumerate(sides) if s == text_index]
+        excess = 0 if text_index is None else counts[text_index] - lengths[text_index]
         positions += indices[excess:] if side == "left" else indices[: len(indices) - excess]
     return sorted(positions)
 
@@ -81,28 +81,31 @@ def split_into_windows(encoding: Encoding, *, max_length: int, stride: int, side
     check_count(stride, "stride", minimum=0)
     if len(encoding) <= max_length:
         return [encoding]
-    moving = [i for i, s in enumerate(encoding.sides) if s == side]
-    fixed = [
-        i for i, s in enumerate(encoding.sides) if s != side
-    ]  # special tokens and the other text, repeated in every window
-    room = max_length - len(fixed)
-    if room <= stride:
+    text_positions = [i for i, s in enumerate(encoding.sides) if s == side]
+    # special tokens and the other text, repeated in every window
+    fixed_positions = [i for i, s in enumerate(encoding.sides) if s != side]
+    fixed_count = len(fixed_positions)
+    tokens_per_window = max_length - fixed_count
+    if tokens_per_window <= stride:
         raise InputError(
-            f"max_length={max_length} leaves {max(room, 0)} tokens per window next to {len(fixed)} fixed ones, "
-            f"but needs more than stride={stride}; set max_length above {len(fixed) + stride} or lower stride"
+            f"max_length={max_length} leaves {max(tokens_per_window, 0)} tokens per window next to {fixed_count} fixed "
+            f"ones, but needs more than stride={stride}; set max_length above {fixed_count + stride} or lower stride"
         )
-    starts = range(0, max(len(moving) - stride, 1), room - stride)
-    return [select_tokens(encoding, sorted(fixed + moving[start : start + room])) for start in starts]
+    starts = range(0, max(len(text_positions) - stride, 1), tokens_per_window - stride)
+    windows = [text_positions[start : start + tokens_per_window] for start in starts]
+    return [select_tokens(encoding, sorted(fixed_positions + positions)) for positions in windows]
 
 
-def allocate_lengths(room: int, first: int, second: int) -> tuple[int, int]:
+def allocate_lengths(max_total: int, first_length: int, second_length: int) -> tuple[int, int]:
     """Return how many tokens each of two texts keeps when the longer one is truncated first."""
-    short = min(first, second)
-    if 2 * short <= room:
-        return (short, min(second, room - short)) if first <= second else (min(first, room - short), short)
+    shorter_length = min(first_length, second_length)
+    if 2 * shorter_length <= max_total:
+        if first_length <= second_length:
+            return shorter_length, min(second_length, max_total - shorter_length)
+        return min(first_length, max_total - shorter_length), shorter_length
     # Both texts are truncated to the same length. An odd token goes to the longer text, or to the second on a tie.
-    smaller_half, larger_half = room // 2, room - room // 2
-    return (smaller_half, larger_half) if first <= second else (larger_half, smaller_half)
+    smaller_half, larger_half = max_total // 2, max_total - max_total // 2
+    return (smaller_half, larger_half) if first_length <= second_length else (larger_half, smaller_half)
 
 
 def select_tokens(encoding: Encoding, positions: Iterable[int], *, truncated: int = 0) -> Encoding:

@@ -69,9 +69,8 @@ def write_atomic(path: Path, data: bytes) -> None:
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object with indentation and sorted keys."""
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-    if any(
-        "\ud800" <= letter <= "\udfff" for letter in text
-    ):  # unpaired surrogates are valid in JSON escapes but not in UTF-8
+    # unpaired surrogates are valid in JSON escapes but not in UTF-8
+    if any("\ud800" <= character <= "\udfff" for character in text):
         text = json.dumps(value, indent=2, sort_keys=True)
     write_atomic(path, (text + "\n").encode())
 

@@ -18,7 +18,7 @@ from clearhead.text.limits.pipeline_limits import (
     bound_patterns,
     check_charsmap,
     check_pipeline,
-    check_recipe_parts,
+    check_recipe_sections,
     measure_normalizer_growth,
 )
 from clearhead.text.limits.vocabulary_limits import check_added_tokens, check_normalized_tokens, check_special_token
@@ -35,7 +35,7 @@ from clearhead.text.settings import (
     read_settings,
     resolve_max_length,
     resolve_truncation_side,
-    select_savable,
+    select_portable_options,
 )
 from clearhead.text.settings_conflict import describe_conflict
 from clearhead.text.tokenizer import Tokenizer
@@ -44,26 +44,26 @@ from clearhead.text.tokenizer_class import resolve_tokenizer_class
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerPair:
-    """The tokenizer of a model's input and, for some translation models, a second one for its output."""
+    """The tokenizer of a model's input and, for some translation models, another for its output."""
 
     source: Tokenizer
     target: Tokenizer | None = None
 
 
-RECIPE_GROWTH_FACTOR = 8.0  # upper bound for the steps that a recipe adds itself
+RECIPE_GROWTH_FACTOR = 8.0  # upper bound for the steps that a recipe adds
 TARGET_FOLDER = "target"  # subfolder of the target vocabulary, if each language has its own
 
 
 def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
     """Load the tokenizer of a model folder; `config` is its parsed config.json."""
     folder = Path(folder)
-    pair = _load(folder, model_type, config)
+    pair = _load_pair(folder, model_type, config)
     if not config.get("target_vocab_size") or not (folder / TARGET_FOLDER / "tokenizer.json").is_file():
         return pair
-    return TokenizerPair(source=pair.source, target=_load(folder / TARGET_FOLDER, model_type, config).source)
+    return TokenizerPair(source=pair.source, target=_load_pair(folder / TARGET_FOLDER, model_type, config).source)
 
 
-def _load(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
+def _load_pair(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
     class_name = resolve_tokenizer_class(folder, model_type, config)
     if class_name == "MarianTokenizer":
         source, target = load_marian(folder)
@@ -80,8 +80,8 @@ def _load(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPai
     settings = read_settings(folder, data)
     with wrap_library_errors("tokenizer.json cannot be used"):
         if recipe is None:
-            return TokenizerPair(source=_load_unchanged(text, settings, data))
-        check_recipe_parts(data)
+            return TokenizerPair(source=_load_without_recipe(text, settings, data))
+        check_recipe_sections(data)
         return TokenizerPair(source=_build_tokenizer(recipe, _read_json_vocabulary(data, recipe), settings, data))
 
 
@@ -96,9 +96,8 @@ def _load_legacy(folder: Path, recipe: TokenizerRecipe) -> Tokenizer:
     with wrap_library_errors(f"{' + '.join(file_names)} cannot be used"):
         if recipe.model == "Unigram":
             vocabulary = _read_sentencepiece_vocabulary(folder / file_names[0])
-            settings.options["unk_id"] = (
-                vocabulary.unk_id
-            )  # kept as an option, because tokenizer.json has no field for it
+            # stored as an option, because tokenizer.json has no field for it
+            settings.options["unk_id"] = vocabulary.unk_id
             if recipe.order_pieces is not None:
                 inputs = RecipeInputs(
                     vocabulary=vocabulary, settings=settings, special_tokens=_resolve_special_tokens(recipe, settings)
@@ -119,7 +118,7 @@ def _load_legacy(folder: Path, recipe: TokenizerRecipe) -> Tokenizer:
 
 def _read_sentencepiece_vocabulary(path: Path) -> Vocabulary:
     model = parse_model(read_bytes(path, limit=MAX_MODEL_BYTES), path.name)
-    added: list[Token] = [
+    added_tokens: list[Token] = [
         AddedToken(piece.text, normalized=False, special=piece.kind == CONTROL)
         for piece in model.pieces
         if piece.kind in (CONTROL, USER_DEFINED)
@@ -128,7 +127,7 @@ def _read_sentencepiece_vocabulary(path: Path) -> Vocabulary:
         scores=[(piece.text, piece.score) for piece in model.pieces],
         charsmap=model.charsmap or None,
         unk_id=model.unk_id,
-        added_tokens=added,
+        added_tokens=added_tokens,
     )
 
 
@@ -160,20 +159,21 @@ def _read_json_vocabulary(data: dict[str, Any], recipe: TokenizerRecipe) -> Voca
 
 
 def _parse_merges(rows: object) -> list[tuple[str, str]]:
-    pairs = []
+    merges = []
     for row in rows if isinstance(rows, list) else [rows]:
-        pair = row.split(" ") if isinstance(row, str) else row
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(symbol, str) for symbol in pair):
+        merge = row.split(" ") if isinstance(row, str) else row
+        if not isinstance(merge, list) or len(merge) != 2 or not all(isinstance(symbol, str) for symbol in merge):
             raise TokenizerError(f"tokenizer.json: merges must be a list of pairs, got the entry {str(row)[:80]!r}")
-        pairs.append((pair[0], pair[1]))
-    return pairs
+        merges.append((merge[0], merge[1]))
+    return merges
 
 
 def _load_post_processor(data: dict[str, Any]) -> Any:
     # The library parses a post-processor only within a tokenizer. One with an empty vocabulary is fast to build.
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
-    part: dict[str, Any] = {"version": data.get("version", "1.0"), "added_tokens": [], "model": model}
-    return Pipeline.from_str(json.dumps(part | {"post_processor": data.get("post_processor")})).post_processor
+    minimal_tokenizer: dict[str, Any] = {"version": data.get("version", "1.0"), "added_tokens": [], "model": model}
+    minimal_tokenizer["post_processor"] = data.get("post_processor")
+    return Pipeline.from_str(json.dumps(minimal_tokenizer)).post_processor
 
 
 def _decode_charsmap(data: dict[str, Any]) -> bytes | None:
@@ -212,37 +212,42 @@ def _build_tokenizer(
     inputs = RecipeInputs(
         vocabulary=vocabulary, settings=settings, special_tokens=_resolve_special_tokens(recipe, settings)
     )
-    additional = settings.additional if vocabulary.added_tokens is None else vocabulary.added_tokens
+    additional_tokens = settings.additional_tokens if vocabulary.added_tokens is None else vocabulary.added_tokens
     if recipe.extend_special_tokens is not None:
-        additional = recipe.extend_special_tokens(additional, settings)
-    extra = settings.extra if settings.extra is not None else additional
+        additional_tokens = recipe.extend_special_tokens(additional_tokens, settings)
+    extra_tokens = settings.extra_tokens if settings.extra_tokens is not None else additional_tokens
     pipeline = recipe.build_pipeline(inputs)
     if vocabulary.post_processor is not None:
         pipeline.post_processor = vocabulary.post_processor
     charsmap = vocabulary.charsmap
     growth = RECIPE_GROWTH_FACTOR * (1.0 if charsmap is None else check_charsmap(charsmap, "the tokenizer"))
-    _check_tokens(inputs, extra or [], growth)
-    return _finish_tokenizer(pipeline, recipe, inputs, extra or [], data, growth)
+    _check_tokens(inputs, extra_tokens or [], growth)
+    return _finish_tokenizer(pipeline, recipe, inputs, extra_tokens or [], data, growth)
 
 
-def _load_unchanged(text: str, settings: TokenizerSettings, data: dict[str, Any]) -> Tokenizer:
+def _load_without_recipe(text: str, settings: TokenizerSettings, data: dict[str, Any]) -> Tokenizer:
     """Load a tokenizer.json without a recipe."""
-    is_changed = bound_patterns(data)
+    has_bounded_patterns = bound_patterns(data)
     growth = check_pipeline(data)
-    pipeline = Pipeline.from_str(json.dumps(data) if is_changed else text)
+    pipeline = Pipeline.from_str(json.dumps(data) if has_bounded_patterns else text)
     special_tokens = _resolve_special_tokens(None, settings)
     if pipeline.padding is not None and "pad_token" not in settings.special_tokens:
         special_tokens["pad_token"] = parse_token(pipeline.padding["pad_token"], "tokenizer.json: pad_token")
-    extra = settings.extra if settings.extra is not None else settings.additional
+    extra_tokens = settings.extra_tokens if settings.extra_tokens is not None else settings.additional_tokens
     inputs = RecipeInputs(vocabulary=Vocabulary(), settings=settings, special_tokens=special_tokens)
-    _check_tokens(inputs, extra or [], measure_normalizer_growth(data))
-    return _finish_tokenizer(pipeline, None, inputs, extra or [], data, growth)
+    _check_tokens(inputs, extra_tokens or [], measure_normalizer_growth(data))
+    return _finish_tokenizer(pipeline, None, inputs, extra_tokens or [], data, growth)
 
 
-def _check_tokens(inputs: RecipeInputs, extra: list[Token], growth: float) -> None:
+def _check_tokens(inputs: RecipeInputs, extra_tokens: list[Token], growth: float) -> None:
     """Reject added and special tokens of the settings that take too long to search for."""
     settings = inputs.settings
-    tokens = [*settings.added.values(), *inputs.special_tokens.values(), *settings.model_specific.values(), *extra]
+    tokens = [
+        *settings.added_tokens.values(),
+        *inputs.special_tokens.values(),
+        *settings.model_specific.values(),
+        *extra_tokens,
+    ]
     contents = (
         (str(token), isinstance(token, AddedToken) and token.normalized) for token in tokens if token is not None
     )
@@ -253,7 +258,7 @@ def _finish_tokenizer(
     pipeline: Pipeline,
     recipe: TokenizerRecipe | None,
     inputs: RecipeInputs,
-    extra: list[Token],
+    extra_tokens: list[Token],
     data: dict[str, Any],
     growth: float,
 ) -> Tokenizer:
@@ -261,7 +266,7 @@ def _finish_tokenizer(
     settings, special_tokens = inputs.settings, inputs.special_tokens
     pipeline.no_truncation()  # before the first encode: the file may request padding to a billion tokens
     pipeline.no_padding()
-    add_tokens(pipeline, settings, special_tokens, extra)
+    add_tokens(pipeline, settings, special_tokens, extra_tokens)
     check_normalized_tokens(pipeline)
     has_bos_eos_options = "add_bos_token" in settings.options or "add_eos_token" in settings.options
     if has_bos_eos_options or pipeline.post_processor is None:
@@ -273,8 +278,8 @@ def _finish_tokenizer(
     note = describe_conflict(data, pipeline) if recipe is not None else None
     return Tokenizer(
         RustPipeline(pipeline, clean_up=settings.get_flag("clean_up_tokenization_spaces", False), growth=growth),
-        specials={key: None if token is None else str(token) for key, token in special_tokens.items()},
-        config=_make_config(recipe, settings, special_tokens, extra),
+        special_tokens={key: None if token is None else str(token) for key, token in special_tokens.items()},
+        config=_make_config(recipe, settings, special_tokens, extra_tokens),
         max_length=resolve_max_length(settings.options),
         truncation_side=resolve_truncation_side(settings.options, data),
         notes=() if note is None else (note,),
@@ -282,12 +287,15 @@ def _finish_tokenizer(
 
 
 def _make_config(
-    recipe: TokenizerRecipe | None, settings: TokenizerSettings, special_tokens: SpecialTokens, extra: list[Token]
+    recipe: TokenizerRecipe | None,
+    settings: TokenizerSettings,
+    special_tokens: SpecialTokens,
+    extra_tokens: list[Token],
 ) -> dict[str, Any]:
     """Return the contents of tokenizer_config.json that restore the same tokenizer."""
     saved_options = {
         key: value
-        for key, value in select_savable(settings.options).items()
+        for key, value in select_portable_options(settings.options).items()
         if key not in ("add_bos_token", "add_eos_token")
     }
     token_settings = {
@@ -295,12 +303,12 @@ def _make_config(
         for key, value in special_tokens.items()
         if value is not None or (recipe is not None and key in recipe.special_tokens)
     }
-    tokens = {
+    token_contents = {
         key: None if value is None else str(value) for key, value in (token_settings | settings.model_specific).items()
     }
     class_name = recipe.name if recipe is not None else "PreTrainedTokenizerFast"
-    config = saved_options | tokens | {"tokenizer_class": class_name}
-    return config | {"extra_special_tokens": [str(token) for token in extra]} if extra else config
+    config = saved_options | token_contents | {"tokenizer_class": class_name}
+    return config | {"extra_special_tokens": [str(token) for token in extra_tokens]} if extra_tokens else config
 
 
 def _check_post_processor(pipeline: Pipeline) -> None:

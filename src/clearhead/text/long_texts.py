@@ -21,7 +21,7 @@ CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tok
 PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
 EXTRA_TOKENS = 8  # tokens required after the last requested one, because the cut may change the tokens before it
 CHUNK_SIZE = 1 << 20  # characters that are counted in one call
-BLANK_SEARCH = 4_096  # characters before the end of a chunk that are searched for white space
+WHITESPACE_SEARCH = 4_096  # characters before the end of a chunk that are searched for white space
 
 
 class EncodingBackend(Protocol):
@@ -55,39 +55,42 @@ def encode_long_text_ids(backend: EncodingBackend, item: EncodeInput, max_length
         for text in texts:
             check_text_size(text, max_length=backend.max_text_length)
     prefixes = [text[: next(_iter_chunk_ends(text))] for text in texts]
-    encoded = backend.encode_ids([_make_item(prefixes)], split=False, max_length=max_length, side=side)[0]
-    if not encoded.truncated:  # the first chunk does not fill max_length, so later chunks would be needed, too
+    token_ids = backend.encode_ids([_make_item(prefixes)], split=False, max_length=max_length, side=side)[0]
+    if not token_ids.truncated:  # the first chunk does not fill max_length, so later chunks would be needed, too
         raise InputError(
             f"a text has {max(map(len, texts)):,} characters, more than the maximum of {MAX_TEXT_LENGTH:,} that can be "
             "tokenized at once; split it"
         )
     return TokenIds(
-        encoded.ids, encoded.segments, encoded.truncated + sum(_count_remaining(backend, text) for text in texts)
+        token_ids.ids, token_ids.segments, token_ids.truncated + sum(_count_remaining(backend, text) for text in texts)
     )
 
 
 def encode_long_text(backend: EncodingBackend, item: EncodeInput, max_length: int, side: str) -> Encoding:
     """Encode the first tokens of a text or a pair with offsets, and count the tokens that follow."""
     texts = _get_texts(item)
-    size = CHARACTERS_PER_TOKEN * max_length
-    if side == "left" or max(map(len, texts)) <= max(LONG_TEXT, size):
+    prefix_length = CHARACTERS_PER_TOKEN * max_length
+    if side == "left" or max(map(len, texts)) <= max(LONG_TEXT, prefix_length):
         return truncate(backend.encode([item], split=False)[0], max_length, side=side)
-    expected = encode_long_text_ids(backend, item, max_length, side)
-    while expected.truncated and size < max(map(len, texts)):
-        prefixes = [text if len(text) <= size else text[: _find_blank_before(text, size)] for text in texts]
-        encoded = backend.encode([_make_item(prefixes)], split=False)[0]
-        shortened = truncate(encoded, max_length)
-        if shortened.ids == expected.ids and all(
-            prefix is text or encoded.sides.count(text_index) >= shortened.sides.count(text_index) + EXTRA_TOKENS
+    token_ids = encode_long_text_ids(backend, item, max_length, side)
+    while token_ids.truncated and prefix_length < max(map(len, texts)):
+        prefixes = [
+            text if len(text) <= prefix_length else text[: _find_whitespace_before(text, prefix_length)]
+            for text in texts
+        ]
+        encoding = backend.encode([_make_item(prefixes)], split=False)[0]
+        truncated = truncate(encoding, max_length)
+        if truncated.ids == token_ids.ids and all(
+            prefix is text or encoding.sides.count(text_index) >= truncated.sides.count(text_index) + EXTRA_TOKENS
             for text_index, (prefix, text) in enumerate(zip(prefixes, texts, strict=True))
         ):
-            return replace(shortened, truncated=expected.truncated)
-        size *= PREFIX_GROWTH
+            return replace(truncated, truncated=token_ids.truncated)
+        prefix_length *= PREFIX_GROWTH
     return truncate(backend.encode([item], split=False)[0], max_length)
 
 
 def _get_texts(item: EncodeInput) -> list[str]:
-    return [str(part) for part in item] if isinstance(item, tuple) else [str(item)]
+    return [str(text) for text in item] if isinstance(item, tuple) else [str(item)]
 
 
 def _make_item(texts: list[str]) -> EncodeInput:
@@ -107,11 +110,11 @@ def _iter_chunk_ends(text: str) -> Iterator[int]:
     """Yield the end positions of the chunks of a text."""
     end = 0
     while end < len(text):
-        end = len(text) if len(text) - end <= CHUNK_SIZE else _find_blank_before(text, end + CHUNK_SIZE)
+        end = len(text) if len(text) - end <= CHUNK_SIZE else _find_whitespace_before(text, end + CHUNK_SIZE)
         yield end
 
 
-def _find_blank_before(text: str, end: int) -> int:
+def _find_whitespace_before(text: str, end: int) -> int:
     """Return the last white space before `end`, which no token crosses, or `end` if there is none nearby."""
-    position = max(text.rfind(blank, end - BLANK_SEARCH, end) for blank in " \n")
+    position = max(text.rfind(character, end - WHITESPACE_SEARCH, end) for character in " \n")
     return position if position > 0 else end

@@ -27,7 +27,7 @@ LONG_TEXT = 16_384  # characters; the words of longer texts are counted
 CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tokens have three to five characters
 PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
 MAX_UNCHECKED_CHARACTERS = 1_500  # shorter texts stay within the limits, whatever the pipeline does
-# A text, or a text already split into words; a tuple is a pair of one kind.
+# A text, or a text that is already split into words. A tuple is a pair of texts of the same type.
 TextInput = str | list[str]
 EncodeInput = TextInput | tuple[TextInput, TextInput]
 EncodeInputT = TypeVar("EncodeInputT", bound=EncodeInput)
@@ -127,12 +127,14 @@ class RustPipeline:
         if counter is None:
             return len(self.pipeline.encode_batch_fast([text], add_special_tokens=False)[0])
         fast_groups, count = [], 0
-        normalizer, splitter = self.pipeline.normalizer, self.pipeline.pre_tokenizer
+        normalizer, pre_tokenizer = self.pipeline.normalizer, self.pipeline.pre_tokenizer
         for frequency, words in group_words_by_frequency(text):
-            if counter.is_slow(words):
-                normal = words if normalizer is None else normalizer.normalize_str(words)
-                if not counter.has_added_token(words) and not counter.has_added_token(normal):
-                    count += frequency * counter.count_tokens([word for word, _ in splitter.pre_tokenize_str(normal)])
+            if counter.has_slow_words(words):
+                normalized = words if normalizer is None else normalizer.normalize_str(words)
+                if not counter.has_added_token(words) and not counter.has_added_token(normalized):
+                    count += frequency * counter.count_tokens(
+                        [word for word, _ in pre_tokenizer.pre_tokenize_str(normalized)]
+                    )
                     continue
             fast_groups.append((frequency, words))
         encodings = self.pipeline.encode_batch_fast([words for _, words in fast_groups], add_special_tokens=False)
@@ -142,9 +144,9 @@ class RustPipeline:
 
     def _check_sizes(self, items: Sequence[EncodeInput]) -> None:
         for item in items:
-            for part in item if isinstance(item, tuple) else (item,):
-                if _count_characters(part) > MAX_UNCHECKED_CHARACTERS:
-                    text = part if isinstance(part, str) else "".join(part)
+            for text_input in item if isinstance(item, tuple) else (item,):
+                if _count_characters(text_input) > MAX_UNCHECKED_CHARACTERS:
+                    text = text_input if isinstance(text_input, str) else "".join(text_input)
                     check_text_size(text, self.growth, self.pipeline.normalizer)
 
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
@@ -193,17 +195,17 @@ def _count_characters(text: TextInput) -> int:
 
 
 def add_tokens(
-    pipeline: Any, settings: TokenizerSettings, special_tokens_by_key: SpecialTokens, extra: list[Token]
+    pipeline: Any, settings: TokenizerSettings, special_tokens_by_key: SpecialTokens, extra_tokens: list[Token]
 ) -> None:
     """Add the added and special tokens to the pipeline, in the order of `transformers`."""
-    new_tokens: list[Token] = list(settings.added.values())
+    new_tokens: list[Token] = list(settings.added_tokens.values())
     known_contents = {token.content for token in pipeline.get_added_tokens_decoder().values()} | {
-        str(t) for t in new_tokens
+        str(token) for token in new_tokens
     }
     special_tokens = [
         token for token in (special_tokens_by_key | settings.model_specific).values() if token is not None
     ]
-    for token in [*special_tokens, *extra]:
+    for token in [*special_tokens, *extra_tokens]:
         if str(token) not in known_contents:
             known_contents.add(str(token))
             new_tokens.append(token)
@@ -221,40 +223,41 @@ def add_tokens(
 def build_default_template(pipeline: Any, settings: TokenizerSettings, special_tokens: SpecialTokens) -> Any:
     """Build the default post-processor, which adds bos and eos if the settings request them."""
     boundary_tokens = [
-        special_tokens.get(f"{n}_token") if settings.get_flag(f"add_{n}_token", False) else None for n in ("bos", "eos")
+        special_tokens.get(f"{name}_token") if settings.get_flag(f"add_{name}_token", False) else None
+        for name in ("bos", "eos")
     ]
 
-    def template(name: str, segment: int) -> str:
+    def format_template(name: str, segment: int) -> str:
         before, after = (f"{token}:{segment}" if token is not None else "" for token in boundary_tokens)
         return f"{before} ${name}:{segment} {after}".strip()
 
     return processors.TemplateProcessing(
-        single=template("A", 0),
-        pair=f"{template('A', 0)} {template('B', 1)}",
+        single=format_template("A", 0),
+        pair=f"{format_template('A', 0)} {format_template('B', 1)}",
         special_tokens=[
             (str(token), pipeline.token_to_id(str(token))) for token in boundary_tokens if token is not None
         ],
     )
 
 
-def check_text(text: object, where: str = "the text") -> None:
+def check_text(text: object, name: str = "the text") -> None:
     """Raise an InputError unless the text is a string or a list of strings."""
     if isinstance(text, str):
         return
     if not isinstance(text, list):
-        raise InputError(f"{where} must be a string or a list of words, got {type(text).__name__}")
+        raise InputError(f"{name} must be a string or a list of words, got {type(text).__name__}")
     for index, word in enumerate(text):
         if not isinstance(word, str):
-            raise InputError(f"{where} must be a list of words, but word {index} has type {type(word).__name__}")
+            raise InputError(f"{name} must be a list of words, but word {index} has type {type(word).__name__}")
 
 
-def check_surrogates(text: str, where: str) -> None:
+def check_surrogates(text: str, name: str) -> None:
     """Raise an InputError for unpaired surrogates, which are not valid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} contains an unpaired surrogate at character {error.start}, which is not valid text; "
+            f"{name} contains an unpaired surrogate at character {error.start}, which is not valid text; "
             "decode its source with errors='replace'"
         ) from None
 
@@ -268,8 +271,10 @@ def _truncate_ids(raw: Any, max_length: int, side: str, full_counts: Sequence[in
     sides = raw.sequence_ids
     positions = compute_kept_positions(sides, max_length, side, full_counts)
     ids, segments = raw.ids, raw.type_ids
-    extra = 0 if full_counts is None else sum(full_counts) - len(sides) + sides.count(None)
-    return TokenIds([ids[i] for i in positions], [segments[i] for i in positions], len(ids) + extra - max_length)
+    unencoded_count = 0 if full_counts is None else sum(full_counts) - len(sides) + sides.count(None)
+    return TokenIds(
+        [ids[i] for i in positions], [segments[i] for i in positions], len(ids) + unencoded_count - max_length
+    )
 
 
 def _make_encoding(raw: Any) -> Encoding:
@@ -279,7 +284,7 @@ def _make_encoding(raw: Any) -> Encoding:
         offsets=raw.offsets,
         words=raw.word_ids,
         segments=raw.type_ids,
-        special=[mark == 1 for mark in raw.special_tokens_mask],
+        special=[flag == 1 for flag in raw.special_tokens_mask],
         sides=raw.sequence_ids,
     )
 

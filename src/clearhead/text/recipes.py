@@ -1,7 +1,8 @@
 """Tokenizer recipes: build normalizer, pre-tokenizer, model, post-processor and decoder from vocabulary and settings.
 
 `transformers` 5 rebuilds its named tokenizers in this way even if tokenizer.json exists: it reads the vocabulary and
-the added tokens from that file and everything else from tokenizer_config.json. Equal ids require the same procedure.
+the added tokens from that file and everything else from tokenizer_config.json. Equal ids require
+the same procedure.
 """
 
 from __future__ import annotations
@@ -105,18 +106,21 @@ def _build_openai_gpt(inputs: RecipeInputs) -> Pipeline:
     return pipeline
 
 
-def _build_unigram(inputs: RecipeInputs, unk_id: int, steps: list[Any], pre_steps: list[Any], scheme: str) -> Pipeline:
+def _build_unigram(
+    inputs: RecipeInputs, unk_id: int, normalizer_steps: list[Any], pre_tokenizer_steps: list[Any], prepend_scheme: str
+) -> Pipeline:
     if not 0 <= unk_id < len(inputs.vocabulary.scores):
         raise TokenizerError(
             f"the id of the unknown piece is {unk_id}, but the vocabulary has {len(inputs.vocabulary.scores)} pieces"
         )
     check_scores(inputs.vocabulary.scores, "the vocabulary")
     pipeline = Pipeline(models.Unigram(inputs.vocabulary.scores, unk_id=unk_id, byte_fallback=False))
-    if steps:
-        pipeline.normalizer = normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
-    metaspace = pre_tokenizers.Metaspace(replacement=METASPACE, prepend_scheme=scheme)
-    pipeline.pre_tokenizer = pre_tokenizers.Sequence([*pre_steps, metaspace])
-    pipeline.decoder = decoders.Metaspace(replacement=METASPACE, prepend_scheme=scheme)
+    if normalizer_steps:
+        is_sequence = len(normalizer_steps) > 1
+        pipeline.normalizer = normalizers.Sequence(normalizer_steps) if is_sequence else normalizer_steps[0]
+    metaspace = pre_tokenizers.Metaspace(replacement=METASPACE, prepend_scheme=prepend_scheme)
+    pipeline.pre_tokenizer = pre_tokenizers.Sequence([*pre_tokenizer_steps, metaspace])
+    pipeline.decoder = decoders.Metaspace(replacement=METASPACE, prepend_scheme=prepend_scheme)
     return pipeline
 
 
@@ -125,29 +129,26 @@ def _make_charsmap_steps(inputs: RecipeInputs) -> list[Any]:
 
 
 def _build_albert(inputs: RecipeInputs) -> Pipeline:
-    steps: list[Any] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    normalizer_steps: list[Any] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if not inputs.settings.get_flag("keep_accents", False):
-        steps += [normalizers.NFKD(), normalizers.StripAccents()]
+        normalizer_steps += [normalizers.NFKD(), normalizers.StripAccents()]
     if inputs.settings.get_flag("do_lower_case", True):
-        steps.append(normalizers.Lowercase())
-    scheme = "always" if inputs.settings.get_flag("add_prefix_space", True) else "never"
-    pipeline = _build_unigram(
-        inputs, 1, steps + _make_charsmap_steps(inputs), [pre_tokenizers.WhitespaceSplit()], scheme
-    )
+        normalizer_steps.append(normalizers.Lowercase())
+    prepend_scheme = "always" if inputs.settings.get_flag("add_prefix_space", True) else "never"
+    normalizer_steps += _make_charsmap_steps(inputs)
+    pipeline = _build_unigram(inputs, 1, normalizer_steps, [pre_tokenizers.WhitespaceSplit()], prepend_scheme)
     # The template always uses these names, even if the tokens have others.
-    ids = [
-        (name, _get_token_with_id(pipeline, inputs.require_token(name.strip("[]").lower()))[1])
-        for name in ("[CLS]", "[SEP]")
-    ]
+    tokens_by_name = {"[CLS]": inputs.require_token("cls"), "[SEP]": inputs.require_token("sep")}
+    template_tokens = [(name, _get_token_with_id(pipeline, token)[1]) for name, token in tokens_by_name.items()]
     pipeline.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=ids
+        single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=template_tokens
     )
     return pipeline
 
 
 def _build_xlm_roberta(inputs: RecipeInputs) -> Pipeline:
-    scheme = "always" if inputs.settings.get_flag("add_prefix_space", True) else "never"
-    return _build_unigram(inputs, 3, _make_charsmap_steps(inputs), [pre_tokenizers.WhitespaceSplit()], scheme)
+    prepend_scheme = "always" if inputs.settings.get_flag("add_prefix_space", True) else "never"
+    return _build_unigram(inputs, 3, _make_charsmap_steps(inputs), [pre_tokenizers.WhitespaceSplit()], prepend_scheme)
 
 
 def _build_t5(inputs: RecipeInputs) -> Pipeline:
@@ -155,24 +156,18 @@ def _build_t5(inputs: RecipeInputs) -> Pipeline:
 
 
 def _build_deberta(inputs: RecipeInputs) -> Pipeline:
-    steps: list[Any] = [normalizers.Lowercase()] if inputs.settings.get_flag("do_lower_case", False) else []
-    steps += [
-        normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "),
-        normalizers.NFC(),
-        normalizers.Strip(left=False, right=True),
-    ]
-    pre_steps = (
-        [pre_tokenizers.Punctuation(behavior="isolated")] if inputs.settings.get_flag("split_by_punct", False) else []
-    )
-    scheme = "always" if inputs.settings.get_flag("add_prefix_space", True) else "first"
+    normalizer_steps: list[Any] = [normalizers.Lowercase()] if inputs.settings.get_flag("do_lower_case", False) else []
+    collapse_whitespace = normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " ")
+    normalizer_steps += [collapse_whitespace, normalizers.NFC(), normalizers.Strip(left=False, right=True)]
+    split_punctuation = inputs.settings.get_flag("split_by_punct", False)
+    pre_tokenizer_steps = [pre_tokenizers.Punctuation(behavior="isolated")] if split_punctuation else []
+    prepend_scheme = "always" if inputs.settings.get_flag("add_prefix_space", True) else "first"
     unknown_piece = (inputs.require_token("unk"), 0.0)
-    has_unknown = unknown_piece in inputs.vocabulary.scores
-    unk_id = (
-        inputs.vocabulary.scores.index(unknown_piece)
-        if has_unknown
-        else inputs.settings.get_integer("unk_id", 1, maximum=2**31)
-    )
-    return _build_unigram(inputs, unk_id, steps, pre_steps, scheme)
+    if unknown_piece in inputs.vocabulary.scores:
+        unk_id = inputs.vocabulary.scores.index(unknown_piece)
+    else:
+        unk_id = inputs.settings.get_integer("unk_id", 1, maximum=2**31)
+    return _build_unigram(inputs, unk_id, normalizer_steps, pre_tokenizer_steps, prepend_scheme)
 
 
 def _order_xlm_roberta_pieces(inputs: RecipeInputs) -> list[tuple[str, float]]:
@@ -187,14 +182,14 @@ def _order_t5_pieces(inputs: RecipeInputs) -> list[tuple[str, float]]:
 
 
 def _add_t5_sentinels(tokens: list[Token] | None, settings: TokenizerSettings) -> list[Token]:
-    existing = [token for token in tokens or [] if "<extra_id_" in str(token)]
+    existing_sentinels = [token for token in tokens or [] if "<extra_id_" in str(token)]
     sentinels = _make_sentinels(settings)
-    if existing and sentinels and len(existing) != len(sentinels):
+    if existing_sentinels and sentinels and len(existing_sentinels) != len(sentinels):
         raise TokenizerError(
-            f"the vocabulary has {len(existing)} sentinel tokens, but extra_ids in tokenizer_config.json is "
+            f"the vocabulary has {len(existing_sentinels)} sentinel tokens, but extra_ids in tokenizer_config.json is "
             f"{len(sentinels)}"
         )
-    return [*(tokens or []), *([] if existing else sentinels)]
+    return [*(tokens or []), *([] if existing_sentinels else sentinels)]
 
 
 def _make_sentinels(settings: TokenizerSettings) -> list[str]:
@@ -220,10 +215,7 @@ def _make_roberta_processor(pipeline: Pipeline, inputs: RecipeInputs) -> Any:
 
 
 def _make_mpnet_processor(pipeline: Pipeline, inputs: RecipeInputs) -> Any:
-    sep, cls = (
-        _get_token_with_id(pipeline, inputs.require_token("sep")),
-        _get_token_with_id(pipeline, inputs.require_token("cls")),
-    )
+    sep, cls = (_get_token_with_id(pipeline, inputs.require_token(name)) for name in ("sep", "cls"))
     return processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=False)
 
 
@@ -245,10 +237,10 @@ def _make_eos_template(pipeline: Pipeline, inputs: RecipeInputs) -> Any:
 
 
 def _get_token_with_id(pipeline: Pipeline, token: str) -> tuple[str, int]:
-    index = pipeline.token_to_id(token)
-    if index is None:
+    token_id = pipeline.token_to_id(token)
+    if token_id is None:
         raise TokenizerError(f"the special token {to_printable(token)!r} is not in the vocabulary")
-    return token, index
+    return token, token_id
 
 
 def _make_special_tokens(**tokens: str) -> dict[str, Token | None]:
@@ -256,10 +248,8 @@ def _make_special_tokens(**tokens: str) -> dict[str, Token | None]:
 
 
 _WORDPIECE_FILES = (("vocab.txt",),)
-_BPE_FILES = (
-    ("vocab.json", "merges.txt"),
-    ("encoder.json", "vocab.bpe"),
-)  # the second set has OpenAI's original file names
+# the second set has OpenAI's original file names
+_BPE_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 _ANGLE_TOKENS = _make_special_tokens(
     bos="<s>", eos="</s>", sep="</s>", cls="<s>", unk="<unk>", pad="<pad>", mask="<mask>"
 )

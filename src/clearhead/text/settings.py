@@ -31,9 +31,9 @@ class TokenizerSettings:
     options: dict[str, Any]  # options such as do_lower_case
     special_tokens: dict[str, Token | None]  # bos_token, mask_token, ...: only those that a file defines
     model_specific: dict[str, Token]  # other *_token entries, such as image_token
-    extra: list[Token] | None  # unnamed special tokens; None if no file defines any
-    additional: list[Token] | None  # the same under their name before version 5; used if `extra` is None
-    added: dict[int, AddedToken]  # added tokens by id, in order of the ids
+    extra_tokens: list[Token] | None  # unnamed special tokens; None if no file defines any
+    additional_tokens: list[Token] | None  # the same under their name before version 5; used if `extra_tokens` is None
+    added_tokens: dict[int, AddedToken]  # added tokens by id, in order of the ids
 
     def get_flag(self, name: str, default: bool) -> bool:
         """Return a boolean option."""
@@ -72,46 +72,46 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Tokeni
             str(key): parse_token(value, f"extra_special_tokens: {to_printable(key)}")
             for key, value in named_extra.items()
         }
-    decoder = options.pop("added_tokens_decoder", None)
-    if decoder is not None:
-        added = _parse_decoder(decoder)
+    added_tokens_decoder = options.pop("added_tokens_decoder", None)
+    if added_tokens_decoder is not None:
+        added_tokens = _parse_added_tokens_decoder(added_tokens_decoder)
     else:
         _merge_special_map(options, read_optional_json(folder / "special_tokens_map.json"))
-        added = _parse_added_tokens(options, read_optional_json(folder / "added_tokens.json"))
-        added |= _parse_json_tokens(tokenizer_json or {})
-    by_content = {token.content: token for token in added.values()}
+        added_tokens = _parse_added_tokens(options, read_optional_json(folder / "added_tokens.json"))
+        added_tokens |= _parse_json_tokens(tokenizer_json or {})
+    tokens_by_content = {token.content: token for token in added_tokens.values()}
 
     special_tokens: dict[str, Token | None] = {}
     for key in SPECIAL_TOKEN_KEYS:
         if key in options:
             value = options.pop(key)
             token = None if value is None else parse_token(value, f"tokenizer_config.json: {key}")
-            special_tokens[key] = token if token is None else by_content.get(str(token), token)
+            special_tokens[key] = token if token is None else tokens_by_content.get(str(token), token)
     for key in [key for key in options if key.endswith("_token") and isinstance(options[key], str | dict | AddedToken)]:
         model_specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {to_printable(key)}")
     return TokenizerSettings(
         options=options,
         special_tokens=special_tokens,
         model_specific=model_specific,
-        extra=_pop_list(options, "extra_special_tokens"),
-        additional=_pop_list(options, "additional_special_tokens"),
-        added={token_id: added[token_id] for token_id in sorted(added)},
+        extra_tokens=_pop_list(options, "extra_special_tokens"),
+        additional_tokens=_pop_list(options, "additional_special_tokens"),
+        added_tokens={token_id: added_tokens[token_id] for token_id in sorted(added_tokens)},
     )
 
 
-def parse_token(value: object, where: str, *, special: bool | None = None) -> Token:
+def parse_token(value: object, location: str, *, special: bool | None = None) -> Token:
     """Parse a special token: a string, or an object with its content and flags."""
     if isinstance(value, AddedToken):
         return value
     if isinstance(value, str):
-        _check_content(value, where)
+        _check_content(value, location)
         return value
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
-        raise TokenizerError(f'{where} must be a string or an object with "content", got {str(value)[:80]!r}')
-    _check_content(value["content"], where)
+        raise TokenizerError(f'{location} must be a string or an object with "content", got {str(value)[:80]!r}')
+    _check_content(value["content"], location)
     flags = {key: value for key, value in value.items() if key in TOKEN_FLAGS and value is not None}
     if invalid_flags := [key for key, value in flags.items() if not isinstance(value, bool)]:
-        raise TokenizerError(f"{where}: {', '.join(invalid_flags)} must be true or false")
+        raise TokenizerError(f"{location}: {', '.join(invalid_flags)} must be true or false")
     if special is not None:
         flags["special"] = special
     return AddedToken(value["content"], **flags)
@@ -142,13 +142,13 @@ def check_vocabulary(ids: dict[Any, Any], name: str) -> dict[str, int]:
     return ids
 
 
-def select_savable(options: dict[str, Any]) -> dict[str, Any]:
+def select_portable_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that are valid in another folder: no paths and no references to code."""
-    dropped = ("auto_map", "init_inputs", "name_or_path", "source_spm", "target_spm", "vocab", "merges")
+    excluded_keys = ("auto_map", "init_inputs", "name_or_path", "source_spm", "target_spm", "vocab", "merges")
     return {
         key: value
         for key, value in options.items()
-        if key not in dropped and not key.endswith(("_file", "_files", "_path"))
+        if key not in excluded_keys and not key.endswith(("_file", "_files", "_path"))
     }
 
 
@@ -172,51 +172,51 @@ def resolve_truncation_side(options: dict[str, Any], tokenizer_json: dict[str, A
     return str(side)
 
 
-def _check_content(content: str, where: str) -> None:
-    if not content.isascii() and any("\ud800" <= c <= "\udfff" for c in content):
-        raise TokenizerError(f"{where} contains an unpaired surrogate, which is not valid text")
+def _check_content(content: str, location: str) -> None:
+    if not content.isascii() and any("\ud800" <= character <= "\udfff" for character in content):
+        raise TokenizerError(f"{location} contains an unpaired surrogate, which is not valid text")
 
 
-def _parse_decoder(decoder: object) -> dict[int, AddedToken]:
-    if not isinstance(decoder, dict):
+def _parse_added_tokens_decoder(added_tokens_decoder: object) -> dict[int, AddedToken]:
+    if not isinstance(added_tokens_decoder, dict):
         raise TokenizerError("tokenizer_config.json: added_tokens_decoder must map ids to tokens")
     return {
         _parse_id(key, "tokenizer_config.json: added_tokens_decoder"): _parse_added_token(
             value, f"added_tokens_decoder[{key!r}]"
         )
-        for key, value in decoder.items()
+        for key, value in added_tokens_decoder.items()
     }
 
 
 def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> None:
     for key, value in special_map.items():
-        where = f"special_tokens_map.json: {to_printable(key)}"
+        location = f"special_tokens_map.json: {to_printable(key)}"
         if key == "extra_special_tokens" and isinstance(value, list):
-            existing = options.get(key) or []
-            if not isinstance(existing, list):
+            existing_tokens = options.get(key) or []
+            if not isinstance(existing_tokens, list):
                 raise TokenizerError(f"tokenizer_config.json: {key} must be a list, as in special_tokens_map.json")
-            extra_tokens = list(existing)
+            extra_tokens = list(existing_tokens)
             options[key] = extra_tokens + [
                 token
-                for token in (parse_token(entry, where, special=True) for entry in value)
+                for token in (parse_token(entry, location, special=True) for entry in value)
                 if token not in extra_tokens
             ]
         elif key in ("extra_special_tokens", "additional_special_tokens"):
             options[key] = value
         elif key.endswith("_token") and value is not None:
-            options[key] = parse_token(value, where, special=True if isinstance(value, dict) else None)
+            options[key] = parse_token(value, location, special=True if isinstance(value, dict) else None)
         elif key in SPECIAL_TOKEN_KEYS:
             options[key] = None
 
 
-def _parse_added_tokens(options: dict[str, Any], added: dict[str, Any]) -> dict[int, AddedToken]:
-    special = {str(_get_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
-    extra = options.get("extra_special_tokens")
-    special |= {str(_get_content(token)) for token in (extra if isinstance(extra, list) else [])}
+def _parse_added_tokens(options: dict[str, Any], ids_by_content: dict[str, Any]) -> dict[int, AddedToken]:
+    special_contents = {str(_get_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
+    extra_tokens = options.get("extra_special_tokens")
+    special_contents |= {str(_get_content(token)) for token in (extra_tokens if isinstance(extra_tokens, list) else [])}
     added_tokens = {}
-    for content, token_id in added.items():
+    for content, token_id in ids_by_content.items():
         _check_content(content, "added_tokens.json")
-        is_special = content in special
+        is_special = content in special_contents
         added_tokens[_parse_id(token_id, "added_tokens.json")] = AddedToken(
             content, normalized=not is_special, special=is_special
         )
@@ -235,10 +235,10 @@ def _parse_json_tokens(data: dict[str, Any]) -> dict[int, AddedToken]:
     }
 
 
-def _parse_added_token(value: object, where: str) -> AddedToken:
+def _parse_added_token(value: object, location: str) -> AddedToken:
     if not isinstance(value, dict):
-        raise TokenizerError(f'{where} must be an object with "content", got {str(value)[:80]!r}')
-    token = parse_token(value, where)
+        raise TokenizerError(f'{location} must be an object with "content", got {str(value)[:80]!r}')
+    token = parse_token(value, location)
     return AddedToken(token) if isinstance(token, str) else token
 
 
@@ -253,9 +253,9 @@ def _get_content(value: object) -> object:
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 
-def _parse_id(value: object, where: str) -> int:
+def _parse_id(value: object, location: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 11:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-        raise TokenizerError(f"{where}: expected a token id, got {str(value)[:80]!r}")
+        raise TokenizerError(f"{location}: expected a token id, got {str(value)[:80]!r}")
     return value

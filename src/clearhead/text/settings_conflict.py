@@ -20,12 +20,12 @@ def describe_conflict(data: dict[str, Any], pipeline: Pipeline) -> str | None:
     The settings take precedence, as in `transformers` 5. The typical case is a cased model whose tokenizer_config.json
     lacks `do_lower_case: false`.
     """
-    parts = {key: data.get(key) for key in ("normalizer", "pre_tokenizer")}
-    if not any(parts.values()) or '"Regex"' in json.dumps(parts):
+    sections = {key: data.get(key) for key in ("normalizer", "pre_tokenizer")}
+    if not any(sections.values()) or '"Regex"' in json.dumps(sections):
         return None  # patterns from files are not run unless necessary
-    check_pipeline(parts)
+    check_pipeline(sections)
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
-    file_pipeline = Pipeline.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": model} | parts))
+    file_pipeline = Pipeline.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": model} | sections))
     for text in ORDINARY_PROBES:
         for file_word, settings_word in zip(
             _split_words(file_pipeline, text), _split_words(pipeline, text), strict=False

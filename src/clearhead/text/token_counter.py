@@ -17,33 +17,33 @@ from typing import Any
 from clearhead.text.subwords import CONTINUATION
 from clearhead.text.words import has_long_word
 
-BLANKS = " \n\t\r"  # white space in every step of a pipeline
+WHITESPACE = " \n\t\r"  # white space in every step of a pipeline
 LOCAL_NORMALIZERS = frozenset({"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"})
-WORD_SPLITTERS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
-LOCAL_SPLITTERS = WORD_SPLITTERS | {"Punctuation", "Digits"}
+WORD_PRE_TOKENIZERS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
+LOCAL_PRE_TOKENIZERS = WORD_PRE_TOKENIZERS | {"Punctuation", "Digits"}
 WORD_MODELS = frozenset({"WordPiece", "WordLevel"})
-MAX_GROUP_CHARACTERS = 16_384  # characters of words that are tokenized together
+MAX_GROUP_CHARACTERS = 16_384  # words are tokenized together up to this many characters
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordTokenCounter:
     """Vocabulary and splitting rules of a pipeline that tokenizes each word independently."""
 
-    cut_characters: str  # a text can be split before any of these without changing a token
+    boundary_characters: str  # a text can be split before any of these without changing a token
     added_tokens: tuple[str, ...]  # tokens that are matched before the text is split
     pieces: frozenset[str]
     prefixes: frozenset[str] = field(repr=False)
     continuation_prefix: str  # marker of a piece within a word
     max_word_length: int  # in characters; longer words are unknown tokens
 
-    def take_first_words(self, text: str, size: int) -> str:
-        """Return the words that end within the first `size` characters, or the text if it cannot be split there."""
-        if len(text) <= size:
+    def take_first_words(self, text: str, max_length: int) -> str:
+        """Return the words within the first `max_length` characters, or the text if it cannot be split there."""
+        if len(text) <= max_length:
             return text
-        end = max(text.rfind(character, 0, size) for character in self.cut_characters)
+        end = max(text.rfind(character, 0, max_length) for character in self.boundary_characters)
         return text if end <= 0 else text[:end]
 
-    def is_slow(self, text: str) -> bool:
+    def has_slow_words(self, text: str) -> bool:
         """Whether a text has words that the `tokenizers` library processes slowly."""
         return bool(self.pieces) and has_long_word(text)
 
@@ -54,17 +54,17 @@ class WordTokenCounter:
 
     def count_tokens(self, words: list[str]) -> int:
         """Count the tokens of words that are already normalized and split."""
-        return sum(map(self._count_word, words))
+        return sum(map(self._count_pieces, words))
 
-    def _count_word(self, word: str) -> int:
+    def _count_pieces(self, word: str) -> int:
         """Count the pieces of a word by greedy longest match; a word that cannot be segmented is one unknown token."""
         if len(word) > self.max_word_length:
             return 1
         start, count, prefix = 0, 0, ""
         while start < len(word):
             piece_end, end = 0, start + 1
-            while end <= len(word) and (part := prefix + word[start:end]) in self.prefixes:
-                if part in self.pieces:
+            while end <= len(word) and (candidate := prefix + word[start:end]) in self.prefixes:
+                if candidate in self.pieces:
                     piece_end = end
                 end += 1
             if not piece_end:
@@ -76,22 +76,23 @@ class WordTokenCounter:
 def build_word_token_counter(data: dict[str, Any]) -> WordTokenCounter | None:
     """Build a counter for a tokenizer.json, or return None if its pipeline does not tokenize words independently."""
     normalizers = [step.get("type") for step in _flatten_steps(data.get("normalizer"), "normalizers")]
-    splitters = [step.get("type") for step in _flatten_steps(data.get("pre_tokenizer"), "pretokenizers")]
+    pre_tokenizers = [step.get("type") for step in _flatten_steps(data.get("pre_tokenizer"), "pretokenizers")]
     added_tokens = tuple(token["content"] for token in data.get("added_tokens", []))
     model = data.get("model", {})
     if (
         model.get("type") not in WORD_MODELS
         or not LOCAL_NORMALIZERS.issuperset(normalizers)
-        or not LOCAL_SPLITTERS.issuperset(splitters)
-        or WORD_SPLITTERS.isdisjoint(splitters)
-        or not all(map(_is_plain, added_tokens))
+        or not LOCAL_PRE_TOKENIZERS.issuperset(pre_tokenizers)
+        or WORD_PRE_TOKENIZERS.isdisjoint(pre_tokenizers)
+        or not all(map(_is_plain_ascii, added_tokens))
     ):
         return None
     # `single_word` added tokens treat an underscore as part of a word
-    cut_signs = string.punctuation.replace("_", "") if "BertPreTokenizer" in splitters else ""
+    boundary_punctuation = string.punctuation.replace("_", "") if "BertPreTokenizer" in pre_tokenizers else ""
     pieces = frozenset(model.get("vocab", {}) if model.get("type") == "WordPiece" else ())
+    added_characters = frozenset("".join(added_tokens))
     return WordTokenCounter(
-        cut_characters=BLANKS + "".join(sign for sign in cut_signs if not any(sign in token for token in added_tokens)),
+        boundary_characters=WHITESPACE + "".join(c for c in boundary_punctuation if c not in added_characters),
         added_tokens=added_tokens,
         pieces=pieces,
         prefixes=frozenset(piece[:end] for piece in pieces for end in range(1, len(piece) + 1)),
@@ -100,19 +101,19 @@ def build_word_token_counter(data: dict[str, Any]) -> WordTokenCounter | None:
     )
 
 
-def _is_plain(token: str) -> bool:
+def _is_plain_ascii(token: str) -> bool:
     """Whether an added token has no spaces and no characters that normalizers surround with spaces, such as Chinese."""
     return token.isascii() and token.isprintable() and " " not in token
 
 
 def group_words_by_frequency(text: str) -> Iterator[tuple[int, str]]:
     """Yield the distinct words of a text, joined into groups of equal frequency, each with that frequency."""
-    for blank in BLANKS[1:]:
-        text = text.replace(blank, " ")
-    groups: dict[int, list[str]] = {}
+    for character in WHITESPACE[1:]:
+        text = text.replace(character, " ")
+    words_by_frequency: dict[int, list[str]] = {}
     for word, frequency in Counter(text.split(" ")).items():
-        groups.setdefault(frequency, []).append(word)
-    for frequency, words in groups.items():
+        words_by_frequency.setdefault(frequency, []).append(word)
+    for frequency, words in words_by_frequency.items():
         group: list[str] = []
         size = 0
         for word in words:

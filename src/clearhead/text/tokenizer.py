@@ -1,4 +1,4 @@
-"""The tokenizer: text to ids and back, with every truncated token counted."""
+"""The tokenizer converts text to ids and back, and counts the tokens that truncation removes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from clearhead.text.pipeline import EncodeInput, TextInput, check_surrogates, ch
 from clearhead.text.probes import PROBES
 
 EncodingT = TypeVar("EncodingT", Encoding, TokenIds)
-GENERIC_CLASS = (
-    "PreTrainedTokenizerFast"  # class in `transformers` of tokenizers that tokenizer.json defines completely
-)
+GENERIC_CLASS = "PreTrainedTokenizerFast"  # `transformers` uses it if tokenizer.json defines the tokenizer completely
 MODEL_INPUT_NAMES = ["input_ids", "token_type_ids", "attention_mask"]
 
 
@@ -49,14 +47,14 @@ class Tokenizer:
         self,
         backend: TokenizerBackend,
         *,
-        specials: dict[str, str | None],
+        special_tokens: dict[str, str | None],
         config: dict[str, Any],
         max_length: int | None,
         truncation_side: str = "right",
         notes: tuple[str, ...] = (),
     ) -> None:
         self._backend = backend
-        self._specials = {key: token for key, token in specials.items() if token is not None}
+        self._special_tokens = {key: token for key, token in special_tokens.items() if token is not None}
         self._config = config
         self._truncation_side = truncation_side
         self.max_length = max_length  # the longest input of the model in tokens, None if the files do not define it
@@ -111,7 +109,7 @@ class Tokenizer:
     ) -> list[Encoding]:
         """Encode a text as overlapping windows that cover every token.
 
-        Of a pair, the window slides over the second text, or over the one that `only` names ("first" or "second").
+        In a pair, the window slides over the second text, or over the text that `only` names ("first" or "second").
         """
         only = only or ("first" if second is None else "second")
         if only not in ("first", "second") or (only == "second" and second is None):
@@ -122,10 +120,10 @@ class Tokenizer:
     def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
         """Convert ids to text. Ids that are not in the vocabulary are skipped."""
         try:
-            token_ids = [operator.index(i) for i in ids]
+            token_ids = [operator.index(token_id) for token_id in ids]
         except TypeError as error:
             raise InputError(f"ids must be integers: {error}") from error
-        if out_of_range := [i for i in token_ids if not 0 <= i < 2**32]:
+        if out_of_range := [token_id for token_id in token_ids if not 0 <= token_id < 2**32]:
             raise InputError(f"token ids must be between 0 and 2**32 - 1, got {out_of_range[0]}")
         return self._backend.decode(token_ids, skip_special=skip_special)
 
@@ -143,7 +141,7 @@ class Tokenizer:
 
     @cached_property
     def _tokens_by_id(self) -> dict[int, str]:
-        return {number: token for token, number in self.vocab.items()}
+        return {token_id: token for token, token_id in self.vocab.items()}
 
     @cached_property
     def vocab(self) -> dict[str, int]:
@@ -158,77 +156,77 @@ class Tokenizer:
     @property
     def special_tokens_map(self) -> dict[str, str]:
         """The named special tokens, such as {'cls_token': '[CLS]'}."""
-        return dict(self._specials)
+        return dict(self._special_tokens)
 
     @property
     def bos_token(self) -> str | None:
         """Token at the beginning of a sequence."""
-        return self._specials.get("bos_token")
+        return self._special_tokens.get("bos_token")
 
     @property
     def eos_token(self) -> str | None:
         """Token at the end of a sequence."""
-        return self._specials.get("eos_token")
+        return self._special_tokens.get("eos_token")
 
     @property
     def unk_token(self) -> str | None:
         """Token for unknown words or characters."""
-        return self._specials.get("unk_token")
+        return self._special_tokens.get("unk_token")
 
     @property
     def sep_token(self) -> str | None:
         """Separator between two texts and after the last one."""
-        return self._specials.get("sep_token")
+        return self._special_tokens.get("sep_token")
 
     @property
     def pad_token(self) -> str | None:
         """Padding token."""
-        return self._specials.get("pad_token")
+        return self._special_tokens.get("pad_token")
 
     @property
     def cls_token(self) -> str | None:
         """Classification token, whose vector represents the whole text."""
-        return self._specials.get("cls_token")
+        return self._special_tokens.get("cls_token")
 
     @property
     def mask_token(self) -> str | None:
         """Mask token of masked language modeling."""
-        return self._specials.get("mask_token")
+        return self._special_tokens.get("mask_token")
 
     @property
     def bos_id(self) -> int | None:
         """The id of `bos_token`."""
-        return self._named_id("bos_token")
+        return self._get_special_id("bos_token")
 
     @property
     def eos_id(self) -> int | None:
         """The id of `eos_token`."""
-        return self._named_id("eos_token")
+        return self._get_special_id("eos_token")
 
     @property
     def unk_id(self) -> int | None:
         """The id of `unk_token`."""
-        return self._named_id("unk_token")
+        return self._get_special_id("unk_token")
 
     @property
     def sep_id(self) -> int | None:
         """The id of `sep_token`."""
-        return self._named_id("sep_token")
+        return self._get_special_id("sep_token")
 
     @property
     def pad_id(self) -> int | None:
         """The id of `pad_token`."""
-        return self._named_id("pad_token")
+        return self._get_special_id("pad_token")
 
     @property
     def cls_id(self) -> int | None:
         """The id of `cls_token`."""
-        return self._named_id("cls_token")
+        return self._get_special_id("cls_token")
 
     @property
     def mask_id(self) -> int | None:
         """The id of `mask_token`."""
-        return self._named_id("mask_token")
+        return self._get_special_id("mask_token")
 
     @property
     def config(self) -> dict[str, Any]:
@@ -247,7 +245,7 @@ class Tokenizer:
             for name, data in self._backend.files().items():
                 write_atomic(folder / name, data)
             write_json(folder / "tokenizer_config.json", self._config)
-            write_json(folder / "special_tokens_map.json", dict(self._specials))
+            write_json(folder / "special_tokens_map.json", dict(self._special_tokens))
         except OSError as error:
             raise TokenizerError(f"the tokenizer cannot be saved in {folder}: {error.strerror or error}") from error
         except ClearheadError as error:
@@ -261,10 +259,10 @@ class Tokenizer:
                 name for name in MODEL_INPUT_NAMES if segments or name != "token_type_ids"
             ]
         config = base_config if max_length is None else base_config | {"model_max_length": max_length}
-        specials: dict[str, str | None] = dict(self._specials)
+        special_tokens: dict[str, str | None] = dict(self._special_tokens)
         return Tokenizer(
             self._backend,
-            specials=specials,
+            special_tokens=special_tokens,
             config=config,
             max_length=max_length,
             truncation_side=self._truncation_side,
@@ -272,15 +270,17 @@ class Tokenizer:
         )
 
     def golden(self) -> dict[str, list[int]]:
-        """Return the ids of a few difficult texts, to detect a tokenizer that has changed."""
+        """Return the ids of a few difficult texts; a changed tokenizer produces other ids."""
         return {text: encoding.ids for text, encoding in zip(PROBES, self.encode_batch(PROBES), strict=True)}
 
     def __repr__(self) -> str:
-        specials = " ".join(f"{key.removesuffix('_token')}={token}" for key, token in self._specials.items())
-        return f"Tokenizer({self._backend.kind}, {self.vocab_size} tokens, {specials or 'no special tokens'})"
+        special_tokens = " ".join(
+            f"{key.removesuffix('_token')}={token}" for key, token in self._special_tokens.items()
+        )
+        return f"Tokenizer({self._backend.kind}, {self.vocab_size} tokens, {special_tokens or 'no special tokens'})"
 
-    def _named_id(self, key: str) -> int | None:
-        token = self._specials.get(key)
+    def _get_special_id(self, key: str) -> int | None:
+        token = self._special_tokens.get(key)
         return None if token is None else self.token_id(token)
 
     def _encode_uniform(self, items: list[EncodeInput], encode: Callable[..., list[EncodingT]]) -> list[EncodingT]:
@@ -294,17 +294,17 @@ class Tokenizer:
         return [encoding for encoding in encodings if encoding is not None]
 
 
-def _is_split(item: object, where: str) -> bool:
+def _is_split(item: object, name: str) -> bool:
     """Check an input and return whether it consists of lists of words rather than strings."""
     texts = item if isinstance(item, tuple) else (item,)
     if isinstance(item, tuple) and len(item) != 2:
-        raise InputError(f"{where} is a tuple of {len(item)} texts, expected a pair; pass words as a list")
+        raise InputError(f"{name} is a tuple of {len(item)} texts, expected a pair; pass words as a list")
     for text in texts:
-        check_text(text, where)
+        check_text(text, name)
         for word in text if isinstance(text, list) else [text]:
             if not word.isascii():
-                check_surrogates(word, where)
-    kinds = {isinstance(text, list) for text in texts}
-    if len(kinds) > 1:
-        raise InputError(f"{where} is a pair of a string and a list of words; pass two strings or two lists")
-    return kinds.pop()
+                check_surrogates(word, name)
+    split_flags = {isinstance(text, list) for text in texts}
+    if len(split_flags) > 1:
+        raise InputError(f"{name} is a pair of a string and a list of words; pass two strings or two lists")
+    return split_flags.pop()

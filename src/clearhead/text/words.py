@@ -1,6 +1,6 @@
 """Word splitting: the only module that splits text into words.
 
-The functions differ on purpose. Each one implements a published rule (scikit-learn's) or the word unit of one feature,
+The functions differ on purpose. Each implements a published rule (scikit-learn's) or the word unit of one feature,
 and saved models, runs and reported results depend on its word boundaries. A span is (start, end) in characters.
 """
 
@@ -29,12 +29,10 @@ UNSPACED_RANGES = (
 )
 # variation selectors, skin tones and tags, which belong to the preceding emoji
 VARIATION_MARKS = "\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
-CONTRACTION_ENDINGS = "s|t|d|m|ll|re|ve"  # separate words after an apostrophe
+CONTRACTION_ENDINGS = "s|t|d|m|ll|re|ve"  # separate words if they follow an apostrophe
 APOSTROPHES = ("'", "’")
-MARK_RANGES = (
-    range(0x20000),
-    range(0xE0000, 0xE1000),
-)  # the code points between these ranges are Chinese characters or unassigned
+# the code points between these ranges are Chinese characters or unassigned
+COMBINING_MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
 
 # Thai, Lao, Burmese, Khmer, kana and Chinese, for occlusion
 UNSPACED_CLASS = (
@@ -47,35 +45,38 @@ COMPOUND = re.compile(r"\w+(?:['’-]\w+)*")
 ASCII_VECTOR_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # BERT's pipeline splits at Chinese characters and underscores
 LONG_WORD = re.compile("[^\\W_\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{32}")
-WORD_WITH_BLANKS = re.compile(r"\s*\S+|\s+")
+WORD_WITH_WHITESPACE = re.compile(r"\s*\S+|\s+")
 
 
-def find_word_spans(text: str, *, joined: bool = False, contractions: bool = False) -> list[Span]:
+def find_word_spans(text: str, *, keep_inner_punctuation: bool = False, keep_contractions: bool = False) -> list[Span]:
     """Return the word spans for tagging: runs of letters, and single symbols; white space is not part of a word.
 
-    `joined` keeps words with inner punctuation, such as U.S., Rolls-Royce, O'Neil and 3.5, as in tagged corpora.
-    `contractions` also keeps contractions such as don't as one word.
+    `keep_inner_punctuation` keeps words such as U.S., Rolls-Royce, O'Neil and 3.5 whole, as in tagged corpora;
+    `keep_contractions` also keeps contractions such as don't whole.
     """
-    if contractions:
-        return _join_contractions(text, find_word_spans(text, joined=True))
-    return [match.span() for match in _word_pattern(joined=joined).finditer(text)]
+    if keep_contractions:
+        return _join_contractions(text, find_word_spans(text, keep_inner_punctuation=True))
+    pattern = _compile_word_pattern(keep_inner_punctuation=keep_inner_punctuation)
+    return [match.span() for match in pattern.finditer(text)]
 
 
 def _join_contractions(text: str, spans: list[Span]) -> list[Span]:
-    words: list[Span] = []
+    joined_spans: list[Span] = []
     for start, end in spans:
-        first = words[-1][0] if words and words[-1][1] == start else start
-        is_inner = text[start:end] in APOSTROPHES and text[start - 1].isalnum() and text[end : end + 1].isalnum()
-        is_after = text[start - 1] in APOSTROPHES and text[start].isalnum() and start - first > 1
-        if first < start and (is_inner or is_after):
-            words[-1] = (first, end)
+        word_start = joined_spans[-1][0] if joined_spans and joined_spans[-1][1] == start else start
+        is_inner_apostrophe = (
+            text[start:end] in APOSTROPHES and text[start - 1].isalnum() and text[end : end + 1].isalnum()
+        )
+        follows_apostrophe = text[start - 1] in APOSTROPHES and text[start].isalnum() and start - word_start > 1
+        if word_start < start and (is_inner_apostrophe or follows_apostrophe):
+            joined_spans[-1] = (word_start, end)
         else:
-            words.append((start, end))
-    return words
+            joined_spans.append((start, end))
+    return joined_spans
 
 
 def find_chunk_spans(text: str) -> list[Span]:
-    """Return spans between white space, with punctuation; in scripts without spaces, each character with its marks."""
+    """Return spans between white space, including punctuation; in scripts without spaces, single characters."""
     return [match.span() for match in CHUNK.finditer(text)]
 
 
@@ -100,12 +101,12 @@ def split_vector_words(text: str) -> list[str]:
     """Split NFC-normalized text into the words of static vectors: letters, digits and their marks, with apostrophes."""
     if text.isascii():
         return ASCII_VECTOR_WORD.findall(text)
-    return _vector_word().findall(unicodedata.normalize("NFC", text).replace("’", "'"))
+    return _compile_vector_word().findall(unicodedata.normalize("NFC", text).replace("’", "'"))
 
 
-def split_words_with_blanks(text: str) -> list[str]:
+def split_words_with_whitespace(text: str) -> list[str]:
     """Split text into words with their leading white space; joined, they equal the text."""
-    words: list[str] = WORD_WITH_BLANKS.findall(text)
+    words: list[str] = WORD_WITH_WHITESPACE.findall(text)
     return words
 
 
@@ -115,7 +116,7 @@ def has_long_word(text: str) -> bool:
 
 
 def find_word(text: str, word: str) -> list[Span]:
-    """Return the spans of a standalone word: exact matches, else matches in any case. All apostrophes are equal."""
+    """Return the spans of a standalone word: exact matches, or else matches in any case; all apostrophes are equal."""
     apostrophes = f"[{''.join(APOSTROPHES)}]"
     pattern = rf"(?<!\w){re.sub(apostrophes, apostrophes, re.escape(word.strip()))}(?!\w)"
     matches = list(re.finditer(pattern, text)) or list(re.finditer(pattern, text, re.IGNORECASE))
@@ -133,29 +134,32 @@ def extend_over_punctuation(text: str, span: Span) -> Span:
 
 
 @cache
-def _word_pattern(*, joined: bool) -> re.Pattern[str]:
-    marks = _join_ranges([code for codes in MARK_RANGES for code in codes if _is_mark(code)])
-    solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
-    letters = f"(?:[^\\W_{solid}][{marks}\u200c\u200d]*)+"
+def _compile_word_pattern(*, keep_inner_punctuation: bool) -> re.Pattern[str]:
+    combining_marks = _join_ranges(
+        [code for codes in COMBINING_MARK_RANGES for code in codes if _is_combining_mark(code)]
+    )
+    unspaced = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
+    letters = f"(?:[^\\W_{unspaced}][{combining_marks}\u200c\u200d]*)+"
     flag = "[\U0001f1e6-\U0001f1ff]{2}"
-    sign = f"\\S[{marks}{VARIATION_MARKS}]*"
-    if joined:
-        inside = f"[-._/&@]|['’](?!(?:{CONTRACTION_ENDINGS})\\b)|(?<=\\d)[,:](?=\\d)"
-        letters = f"(?:[^\\W\\d_{solid}]\\.){{2,}}(?!\\w)|{letters}(?:(?:{inside}){letters})*"
-    return re.compile(
-        f"{letters}|{flag}|{sign}(?:\u200d{sign})*"
-    )  # zero-width joiners combine several emoji into one, such as a family
+    symbol = f"\\S[{combining_marks}{VARIATION_MARKS}]*"
+    if keep_inner_punctuation:
+        inner_punctuation = f"[-._/&@]|['’](?!(?:{CONTRACTION_ENDINGS})\\b)|(?<=\\d)[,:](?=\\d)"
+        letters = f"(?:[^\\W\\d_{unspaced}]\\.){{2,}}(?!\\w)|{letters}(?:(?:{inner_punctuation}){letters})*"
+    # zero-width joiners combine several emoji into one, such as a family
+    return re.compile(f"{letters}|{flag}|{symbol}(?:\u200d{symbol})*")
 
 
 @cache
-def _vector_word() -> re.Pattern[str]:
+def _compile_vector_word() -> re.Pattern[str]:
     """Compile the pattern of a word with combining marks, such as Hindi vowel signs and accents."""
-    marks = "".join(chr(code) for code in range(0x300, 0x12000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
-    letter = rf"[^\W_][{marks}]*"
+    combining_marks = "".join(
+        chr(code) for code in range(0x300, 0x12000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
+    )
+    letter = rf"[^\W_][{combining_marks}]*"
     return re.compile(rf"(?:{letter})+(?:'(?:{letter})+)*")
 
 
-def _is_mark(code: int) -> bool:
+def _is_combining_mark(code: int) -> bool:
     return unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
 
 

@@ -52,7 +52,7 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
     texts: dict[tuple[int, int], str] = {}
     for (row, place, found), probs in zip(jobs, looked, strict=True):
         source = made[row].source[len(prefix) :]
-        spans = find_word_spans(source, contractions=True)
+        spans = find_word_spans(source, keep_contractions=True)
         columns = places(sources[row], spans, len(prefix))
         weights = [sum_columns(probs[[token]], columns)[0].tolist() if columns else [] for token in found.tokens]
         taken = [extend_over_punctuation(source, span) if signs else span for span in spans]
@@ -80,7 +80,7 @@ def filled(found: Marked, weights: Sequence[Sequence[float]], words: Sequence[st
     """The text with source words in the place of unknown ones; `weights` has a row for each unknown token."""
     made, end, seen = "", 0, 0
     before: int | None = None  # the source word that was put in last
-    for start, stop in find_word_spans(found.text, contractions=True):
+    for start, stop in find_word_spans(found.text, keep_contractions=True):
         count = found.text[start:stop].count(found.mark)
         if not count:
             continue

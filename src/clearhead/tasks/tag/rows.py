@@ -72,7 +72,7 @@ def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | B
             return text
         cell = None if columns.label is None else row.values.get(columns.label)
         if not isinstance(cell, str) or cell.lstrip()[:1] in OPENS or len(cell.split()) != len(text.split()):
-            return text, Words(find_word_spans(text, joined=joined))
+            return text, Words(find_word_spans(text, keep_inner_punctuation=joined))
         tokens = text.split()
     if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
         return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)

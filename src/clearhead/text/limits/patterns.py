@@ -31,7 +31,7 @@ def check_pattern(pattern: str) -> None:
     """Raise an UnboundedPatternError unless the pattern is known to match in linear time."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise UnboundedPatternError(f"it has more than {MAX_PATTERN_LENGTH:,} characters")
-    branches = _flatten(parse_pattern(pattern))
+    branches = _flatten_groups(parse_pattern(pattern))
     failing_loops = [_find_failing_loop(branch) for branch in branches]
     for index, loop in enumerate(failing_loops):
         if loop is not None and not _is_rescued(branches, index, loop.text):
@@ -50,7 +50,7 @@ def anchor_at_run_start(pattern: str) -> str:
     branches = parse_pattern(pattern)
     loop, *remainder = branches[0]
     is_whole_run = loop.text and (loop.min_repeats, loop.max_repeats) == (1, None)
-    if len(branches) > 1 or not is_whole_run or not remainder or not all(part.assertion for part in remainder):
+    if len(branches) > 1 or not is_whole_run or not remainder or not all(element.assertion for element in remainder):
         return pattern
     return f"(?<!{loop.text}){pattern}"
 
@@ -58,14 +58,14 @@ def anchor_at_run_start(pattern: str) -> str:
 def depends_on_position(pattern: str) -> bool:
     """Whether a pattern has an empty match or an assertion, and may therefore match at any boundary."""
     branches = parse_pattern(pattern)
-    return any(sum(part.min_length for part in branch) == 0 or _has_assertion(branch) for branch in branches)
+    return any(sum(element.min_length for element in branch) == 0 or _has_assertion(branch) for branch in branches)
 
 
 def _has_assertion(branch: Branch) -> bool:
-    return any(part.assertion or any(map(_has_assertion, part.body)) for part in branch)
+    return any(element.assertion or any(map(_has_assertion, element.body)) for element in branch)
 
 
-def _flatten(branches: tuple[Branch, ...]) -> list[Branch]:
+def _flatten_groups(branches: tuple[Branch, ...]) -> list[Branch]:
     """Return the alternatives, replacing alternatives that consist of a single group by those of the group."""
     flat: list[Branch] = []
     for branch in branches:
@@ -73,18 +73,18 @@ def _flatten(branches: tuple[Branch, ...]) -> list[Branch]:
         is_group = (
             len(branch) == 1 and group.body and not group.assertion and group.min_repeats == group.max_repeats == 1
         )
-        flat.extend(_flatten(group.body) if is_group else [branch])
+        flat.extend(_flatten_groups(group.body) if is_group else [branch])
     return flat
 
 
 def _find_failing_loop(branch: Branch) -> PatternElement | None:
     """Return the loop after which the alternative can fail, or None."""
-    if any(inner.has_loop for part in branch for alternative in part.body for inner in alternative):
+    if any(child.has_loop for element in branch for alternative in element.body for child in alternative):
         raise UnboundedPatternError("a group with a repetition is part of a longer alternative")
     loop_indices = [
         index
-        for index, part in enumerate(branch)
-        if part.is_loop and not all(following.is_optional for following in branch[index + 1 :])
+        for index, element in enumerate(branch)
+        if element.is_loop and not all(following.is_optional for following in branch[index + 1 :])
     ]
     if not loop_indices:
         return None
@@ -93,13 +93,13 @@ def _find_failing_loop(branch: Branch) -> PatternElement | None:
     loop = branch[loop_indices[0]]
     if not loop.text:
         raise UnboundedPatternError("the suffix of a repeated group can fail")
-    return None if _backs_off(branch, loop_indices[0]) or _is_anchored(branch, loop_indices[0]) else loop
+    return None if _leaves_last_character(branch, loop_indices[0]) or _is_anchored(branch, loop_indices[0]) else loop
 
 
-def _backs_off(branch: Branch, index: int) -> bool:
+def _leaves_last_character(branch: Branch, index: int) -> bool:
     r"""Whether a loop consumes a run up to its last character, as in `\s+(?!\S)`, which fails only on short runs."""
     loop, remainder = branch[index], branch[index + 1 :]
-    if loop.max_repeats is not None or loop.possessive or len(remainder) != 1 or loop.text not in NEGATED_CLASSES:
+    if loop.max_repeats is not None or loop.is_possessive or len(remainder) != 1 or loop.text not in NEGATED_CLASSES:
         return False
     return remainder[0].assertion == "?!" and remainder[0].body == ((PatternElement(text=NEGATED_CLASSES[loop.text]),),)
 
@@ -113,24 +113,24 @@ def _is_anchored(branch: Branch, index: int) -> bool:
 
 def _is_rescued(branches: list[Branch], index: int, text: str) -> bool:
     """Whether another alternative consumes the run on which this one failed before any other match."""
-    if any(_takes_run(branch, text) for branch in branches[:index]):
+    if any(_consumes_run(branch, text) for branch in branches[:index]):
         return True
     for branch in branches[index + 1 :]:
-        if _takes_run(branch, text):
+        if _consumes_run(branch, text):
             return True
-        loop = next((part for part in branch if part.is_loop), None)
+        loop = next((element for element in branch if element.is_loop), None)
         if loop is None or loop.text != text or loop.max_repeats is not None:
             return False
     return False
 
 
-def _takes_run(branch: Branch, text: str) -> bool:
+def _consumes_run(branch: Branch, text: str) -> bool:
     """Whether an alternative always consumes a complete run of a class, or all but its last character."""
-    for index, part in enumerate(branch):
-        if part.is_loop:
+    for index, element in enumerate(branch):
+        if element.is_loop:
             remainder = branch[index + 1 :]
-            never_fails = all(following.is_optional for following in remainder) or _backs_off(branch, index)
-            return part.text == text and part.max_repeats is None and never_fails
-        if not part.is_optional:
+            never_fails = all(following.is_optional for following in remainder) or _leaves_last_character(branch, index)
+            return element.text == text and element.max_repeats is None and never_fails
+        if not element.is_optional:
             return False
     return False

@@ -1,8 +1,8 @@
 """Limits for a tokenizer.json, checked before the library builds it: growth of texts and time of patterns.
 
-The library trusts the file: a sequence of replacements can expand a word to a terabyte, padding can request a billion
-tokens, a pattern can take exponential time. Each step has a growth factor, its worst case in output bytes per input
-byte. The product of the factors decides whether the file is accepted and how long a text may be.
+The library trusts the file, but a sequence of replacements can expand a word to a terabyte, padding can request a
+billion tokens, and a pattern can take exponential time. Each step has a growth factor, its worst case in
+output bytes per input byte. The product of the factors decides whether the file is accepted and how long a text may be.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from clearhead.text.limits.patterns import anchor_at_run_start, check_pattern, d
 from clearhead.text.limits.vocabulary_limits import (
     MAX_LITERAL_LENGTH,
     check_added_tokens,
-    check_bytes,
+    check_byte_size,
     check_deterministic,
     check_length,
-    check_model,
-    iterate_added_tokens,
+    check_model_sizes,
+    iter_added_tokens,
 )
-from clearhead.text.sentencepiece.normalizer import MAX_REPLACEMENT_BYTES as LONGEST_REPLACEMENT
-from clearhead.text.sentencepiece.normalizer import Charsmap
+from clearhead.text.sentencepiece.normalizer import MAX_REPLACEMENT_BYTES, Charsmap
 from clearhead.text.sentencepiece.trie import StepBudget
 
 MAX_TEXT_LENGTH = 2_000_000  # characters per call: at most 0.7 GB and three seconds if each is a token
@@ -57,11 +56,11 @@ Step = dict[str, Any]
 
 def check_pipeline(data: dict[str, Any]) -> float:
     """Return the maximum growth factor of a tokenizer.json in bytes; raise a TokenizerError if it is unbounded."""
-    check_recipe_parts(data)
+    check_recipe_sections(data)
     check_deterministic(data.get("model"))
     _measure_growth(data, "decoder", _check_decoder_step)
     growth = measure_normalizer_growth(data)
-    check_added_tokens(iterate_added_tokens(data), growth)
+    check_added_tokens(iter_added_tokens(data), growth)
     growth *= _measure_growth(data, "pre_tokenizer", _measure_pre_tokenizer_step, limit=MAX_PRE_TOKENIZER_GROWTH)
     if growth > MAX_GROWTH:
         raise TokenizerError(_format_growth_error("normalizer and pre_tokenizer"))
@@ -70,14 +69,14 @@ def check_pipeline(data: dict[str, Any]) -> float:
 
 def bound_patterns(data: dict[str, Any]) -> bool:
     """Replace patterns in place by equivalent ones that take linear time; return whether any was replaced."""
-    is_changed = False
-    for part in ("normalizer", "pre_tokenizer"):
-        for step in _iter_steps(data.get(part), part):
+    has_changed = False
+    for section in ("normalizer", "pre_tokenizer"):
+        for step in _iter_steps(data.get(section), section):
             pattern = step.get("pattern")
             regex = pattern.get("Regex") if isinstance(pattern, dict) else None
             if isinstance(regex, str) and (bounded := _anchor_pattern(regex)) != regex:
-                step["pattern"], is_changed = {"Regex": bounded}, True
-    return is_changed
+                step["pattern"], has_changed = {"Regex": bounded}, True
+    return has_changed
 
 
 def _anchor_pattern(pattern: str) -> str:
@@ -92,27 +91,29 @@ def measure_normalizer_growth(data: dict[str, Any]) -> float:
     return _measure_growth(data, "normalizer", _measure_normalizer_step)
 
 
-def check_recipe_parts(data: dict[str, Any]) -> None:
-    """Check the parts of a tokenizer.json that recipes use, too: template, added tokens and vocabulary."""
-    inserted = list(_iter_steps(data.get("post_processor"), "post_processor"))
-    for step in inserted:
+def check_recipe_sections(data: dict[str, Any]) -> None:
+    """Check the sections of a tokenizer.json that recipes also use: template, added tokens and vocabulary."""
+    post_processor_steps = list(_iter_steps(data.get("post_processor"), "post_processor"))
+    for step in post_processor_steps:
         _check_post_processor_step(step)
-    if sum(step["type"] == "TemplateProcessing" for step in inserted) > 1:
+    if sum(step["type"] == "TemplateProcessing" for step in post_processor_steps) > 1:
         raise TokenizerError("tokenizer.json: the post_processor has more than one template")
-    check_added_tokens(iterate_added_tokens(data))
-    check_model(data.get("model"))
+    check_added_tokens(iter_added_tokens(data))
+    check_model_sizes(data.get("model"))
 
 
-def check_charsmap(table: bytes, name: str) -> float:
+def check_charsmap(data: bytes, name: str) -> float:
     """Return the maximum growth factor of a SentencePiece normalization table."""
-    charsmap = Charsmap(table, name)
-    trie_size = int.from_bytes(table[:4], "little") if len(table) >= 4 else 0
-    longest_rule = max(map(len, table[4 + trie_size :].split(b"\0")), default=0)
-    if longest_rule > LONGEST_REPLACEMENT:
+    charsmap = Charsmap(data, name)
+    trie_size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
+    longest_rule = max(map(len, data[4 + trie_size :].split(b"\0")), default=0)
+    if longest_rule > MAX_REPLACEMENT_BYTES:
         raise TokenizerError(
-            f"{name}: a normalization rule has {longest_rule:,} bytes, more than the maximum of {LONGEST_REPLACEMENT:,}"
+            f"{name}: a normalization rule has {longest_rule:,} bytes, "
+            f"more than the maximum of {MAX_REPLACEMENT_BYTES:,}"
         )
-    longest_ascii = max(len(charsmap.match_longest(chr(code), 0, StepBudget(1))[0].encode()) for code in range(1, 128))
+    ascii_replacements = (charsmap.match_longest(chr(code), 0, StepBudget(1))[0] for code in range(1, 128))
+    longest_ascii = max(len(replacement.encode()) for replacement in ascii_replacements)
     return max(1.0, longest_ascii, longest_rule / 2)  # all other rules replace at least two bytes
 
 
@@ -126,10 +127,10 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
         )
     if len(text.encode("utf-8", "surrogatepass")) * growth <= MAX_NORMALIZED_BYTES or normalizer is None:
         return
-    size = 0
+    normalized_size = 0
     for start in range(0, len(text), NORMALIZED_CHUNK):
-        size += len(normalizer.normalize_str(text[start : start + NORMALIZED_CHUNK]).encode())
-        if size > MAX_NORMALIZED_BYTES:
+        normalized_size += len(normalizer.normalize_str(text[start : start + NORMALIZED_CHUNK]).encode())
+        if normalized_size > MAX_NORMALIZED_BYTES:
             raise InputError(
                 f"a text of {len(text):,} characters exceeds {MAX_NORMALIZED_BYTES:,} bytes after normalization; split "
                 "it, or use another tokenizer"
@@ -137,17 +138,17 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
 
 
 def _measure_growth(
-    data: dict[str, Any], section: str, measure: Callable[[Step], float], limit: float = MAX_GROWTH
+    data: dict[str, Any], section: str, measure_step: Callable[[Step], float], limit: float = MAX_GROWTH
 ) -> float:
     """Return the product of the growth factors of the steps of a section."""
-    growth, applied = 1.0, set[str]()
+    growth, applied_types = 1.0, set[str]()
     for step in _iter_steps(data.get(section), section):
-        if step["type"] not in applied:
-            growth *= measure(step)
+        if step["type"] not in applied_types:
+            growth *= measure_step(step)
         if step["type"] in UNICODE_GROWTH:
-            applied.add(step["type"])  # applied again, the step changes nothing ...
+            applied_types.add(step["type"])  # applied again, the step changes nothing ...
         elif step["type"] not in REMOVING_STEPS:
-            applied.clear()  # ... unless another step inserted text in between
+            applied_types.clear()  # ... unless another step inserted text in between
         if growth > limit:
             raise TokenizerError(_format_growth_error(section, limit))
     return growth
@@ -171,10 +172,10 @@ def _iter_steps(root: object, section: str) -> Iterator[Step]:
             raise TokenizerError(
                 f"tokenizer.json: {section} must be an object with a type, or a sequence of such objects"
             )
-        nested = [step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step]
+        nested_lists = [step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step]
         if step["type"] != "Sequence":
             yield step
-        for steps in nested:
+        for steps in nested_lists:
             if not isinstance(steps, list):
                 raise TokenizerError(f"tokenizer.json: the steps of {section} must be a list")
             stack.extend(reversed(steps[: MAX_PIPELINE_STEPS + 1]))
@@ -187,11 +188,11 @@ def _measure_normalizer_step(step: Step) -> float:
     if step_type == "ByteLevel":
         return BYTE_LEVEL_GROWTH
     if step_type == "Prepend":  # before each span between added tokens, which may have a single character
-        return 1.0 + check_bytes(step.get("prepend"), "prepend", MAX_INSERTED_BYTES)
+        return 1.0 + check_byte_size(step.get("prepend"), "prepend", MAX_INSERTED_BYTES)
     if step_type == "Replace":
-        return _measure_replace(step)
+        return _measure_replace_step(step)
     if step_type == "Precompiled":
-        return _measure_precompiled(step)
+        return _measure_charsmap_step(step)
     return UNICODE_GROWTH.get(step_type, 1.0)
 
 
@@ -201,9 +202,8 @@ def _measure_pre_tokenizer_step(step: Step) -> float:
         return BYTE_LEVEL_GROWTH + (1.0 if step.get("add_prefix_space", True) is not False else 0.0)
     if step_type == "Metaspace":
         marker_size = check_length(step.get("replacement"), "replacement")
-        return max(
-            marker_size, 1.0 + marker_size
-        )  # for each space, and before each word, which may have a single character
+        # for each space, and before each word, which may have a single character
+        return max(marker_size, 1.0 + marker_size)
     if step_type == "Split":
         _check_step_pattern(step)
     elif step_type == "FixedLength":
@@ -215,20 +215,20 @@ def _measure_pre_tokenizer_step(step: Step) -> float:
 
 def _check_decoder_step(step: Step) -> float:
     if step["type"] == "Replace":
-        return _measure_replace(step)
+        return _measure_replace_step(step)
     for key in ("prefix", "suffix", "replacement", "pad_token", "word_delimiter_token"):
         if step.get(key) is not None:
             check_length(step[key], key)
     return 1.0
 
 
-def _measure_replace(step: Step) -> float:
+def _measure_replace_step(step: Step) -> float:
     content_size = check_length(step.get("content"), "content", max_length=MAX_LITERAL_LENGTH)
     literal = _check_step_pattern(step)
     if literal is not None:
         return max(1.0, content_size / len(literal.encode("utf-8", "surrogatepass")))
     if depends_on_position(step["pattern"]["Regex"]):  # `^` matches in every span between added tokens
-        check_bytes(step["content"], "content", MAX_INSERTED_BYTES)
+        check_byte_size(step["content"], "content", MAX_INSERTED_BYTES)
     return content_size + 1.0  # a pattern may match a single character, or an empty text between two
 
 
@@ -252,13 +252,13 @@ def _check_step_pattern(step: Step) -> str | None:
     raise TokenizerError(f"tokenizer.json: the pattern of {step['type']} must be a string or a regular expression")
 
 
-def _measure_precompiled(step: Step) -> float:
+def _measure_charsmap_step(step: Step) -> float:
     """Return the maximum growth factor of a Precompiled step."""
-    table = step.get("precompiled_charsmap")
-    if table is None or table == "":
+    charsmap = step.get("precompiled_charsmap")
+    if charsmap is None or charsmap == "":
         return 1.0
     try:
-        data = base64.b64decode(table if isinstance(table, str) else "?", validate=True)
+        data = base64.b64decode(charsmap if isinstance(charsmap, str) else "?", validate=True)
     except (binascii.Error, ValueError):
         raise TokenizerError("tokenizer.json: precompiled_charsmap is not base64") from None
     return check_charsmap(data, "tokenizer.json")
@@ -270,33 +270,35 @@ def _check_post_processor_step(step: Step) -> None:
             check_length(step[key][0], key)
     if step["type"] != "TemplateProcessing":
         return
-    tokens = step.get("special_tokens")
+    template_tokens = step.get("special_tokens")
     id_counts, character_counts = dict[str, int](), dict[str, int]()
-    for name, token in tokens.items() if isinstance(tokens, dict) else ():
+    for name, token in template_tokens.items() if isinstance(template_tokens, dict) else ():
         if isinstance(token, dict):
-            ids, texts = (value if isinstance(value, list) else [] for value in (token.get("ids"), token.get("tokens")))
+            ids, contents = (
+                value if isinstance(value, list) else [] for value in (token.get("ids"), token.get("tokens"))
+            )
             id_counts[name], character_counts[name] = (
                 len(ids),
-                sum(len(text) for text in texts if isinstance(text, str)),
+                sum(len(content) for content in contents if isinstance(content, str)),
             )
     for name in ("single", "pair"):
-        pieces = step.get(name)
-        if not isinstance(pieces, list) or len(pieces) > MAX_TEMPLATE_TOKENS:
+        template = step.get(name)
+        if not isinstance(template, list) or len(template) > MAX_TEMPLATE_TOKENS:
             raise TokenizerError(
                 f"tokenizer.json: the template {name} must be a list of at most {MAX_TEMPLATE_TOKENS} elements"
             )
-        inserted, characters, sequences = 0, 0, []
-        for piece in pieces:
-            element = piece if isinstance(piece, dict) else {}
-            text, special = element.get("Sequence"), element.get("SpecialToken")
-            if isinstance(text, dict):
-                sequences.append(str(text.get("id")))
-            elif isinstance(special, dict):
-                inserted += id_counts.get(str(special.get("id")), 1)
-                characters += character_counts.get(str(special.get("id")), 1)
-        if inserted > MAX_TEMPLATE_TOKENS:
+        inserted_tokens, inserted_characters, sequences = 0, 0, []
+        for entry in template:
+            element = entry if isinstance(entry, dict) else {}
+            sequence, special_token = element.get("Sequence"), element.get("SpecialToken")
+            if isinstance(sequence, dict):
+                sequences.append(str(sequence.get("id")))
+            elif isinstance(special_token, dict):
+                inserted_tokens += id_counts.get(str(special_token.get("id")), 1)
+                inserted_characters += character_counts.get(str(special_token.get("id")), 1)
+        if inserted_tokens > MAX_TEMPLATE_TOKENS:
             raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_TOKENS} tokens")
-        if characters > MAX_TEMPLATE_CHARACTERS:
+        if inserted_characters > MAX_TEMPLATE_CHARACTERS:
             raise TokenizerError(
                 f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_CHARACTERS:,} characters"
             )

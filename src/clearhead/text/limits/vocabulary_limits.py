@@ -20,16 +20,16 @@ MAX_WORD_LENGTH = 256  # characters per WordPiece word, whose time is quadratic;
 
 def check_added_tokens(tokens: Iterable[tuple[str, bool]], growth: float = 1.0, name: str = "tokenizer.json") -> None:
     """Raise a TokenizerError if the search for added tokens, pairs of content and is_normalized, is too expensive."""
-    count, characters, normalized = 0, 0, 0
+    count, characters, normalized_bytes = 0, 0, 0
     for content, is_normalized in tokens:
         count += 1
         characters += len(content)
-        normalized += len(content.encode("utf-8", "surrogatepass")) if is_normalized else 0
+        normalized_bytes += len(content.encode("utf-8", "surrogatepass")) if is_normalized else 0
     if count > MAX_ADDED_TOKENS:
         raise TokenizerError(f"{name} has {count:,} added tokens, more than the maximum of {MAX_ADDED_TOKENS:,}")
     if characters > MAX_ADDED_CHARACTERS:
         raise TokenizerError(f"{name}: the added tokens have more than {MAX_ADDED_CHARACTERS:,} characters")
-    if normalized * growth > MAX_ADDED_BYTES:
+    if normalized_bytes * growth > MAX_ADDED_BYTES:
         raise TokenizerError(f"{name}: the added tokens can exceed {MAX_ADDED_BYTES:,} bytes after normalization")
 
 
@@ -64,7 +64,7 @@ def check_scores(pieces: Iterable[tuple[object, object]], name: str = "tokenizer
             )
 
 
-def iterate_added_tokens(data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+def iter_added_tokens(data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     """Yield the added tokens of a tokenizer.json as pairs of content and is_normalized."""
     tokens = data.get("added_tokens")
     for token in tokens if isinstance(tokens, list) else ():  # read_settings reports other types
@@ -72,13 +72,13 @@ def iterate_added_tokens(data: dict[str, Any]) -> Iterator[tuple[str, bool]]:
             yield token["content"], token.get("normalized") is not False
 
 
-def check_model(model: object) -> None:
+def check_model_sizes(model: object) -> None:
     """Raise a TokenizerError if the unknown token, affixes, words or pieces of a model are too long."""
     if not isinstance(model, dict):
         return  # reported when the vocabulary is read
     for key in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key) is not None:
-            check_bytes(model[key], key, MAX_AFFIX_BYTES)
+            check_byte_size(model[key], key, MAX_AFFIX_BYTES)
     max_word_length = model.get("max_input_chars_per_word")
     if max_word_length is not None and (
         type(max_word_length) is not int or not 0 <= max_word_length <= MAX_WORD_LENGTH
@@ -122,7 +122,7 @@ def check_length(text: object, key: str, max_length: int = MAX_LITERAL_LENGTH) -
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def check_bytes(text: object, key: str, max_bytes: int) -> int:
+def check_byte_size(text: object, key: str, max_bytes: int) -> int:
     """Return the size of a string in bytes, or raise a TokenizerError if it is too large."""
     size = check_length(text, key)
     if size > max_bytes:

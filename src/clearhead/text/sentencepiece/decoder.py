@@ -13,21 +13,23 @@ REPLACE_EACH_BYTE = "clearhead.one_per_byte"  # name of the error handler of dec
 
 def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
     """Return a function that joins pieces to text: byte pieces are decoded, control pieces dropped."""
-    kinds = {p.text: p.kind for p in model.pieces}
-    raws = {p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE}
-    trim = model.add_dummy_prefix or model.remove_extra_whitespaces
+    kinds_by_piece = {p.text: p.kind for p in model.pieces}
+    byte_values = {
+        p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE
+    }
+    strip_first_space = model.add_dummy_prefix or model.remove_extra_whitespaces
 
     def join(pieces: list[str]) -> str:
-        out: list[str] = []  # contains no empty strings
-        raw = bytearray()
+        texts: list[str] = []  # contains no empty strings
+        pending_bytes = bytearray()
         for piece in pieces:
-            kind = kinds.get(piece)
+            kind = kinds_by_piece.get(piece)
             if kind == BYTE:
-                raw += raws[piece]
+                pending_bytes += byte_values[piece]
                 continue
-            if raw:
-                out.append(decode_utf8(bytes(raw)))
-                raw.clear()
+            if pending_bytes:
+                texts.append(decode_utf8(bytes(pending_bytes)))
+                pending_bytes.clear()
             if kind == UNKNOWN:
                 text = " ⁇ "
             elif kind == CONTROL:
@@ -35,10 +37,10 @@ def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
             elif kind is None:
                 text = piece  # piece of the other language, whose ▁ is replaced later
             else:
-                text = (piece.lstrip(METASPACE) if trim and not out else piece).replace(METASPACE, " ")
+                text = (piece.lstrip(METASPACE) if strip_first_space and not texts else piece).replace(METASPACE, " ")
             if text:
-                out.append(text)
-        return "".join(out) + decode_utf8(bytes(raw))
+                texts.append(text)
+        return "".join(texts) + decode_utf8(bytes(pending_bytes))
 
     return join
 

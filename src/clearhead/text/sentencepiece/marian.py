@@ -30,12 +30,14 @@ from clearhead.text.settings import (
     read_settings,
     resolve_max_length,
     resolve_truncation_side,
-    select_savable,
+    select_portable_options,
 )
 from clearhead.text.subwords import METASPACE
 from clearhead.text.tokenizer import Tokenizer
 
-MAX_SOURCE_LENGTH = 300_000  # characters; this code takes seconds per megabyte, and the models read 512 tokens
+MAX_SOURCE_LENGTH = (
+    300_000  # characters; segmentation takes seconds per megabyte, and the models read at most 512 tokens
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,18 +113,18 @@ class MarianPipeline:
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Convert ids to text."""
         special = self._vocabulary.special
-        parts: list[str] = []
-        run: list[str] = []
+        texts: list[str] = []
+        token_run: list[str] = []
         for token_id in ids:
             token = self._tokens_by_id.get(token_id)
             if token is None:
                 continue
             if token not in special:
-                run.append(token)
+                token_run.append(token)
             elif not skip_special:
-                parts += [self._join(run), token, " "]
-                run = []
-        text = "".join([*parts, self._join(run)]).replace(METASPACE, " ").strip()
+                texts += [self._join(token_run), token, " "]
+                token_run = []
+        text = "".join([*texts, self._join(token_run)]).replace(METASPACE, " ").strip()
         return clean_up_spaces(text) if self._clean_up else text
 
     def token_id(self, token: str) -> int | None:
@@ -155,14 +157,14 @@ class MarianPipeline:
             )
         vocabulary = self._vocabulary
         ids = [vocabulary.token_id(token) for token, _, _ in pieces]
-        special = {vocabulary.token_id(token) for token in vocabulary.special - {vocabulary.unk}}
+        special_ids = {vocabulary.token_id(token) for token in vocabulary.special - {vocabulary.unk}}
         return Encoding(
             ids=[*ids, vocabulary.token_id(vocabulary.eos)],
             tokens=[*(token for token, _, _ in pieces), vocabulary.eos],
             offsets=[*(offsets for _, offsets, _ in pieces), (0, 0)],
             words=[*(word for _, _, word in pieces), None],
             segments=[0] * (len(pieces) + 1),
-            special=[*(token_id in special for token_id in ids), True],
+            special=[*(token_id in special_ids for token_id in ids), True],
             sides=[*([0] * len(pieces)), None],
         )
 
@@ -175,19 +177,20 @@ class MarianPipeline:
                 word_index += 1
                 yield part, (start, end), word_index
             elif part:
-                code = _find_language_code(part)
-                if code:
+                language_code = _find_language_code(part)
+                text_start = start + len(language_code)
+                if language_code:
                     word_index += 1
-                    yield code, (start, start + len(code)), word_index
-                for piece, (piece_start, piece_end) in self._segment_plain(part[len(code) :], budget):
+                    yield language_code, (start, text_start), word_index
+                for piece, (piece_start, piece_end) in self._segment_plain(part[len(language_code) :], budget):
                     word_index += word_index < 0 or piece.startswith(METASPACE) or piece_start == 0
-                    yield piece, (start + len(code) + piece_start, start + len(code) + piece_end), word_index
+                    yield piece, (text_start + piece_start, text_start + piece_end), word_index
             start = end
 
     def _segment_plain(self, text: str, budget: StepBudget) -> Iterator[tuple[str, tuple[int, int]]]:
-        normal, origins = self._normalizer.normalize(text, budget)
-        for piece, normal_start, normal_end in self._segment(normal, budget):
-            start, end = origins[normal_start], origins[normal_end]
+        normalized, origins = self._normalizer.normalize(text, budget)
+        for piece, normalized_start, normalized_end in self._segment(normalized, budget):
+            start, end = origins[normalized_start], origins[normalized_end]
             while start < end and text[start].isspace():
                 start += 1  # offsets exclude the space before a word
             yield piece, (start, end)
@@ -196,36 +199,36 @@ class MarianPipeline:
 def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """Load the source and target tokenizers of a Marian folder."""
     settings = read_settings(folder, None)
-    separate = settings.get_flag("separate_vocabs", False)
-    names = ["source.spm", "target.spm", "vocab.json", *(["target_vocab.json"] if separate else [])]
-    if missing := [name for name in names if not (folder / name).is_file()]:
-        raise TokenizerError(f"{folder.name}: {' and '.join(missing)} not found; expected {', '.join(names)}")
+    has_separate_vocabs = settings.get_flag("separate_vocabs", False)
+    file_names = ["source.spm", "target.spm", "vocab.json", *(["target_vocab.json"] if has_separate_vocabs else [])]
+    if missing := [name for name in file_names if not (folder / name).is_file()]:
+        raise TokenizerError(f"{folder.name}: {' and '.join(missing)} not found; expected {', '.join(file_names)}")
     if settings.options.get("sp_model_kwargs"):
         raise TokenizerError(
             "tokenizer_config.json: sp_model_kwargs is not supported, because sampling makes ids random"
         )
-    limits = {name: MAX_MODEL_BYTES if name.endswith(".spm") else MAX_SETTINGS_BYTES for name in names}
+    limits = {name: MAX_MODEL_BYTES if name.endswith(".spm") else MAX_SETTINGS_BYTES for name in file_names}
     files = {name: read_bytes(folder / name, limit=limit) for name, limit in limits.items()}
-    vocabularies = [_parse_vocabulary(files[name], name) for name in names[2:]]
+    vocabularies = [_parse_vocabulary(files[name], name) for name in file_names[2:]]
     special_tokens = _resolve_special_tokens(settings)
-    tokens = [token for token in special_tokens.values() if token is not None]
-    added = _resolve_added_tokens(settings, vocabularies[0], tokens)
+    special_contents = [token for token in special_tokens.values() if token is not None]
+    added_tokens = _resolve_added_tokens(settings, vocabularies[0], special_contents)
     with wrap_library_errors(f"{folder.name}: source.spm and target.spm cannot be used"):
-        models = [parse_model(files[name], name) for name in names[:2]]
+        models = [parse_model(files[name], name) for name in file_names[:2]]
         tokenizers = []
-        for side, name in enumerate(names[:2]):
+        for side, name in enumerate(file_names[:2]):
             vocabulary = MarianVocabulary(
                 ids=vocabularies[-1] if side else vocabularies[0],
-                added_tokens=added,
-                special=frozenset(tokens),
+                added_tokens=added_tokens,
+                special=frozenset(special_contents),
                 unk=_require_token(special_tokens, "unk_token", vocabularies[-1] if side else vocabularies[0]),
-                eos=_require_token(special_tokens, "eos_token", added),
+                eos=_require_token(special_tokens, "eos_token", added_tokens),
             )
             # With a shared vocabulary, `transformers` always decodes with the source model.
-            decoder_model = models[side if separate else 0]
+            decoder_model = models[side if has_separate_vocabs else 0]
             clean_up = settings.get_flag("clean_up_tokenization_spaces", False)
             backend = MarianPipeline(models[side], decoder_model, vocabulary, files, name=name, clean_up=clean_up)
-            tokenizers.append(_make_tokenizer(backend, settings, special_tokens, added))
+            tokenizers.append(_make_tokenizer(backend, settings, special_tokens, added_tokens))
     return tokenizers[0], tokenizers[1]
 
 
@@ -236,7 +239,7 @@ def _make_tokenizer(
     added_tokens: dict[str, int],
 ) -> Tokenizer:
     flags = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
-    decoder = {
+    added_tokens_decoder = {
         str(token_id): flags
         | {
             "content": token,
@@ -245,15 +248,15 @@ def _make_tokenizer(
         }
         for token, token_id in added_tokens.items()
     }
-    set_tokens = {key: token for key, token in special_tokens.items() if token is not None}
+    defined_tokens = {key: token for key, token in special_tokens.items() if token is not None}
     config = (
-        select_savable(settings.options)
-        | set_tokens
-        | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": decoder}
+        select_portable_options(settings.options)
+        | defined_tokens
+        | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": added_tokens_decoder}
     )
     return Tokenizer(
         backend,
-        specials=special_tokens,
+        special_tokens=special_tokens,
         config=config,
         max_length=resolve_max_length(settings.options, default=512),
         truncation_side=resolve_truncation_side(settings.options, {}),
@@ -276,8 +279,8 @@ def _parse_vocabulary(data: bytes, name: str) -> dict[str, int]:
 def _resolve_special_tokens(settings: TokenizerSettings) -> dict[str, str | None]:
     defaults = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
     special_tokens = {key: settings.special_tokens.get(key, defaults.get(key)) for key in SPECIAL_TOKEN_KEYS}
-    extra = settings.extra if settings.extra is not None else settings.additional or []
-    if extra:
+    extra_tokens = settings.extra_tokens if settings.extra_tokens is not None else settings.additional_tokens or []
+    if extra_tokens:
         raise TokenizerError("tokenizer_config.json: a Marian tokenizer does not support additional special tokens")
     return {key: None if token is None else str(token) for key, token in special_tokens.items()}
 
@@ -294,18 +297,18 @@ def _resolve_added_tokens(
 ) -> dict[str, int]:
     """Return the special and added tokens with their ids."""
     if unsupported := [
-        token.content for token in settings.added.values() if token.lstrip or token.rstrip or token.single_word
+        token.content for token in settings.added_tokens.values() if token.lstrip or token.rstrip or token.single_word
     ]:
         raise TokenizerError(
             "a Marian tokenizer does not support added tokens with lstrip, rstrip or single_word: "
             f"{to_printable(unsupported)}"
         )
-    added_ids = {token.content: token_id for token_id, token in settings.added.items()}
-    total = len(ids | added_ids)
+    added_ids = {token.content: token_id for token_id, token in settings.added_tokens.items()}
+    next_id = len(ids | added_ids)
     for token in dict.fromkeys(special_tokens):
         if token not in added_ids:
-            added_ids[token] = ids.get(token, total)
-            total += token not in ids
+            added_ids[token] = ids.get(token, next_id)
+            next_id += token not in ids
     return added_ids
 
 

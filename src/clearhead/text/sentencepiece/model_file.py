@@ -51,31 +51,33 @@ def parse_model(data: bytes, name: str) -> SentencePieceModel:
     if len(data) > MAX_MODEL_BYTES:
         raise TokenizerError(f"{name} has {len(data):,} bytes, more than the maximum of {MAX_MODEL_BYTES:,}")
     pieces: list[SentencePiece] = []
-    count = itertools.count(1)
-    trainer: dict[int, int | bytes] = {}
-    normalizer: dict[int, int | bytes] = {}
-    for field, value in _iter_fields(data, name, count):
+    field_counter = itertools.count(1)
+    trainer_fields: dict[int, int | bytes] = {}
+    normalizer_fields: dict[int, int | bytes] = {}
+    for field, value in _iter_fields(data, name, field_counter):
         if field == 1 and isinstance(value, bytes):
-            pieces.append(_parse_piece(value, name, len(pieces), count))
+            pieces.append(_parse_piece(value, name, len(pieces), field_counter))
         elif field == 2 and isinstance(value, bytes):
-            trainer.update((f, v) for f, v in _iter_fields(value, name, count) if f in TRAINER_FIELDS)
+            trainer_fields.update((f, v) for f, v in _iter_fields(value, name, field_counter) if f in TRAINER_FIELDS)
         elif field == 3 and isinstance(value, bytes):
-            normalizer.update((f, v) for f, v in _iter_fields(value, name, count) if f in NORMALIZER_FIELDS)
+            normalizer_fields.update(
+                (f, v) for f, v in _iter_fields(value, name, field_counter) if f in NORMALIZER_FIELDS
+            )
     _check_sizes(pieces, name)
-    unk_id = _get_integer(trainer, 40, 0, name)
-    charsmap = normalizer.get(2, b"")
+    unk_id = _get_integer(trainer_fields, 40, 0, name)
+    charsmap = normalizer_fields.get(2, b"")
     if not isinstance(charsmap, bytes):
         raise TokenizerError(f"{name}: the normalization table is corrupt")
     return SentencePieceModel(
         pieces=pieces,
-        model_type=_get_integer(trainer, 3, UNIGRAM, name),
-        byte_fallback=bool(_get_integer(trainer, 35, 0, name)),
-        whitespace_is_suffix=bool(_get_integer(trainer, 24, 0, name)),
+        model_type=_get_integer(trainer_fields, 3, UNIGRAM, name),
+        byte_fallback=bool(_get_integer(trainer_fields, 35, 0, name)),
+        whitespace_is_suffix=bool(_get_integer(trainer_fields, 24, 0, name)),
         unk_id=unk_id,
         charsmap=charsmap,
-        add_dummy_prefix=bool(_get_integer(normalizer, 3, 1, name)),
-        remove_extra_whitespaces=bool(_get_integer(normalizer, 4, 1, name)),
-        escape_whitespaces=bool(_get_integer(normalizer, 5, 1, name)),
+        add_dummy_prefix=bool(_get_integer(normalizer_fields, 3, 1, name)),
+        remove_extra_whitespaces=bool(_get_integer(normalizer_fields, 4, 1, name)),
+        escape_whitespaces=bool(_get_integer(normalizer_fields, 5, 1, name)),
     )
 
 
@@ -92,11 +94,11 @@ def _check_sizes(pieces: list[SentencePiece], name: str) -> None:
         )
 
 
-def _parse_piece(data: bytes, name: str, index: int, count: Iterator[int]) -> SentencePiece:
+def _parse_piece(data: bytes, name: str, index: int, field_counter: Iterator[int]) -> SentencePiece:
     text, score, kind = b"", 0.0, NORMAL
     if index >= MAX_PIECES:
         raise TokenizerError(f"{name} has more than {MAX_PIECES:,} pieces")
-    for field, value in _iter_fields(data, name, count):
+    for field, value in _iter_fields(data, name, field_counter):
         if field == 1 and isinstance(value, bytes):
             text = value
         elif field == 2 and isinstance(value, bytes) and len(value) == 4:
@@ -123,11 +125,11 @@ def _get_integer(fields: dict[int, int | bytes], key: int, default: int, name: s
     return value - 2**64 if value >= 2**63 else value  # negative numbers are encoded as 64 bits
 
 
-def _iter_fields(data: bytes, name: str, count: Iterator[int]) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message: numbers as int, all others as bytes. `count` counts the fields of the file."""
+def _iter_fields(data: bytes, name: str, field_counter: Iterator[int]) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message: numbers as int, all others as bytes. The counter limits the fields of the file."""
     position = 0
     while position < len(data):
-        if next(count) > MAX_FIELDS:
+        if next(field_counter) > MAX_FIELDS:
             raise TokenizerError(f"{name} has more than {MAX_FIELDS:,} fields")
         tag, position = _read_varint(data, position, name)
         field, wire_type = tag >> 3, tag & 7

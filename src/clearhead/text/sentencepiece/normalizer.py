@@ -28,14 +28,13 @@ class Charsmap:
         self._name = name
         if len(data) > MAX_CHARSMAP_BYTES:
             raise TokenizerError(f"{name}: the normalization table has more than {MAX_CHARSMAP_BYTES:,} bytes")
-        size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
-        if data and (size % 4 or not 0 < size <= len(data) - 4):
+        trie_size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
+        if data and (trie_size % 4 or not 0 < trie_size <= len(data) - 4):
             raise TokenizerError(f"{name}: the normalization table is corrupt")
-        self._units: tuple[int, ...] = struct.unpack(f"<{size // 4}I", data[4 : 4 + size])
-        self._replacements = data[4 + size :]
-        self._single_matches: dict[
-            str, tuple[int | None, str]
-        ] = {}  # trie node and replacement after the first character
+        self._units: tuple[int, ...] = struct.unpack(f"<{trie_size // 4}I", data[4 : 4 + trie_size])
+        self._replacements = data[4 + trie_size :]
+        # trie node and replacement after the first character
+        self._single_matches: dict[str, tuple[int | None, str]] = {}
         self._match_cache: dict[str, tuple[str, int]] = {}  # matches that the next two characters determine
 
     def match_longest(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
@@ -46,24 +45,24 @@ class Charsmap:
         if len(self._match_cache) > MAX_CACHED_RULES or len(self._single_matches) > MAX_CACHED_RULES:
             self._match_cache, self._single_matches = {}, {}
         first = text[start]
-        entry = self._single_matches.get(first)
-        if entry is None:
-            node, rule = self._step(self._find_root(), first)
-            entry = self._single_matches[first] = (node, first if rule is None else rule)
-        node, best = entry
+        single_match = self._single_matches.get(first)
+        if single_match is None:
+            node, rule_replacement = self._step(self._find_root(), first)
+            single_match = self._single_matches[first] = (node, first if rule_replacement is None else rule_replacement)
+        node, replacement = single_match
         length, position = 1, start
         for position in range(start + 1, min(start + MAX_RULE_LENGTH + 1, len(text))):
-            node, rule = self._step(node, text[position])
-            if rule is not None:
-                best, length = rule, position - start + 1
+            node, rule_replacement = self._step(node, text[position])
+            if rule_replacement is not None:
+                replacement, length = rule_replacement, position - start + 1
             if node is None:
                 break
         if position - start == MAX_RULE_LENGTH and node is not None:  # a corrupt table may contain cycles
             raise TokenizerError(f"{self._name}: a normalization rule has more than {MAX_RULE_LENGTH} characters")
         budget.spend(STEPS_PER_RULE_CHARACTER * (position - start))
         if position == start or (position == start + 1 and node is None):
-            self._match_cache[text[start : start + 2]] = (best, length)
-        return best, length
+            self._match_cache[text[start : start + 2]] = (replacement, length)
+        return replacement, length
 
     def _find_root(self) -> int | None:
         return self._decode_offset(self._units[0]) if self._units else None

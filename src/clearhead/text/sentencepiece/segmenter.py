@@ -35,24 +35,24 @@ def make_segmenter(model: SentencePieceModel, name: str) -> Segmenter:
 
     def segment(text: str, budget: StepBudget) -> list[tuple[str, int, int]]:
         pieces: list[tuple[str, int, int]] = []
-        start, unknown = 0, -1  # start of the current unknown span, -1 if there is none
+        start, unknown_start = 0, -1  # start of the current unknown span, -1 if there is none
         for piece in split_text(text, budget):
             end = start + len(piece)
             if piece in scores:
-                if unknown >= 0:
-                    pieces.append((text[unknown:start], unknown, start))
-                    unknown = -1
+                if unknown_start >= 0:
+                    pieces.append((text[unknown_start:start], unknown_start, start))
+                    unknown_start = -1
                 pieces.append((piece, start, end))
             elif byte_pieces:
                 for position, character in enumerate(piece, start):
-                    raw = character.encode()
-                    budget.spend(STEPS_PER_BYTE * len(raw))
-                    pieces.extend((f"<0x{byte:02X}>", position, position + 1) for byte in raw)
-            elif unknown < 0:
-                unknown = start
+                    utf8_bytes = character.encode()
+                    budget.spend(STEPS_PER_BYTE * len(utf8_bytes))
+                    pieces.extend((f"<0x{byte:02X}>", position, position + 1) for byte in utf8_bytes)
+            elif unknown_start < 0:
+                unknown_start = start
             start = end
-        if unknown >= 0:
-            pieces.append((text[unknown:start], unknown, start))
+        if unknown_start >= 0:
+            pieces.append((text[unknown_start:start], unknown_start, start))
         return pieces
 
     return segment
@@ -66,7 +66,7 @@ def _make_unigram_splitter(model: SentencePieceModel, name: str) -> SplitText:
     all scores in use to preserve precision in long lines. This function uses the same arithmetic to break ties as
     release 0.2.2 does; older releases also use double precision, never reset scores and break a few ties differently.
     """
-    unknown = _to_float32(min((p.score for p in model.pieces if p.kind == NORMAL), default=0.0) - 10.0)
+    unknown_score = _to_float32(min((p.score for p in model.pieces if p.kind == NORMAL), default=0.0) - 10.0)
     # User-defined pieces take precedence over any combination of other pieces; among them, more bytes win.
     scores = {p.text: p.score for p in model.pieces if p.kind == NORMAL and p.text}
     scores |= {
@@ -74,47 +74,47 @@ def _make_unigram_splitter(model: SentencePieceModel, name: str) -> SplitText:
     }
     root = build_trie(scores.items(), name)
     unknown_characters = {character for character, node in root.items() if END not in node}
-    longest = max(map(len, scores), default=1)
+    max_piece_length = max(map(len, scores), default=1)
 
     def split_text(text: str, budget: StepBudget) -> list[str]:
-        best, origin = array("f", [0.0]) * (len(text) + 1), [-1] * (len(text) + 1)
-        rounded = array("f", [0.0])  # storing a number in this array rounds it to single precision
+        best_scores, piece_starts = array("f", [0.0]) * (len(text) + 1), [-1] * (len(text) + 1)
+        float32_buffer = array("f", [0.0])  # storing a number in this array rounds it to single precision
 
-        def update_path(end: int, start: int, total: float) -> None:
-            if origin[end] < 0:
-                best[end], origin[end] = total, start
-            elif total > best[end]:  # may be equal after rounding
-                rounded[0] = total
-                if rounded[0] > best[end]:
-                    best[end], origin[end] = total, start
+        def update_path(end: int, start: int, path_score: float) -> None:
+            if piece_starts[end] < 0:
+                best_scores[end], piece_starts[end] = path_score, start
+            elif path_score > best_scores[end]:  # may be equal after rounding
+                float32_buffer[0] = path_score
+                if float32_buffer[0] > best_scores[end]:
+                    best_scores[end], piece_starts[end] = path_score, start
 
         for start in range(len(text)):
-            score = best[start]
+            score = best_scores[start]
             if score < -MAX_PATH_SCORE or score > MAX_PATH_SCORE:
-                for end in range(start, min(start + longest, len(text)) + 1):
-                    best[end] -= score  # positions that no path reaches yet get their score later
-                budget.spend(longest)
+                for end in range(start, min(start + max_piece_length, len(text)) + 1):
+                    best_scores[end] -= score  # positions that no path reaches yet get their score later
+                budget.spend(max_piece_length)
                 score = 0.0
             node, end = root, start
-            for character in text[start : start + longest]:
+            for character in text[start : start + max_piece_length]:
                 if (child := node.get(character)) is None:
                     break
                 node = child
                 end += 1
                 if END in node:
-                    total = score + node[END]
-                    if origin[end] < 0:
-                        best[end], origin[end] = total, start
-                    elif total > best[end]:
-                        update_path(end, start, total)
+                    path_score = score + node[END]
+                    if piece_starts[end] < 0:
+                        best_scores[end], piece_starts[end] = path_score, start
+                    elif path_score > best_scores[end]:
+                        update_path(end, start, path_score)
             if end - start > FREE_STEPS:
                 budget.spend(end - start)
             if end == start or text[start] in unknown_characters:  # no piece matches this single character
-                update_path(start + 1, start, score + unknown)
+                update_path(start + 1, start, score + unknown_score)
         pieces, end = [], len(text)
         while end > 0:
-            pieces.append(text[origin[end] : end])
-            end = origin[end]
+            pieces.append(text[piece_starts[end] : end])
+            end = piece_starts[end]
         return pieces[::-1]
 
     return split_text
@@ -135,37 +135,38 @@ def _make_bpe_splitter(model: SentencePieceModel, scores: dict[str, float], name
     if any(p.kind == UNUSED for p in model.pieces):
         raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported")
     split = make_splitter(build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name))
-    ranked = {text: (-score, text) for text, score in scores.items()}
+    merge_entries = {text: (-score, text) for text, score in scores.items()}
     if any(METASPACE in text[1:] for text in scores):
-        return lambda text, budget: _merge_symbols(split(text, budget), ranked)
+        return lambda text, budget: _merge_symbols(split(text, budget), merge_entries)
 
     @lru_cache(maxsize=MAX_CACHED_WORDS)
-    def merge(word: str) -> tuple[str, ...]:
-        return tuple(_merge_symbols(split(word, StepBudget(len(word))), ranked))
+    def merge_word(word: str) -> tuple[str, ...]:
+        return tuple(_merge_symbols(split(word, StepBudget(len(word))), merge_entries))
 
     def split_text(text: str, budget: StepBudget) -> list[str]:
         # No piece crosses a ▁, so words can be segmented independently and cached.
         pieces: list[str] = []
         for word in _split_words(text):
-            pieces += merge(word) if len(word) <= MAX_CACHED_LENGTH else _merge_symbols(split(word, budget), ranked)
+            is_cached = len(word) <= MAX_CACHED_LENGTH
+            pieces += merge_word(word) if is_cached else _merge_symbols(split(word, budget), merge_entries)
         return pieces
 
     return split_text
 
 
-def _merge_symbols(parts: list[str], ranked: dict[str, tuple[float, str]]) -> list[str]:
+def _merge_symbols(parts: list[str], merge_entries: dict[str, tuple[float, str]]) -> list[str]:
     """Merge the characters of ordinary text (even positions); keep user-defined pieces (odd positions) unchanged."""
     symbols: list[str] = []
-    frozen: list[bool] = []
+    is_frozen: list[bool] = []
     for index, part in enumerate(parts):
         symbols.extend([part] if index % 2 else part)
-        frozen.extend([index % 2 == 1] * (len(symbols) - len(frozen)))
-    previous, following = list(range(-1, len(symbols) - 1)), [*range(1, len(symbols)), -1]
+        is_frozen.extend([index % 2 == 1] * (len(symbols) - len(is_frozen)))
+    previous_indices, next_indices = list(range(-1, len(symbols) - 1)), [*range(1, len(symbols)), -1]
     queue: list[tuple[float, int, int, str]] = []
 
     def push_pair(left_index: int, right_index: int) -> None:
-        if left_index >= 0 and right_index >= 0 and not frozen[left_index] and not frozen[right_index]:
-            entry = ranked.get(symbols[left_index] + symbols[right_index])
+        if left_index >= 0 and right_index >= 0 and not is_frozen[left_index] and not is_frozen[right_index]:
+            entry = merge_entries.get(symbols[left_index] + symbols[right_index])
             if entry is not None:
                 # entry[1] is the string of the model, not a copy
                 heapq.heappush(queue, (entry[0], left_index, right_index, entry[1]))
@@ -177,9 +178,9 @@ def _merge_symbols(parts: list[str], ranked: dict[str, tuple[float, str]]) -> li
         if not symbols[left_index] or not symbols[right_index] or symbols[left_index] + symbols[right_index] != piece:
             continue  # one of the two has already been merged
         symbols[left_index], symbols[right_index] = piece, ""
-        following[left_index] = following[right_index]
-        if following[right_index] >= 0:
-            previous[following[right_index]] = left_index
-        push_pair(previous[left_index], left_index)
-        push_pair(left_index, following[left_index])
+        next_indices[left_index] = next_indices[right_index]
+        if next_indices[right_index] >= 0:
+            previous_indices[next_indices[right_index]] = left_index
+        push_pair(previous_indices[left_index], left_index)
+        push_pair(left_index, next_indices[left_index])
     return [symbol for symbol in symbols if symbol]

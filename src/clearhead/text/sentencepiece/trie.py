@@ -20,8 +20,8 @@ Node = dict[str, Any]
 class StepBudget:
     """The number of steps left for one text, which bounds its run time for any model file."""
 
-    def __init__(self, size: int) -> None:
-        self.text_length = size  # in characters, for the error message
+    def __init__(self, text_length: int) -> None:
+        self.text_length = text_length  # in characters, for the error message
         self.remaining = MAX_STEPS
 
     def spend(self, steps: int) -> None:
@@ -34,20 +34,20 @@ class StepBudget:
             )
 
 
-def build_trie(values: Iterable[tuple[str, float]], name: str, max_nodes: int | None = None) -> Node:
+def build_trie(entries: Iterable[tuple[str, float]], name: str, max_nodes: int | None = None) -> Node:
     """Build a trie of nested dicts, one per prefix; the value of a string is stored under END."""
     root: Node = {}
-    count, max_nodes = 0, MAX_NODES if max_nodes is None else max_nodes
-    for text, value in values:
+    node_count, max_nodes = 0, MAX_NODES if max_nodes is None else max_nodes
+    for text, value in entries:
         node = root
         for character in text:
             child = node.get(character)
             if child is None:
                 child = node[character] = {}
-                count += 1
+                node_count += 1
             node = child
         node[END] = value
-        if count > max_nodes:
+        if node_count > max_nodes:
             raise TokenizerError(f"{name}: the tokens have more than {max_nodes:,} distinct prefixes")
     return root
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.text.vocabulary.options import VocabularyOptions, VocabularyPlan, resolve_plan
+    from clearhead.text.vocabulary.options import VocabularyOptions, VocabularyPlan, resolve_vocabulary_plan
     from clearhead.text.vocabulary.trainer import (
         Alphabet,
         VocabularyTooSmallError,
@@ -20,7 +20,7 @@ else:
     export_lazily(
         __name__,
         {
-            "options": ("VocabularyOptions", "VocabularyPlan", "resolve_plan"),
+            "options": ("VocabularyOptions", "VocabularyPlan", "resolve_vocabulary_plan"),
             "trainer": ("Alphabet", "VocabularyTooSmallError", "build_preprocessor", "count_words", "train_vocabulary"),
             "word_counts": ("ChunkCounter",),
         },
@@ -34,6 +34,6 @@ __all__ = [
     "VocabularyTooSmallError",
     "build_preprocessor",
     "count_words",
-    "resolve_plan",
+    "resolve_vocabulary_plan",
     "train_vocabulary",
 ]

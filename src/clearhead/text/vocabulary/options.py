@@ -10,7 +10,7 @@ from clearhead.files import to_printable
 from clearhead.text.settings import SPECIAL_TOKEN_KEYS
 
 MODEL_KINDS = ("bpe", "unigram", "wordpiece")
-SPLITS = {  # pre-tokenizers of each kind, the default first
+PRE_TOKENIZERS = {  # pre-tokenizers of each kind, the default first
     "bpe": ("byte-level", "metaspace", "blanks", "whitespace", "bert"),
     "unigram": ("metaspace", "byte-level"),
     "wordpiece": ("bert", "blanks", "whitespace"),
@@ -27,11 +27,11 @@ class VocabularyPreset:
 
     kind: str  # default kind
     special_tokens: Mapping[str, str]  # by their `transformers` name without _token
-    first: tuple[str, ...]  # names of the tokens with the lowest ids, from 0
-    last: tuple[str, ...] = ()  # names of the tokens with the highest ids
+    leading: tuple[str, ...]  # names of the tokens with the lowest ids, from 0
+    trailing: tuple[str, ...] = ()  # names of the tokens with the highest ids
     additional_tokens: tuple[str, ...] = ()  # unnamed tokens after all others
-    single: tuple[str, ...] = ("A",)  # template of a text: token names, and A for the text
-    pair: tuple[tuple[str, int], ...] = (("A", 0), ("B", 1))  # template of two texts, with segments
+    single_template: tuple[str, ...] = ("A",)  # of one text: token names, and A for the text
+    pair_template: tuple[tuple[str, int], ...] = (("A", 0), ("B", 1))  # of two texts, with segments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +41,10 @@ class VocabularyPlan:
     kind: str
     use: str
     named_tokens: dict[str, str]
-    first: tuple[str, ...]  # tokens with the lowest ids, in order
-    last: tuple[str, ...]  # tokens with the highest ids
-    single: tuple[str, ...]
-    pair: tuple[tuple[str, int], ...]
+    leading_tokens: tuple[str, ...]  # tokens with the lowest ids, in order
+    trailing_tokens: tuple[str, ...]  # tokens with the highest ids
+    single_template: tuple[str, ...]
+    pair_template: tuple[tuple[str, int], ...]
     size: int
     normalize: tuple[str, ...]
     split: str
@@ -55,7 +55,7 @@ class VocabularyPlan:
     @property
     def special_tokens(self) -> tuple[str, ...]:
         """All special tokens."""
-        return (*self.first, *self.last)
+        return (*self.leading_tokens, *self.trailing_tokens)
 
 
 _ANGLE_TOKENS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}
@@ -65,47 +65,47 @@ PRESETS = {
     "bert": VocabularyPreset(
         kind="wordpiece",
         special_tokens={"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
-        first=("pad", "unk", "cls", "sep", "mask"),
-        single=("cls", "A", "sep"),
-        pair=(("cls", 0), ("A", 0), ("sep", 0), ("B", 1), ("sep", 1)),
+        leading=("pad", "unk", "cls", "sep", "mask"),
+        single_template=("cls", "A", "sep"),
+        pair_template=(("cls", 0), ("A", 0), ("sep", 0), ("B", 1), ("sep", 1)),
     ),
     "roberta": VocabularyPreset(
         kind="bpe",
         special_tokens=_ANGLE_TOKENS | {"cls": "<s>", "sep": "</s>", "mask": "<mask>"},
-        first=("bos", "pad", "eos", "unk", "mask"),  # position ids start after the id of <pad>, which is 1
-        single=("bos", "A", "eos"),
-        pair=(("bos", 0), ("A", 0), ("eos", 0), ("eos", 0), ("B", 0), ("eos", 0)),
+        leading=("bos", "pad", "eos", "unk", "mask"),  # position ids start after the id of <pad>, which is 1
+        single_template=("bos", "A", "eos"),
+        pair_template=(("bos", 0), ("A", 0), ("eos", 0), ("eos", 0), ("B", 0), ("eos", 0)),
     ),
     "gpt": VocabularyPreset(
         kind="bpe",
         special_tokens={"bos": "<|endoftext|>", "eos": "<|endoftext|>", "unk": "<|endoftext|>"},
-        first=("eos",),
-        pair=(("A", 0), ("B", 0)),
+        leading=("eos",),
+        pair_template=(("A", 0), ("B", 0)),
     ),
     "transformer": VocabularyPreset(
         kind="bpe",
         special_tokens=_ANGLE_TOKENS,
-        first=("pad", "unk", "bos", "eos"),
-        single=("A", "eos"),
-        pair=_EOS_PAIR,
+        leading=("pad", "unk", "bos", "eos"),
+        single_template=("A", "eos"),
+        pair_template=_EOS_PAIR,
     ),
     "marian": VocabularyPreset(
         kind="unigram",
         special_tokens={"eos": "</s>", "unk": "<unk>", "pad": "<pad>"},
-        first=("eos", "unk"),
-        last=("pad",),  # the decoder starts with <pad>, by convention the last id
-        single=("A", "eos"),
-        pair=_EOS_PAIR,
+        leading=("eos", "unk"),
+        trailing=("pad",),  # the decoder starts with <pad>, by convention the last id
+        single_template=("A", "eos"),
+        pair_template=_EOS_PAIR,
     ),
     "t5": VocabularyPreset(
         kind="unigram",
         special_tokens={"pad": "<pad>", "eos": "</s>", "unk": "<unk>"},
-        first=("pad", "eos", "unk"),
+        leading=("pad", "eos", "unk"),
         additional_tokens=tuple(f"<extra_id_{number}>" for number in reversed(range(100))),
-        single=("A", "eos"),
-        pair=_EOS_PAIR,
+        single_template=("A", "eos"),
+        pair_template=_EOS_PAIR,
     ),
-    "plain": VocabularyPreset(kind="bpe", special_tokens=_ANGLE_TOKENS, first=("pad", "unk", "bos", "eos")),
+    "plain": VocabularyPreset(kind="bpe", special_tokens=_ANGLE_TOKENS, leading=("pad", "unk", "bos", "eos")),
 }
 DEFAULT_PRESETS = {"bpe": "gpt", "unigram": "transformer", "wordpiece": "bert"}  # default use of each kind
 
@@ -125,12 +125,13 @@ class VocabularyOptions:
     byte_fallback: bool = False
 
 
-def resolve_plan(options: VocabularyOptions) -> VocabularyPlan:
+def resolve_vocabulary_plan(options: VocabularyOptions) -> VocabularyPlan:
     """Validate options and fill in defaults."""
     kind, use = _resolve_kind_and_use(options.kind, options.use)
-    split = options.split or SPLITS[kind][0]
-    if split not in SPLITS[kind]:
-        raise InputError(f"split must be one of {', '.join(SPLITS[kind])} for {kind}, got {to_printable(split)!r}.")
+    split = options.split or PRE_TOKENIZERS[kind][0]
+    if split not in PRE_TOKENIZERS[kind]:
+        choices = ", ".join(PRE_TOKENIZERS[kind])
+        raise InputError(f"split must be one of {choices} for {kind}, got {to_printable(split)!r}.")
     if options.byte_fallback and (kind == "wordpiece" or split != "metaspace"):
         raise InputError(
             "byte_fallback requires bpe or unigram with split metaspace; byte-level always includes all bytes."
@@ -145,22 +146,23 @@ def resolve_plan(options: VocabularyOptions) -> VocabularyPlan:
     named_tokens = dict(preset.special_tokens)
     if use == "gpt" and split != "byte-level":
         named_tokens["unk"] = "<unk>"  # otherwise unknown characters would map to the end of the text
-    named_tokens, additional = _apply_special_tokens(named_tokens, options.special)
-    leading_names = [*preset.first, *(name for name in named_tokens if name not in (*preset.first, *preset.last))]
-    first = list(dict.fromkeys([named_tokens[name] for name in leading_names] + additional))
-    last = [
+    named_tokens, additional_tokens = _apply_special_tokens(named_tokens, options.special)
+    preset_names = (*preset.leading, *preset.trailing)
+    leading_names = [*preset.leading, *(name for name in named_tokens if name not in preset_names)]
+    leading_tokens = list(dict.fromkeys([named_tokens[name] for name in leading_names] + additional_tokens))
+    trailing_tokens = [
         token
-        for token in (*(named_tokens[name] for name in preset.last), *preset.additional_tokens)
-        if token not in first
+        for token in (*(named_tokens[name] for name in preset.trailing), *preset.additional_tokens)
+        if token not in leading_tokens
     ]
     return VocabularyPlan(
         kind=kind,
         use=use,
         named_tokens=named_tokens,
-        first=tuple(first),
-        last=tuple(last),
-        single=preset.single,
-        pair=preset.pair,
+        leading_tokens=tuple(leading_tokens),
+        trailing_tokens=tuple(trailing_tokens),
+        single_template=preset.single_template,
+        pair_template=preset.pair_template,
         size=options.size,
         normalize=_resolve_normalizers(options.normalize, kind),
         split=split,
@@ -183,9 +185,10 @@ def _resolve_normalizers(normalize: str | Sequence[str] | None, kind: str) -> tu
     if normalize is None:
         return DEFAULT_NORMALIZERS[kind]
     steps = [step.strip() for step in normalize.split(",")] if isinstance(normalize, str) else list(normalize)
-    if unknown := [step for step in steps if step not in NORMALIZERS]:
+    if unknown_steps := [step for step in steps if step not in NORMALIZERS]:
         raise InputError(
-            f"normalize must be a comma-separated list of {', '.join(NORMALIZERS)}, got {to_printable(unknown[0])!r}."
+            f"normalize must be a comma-separated list of {', '.join(NORMALIZERS)}, "
+            f"got {to_printable(unknown_steps[0])!r}."
         )
     return tuple(step for step in steps if step != "none")
 
@@ -194,24 +197,25 @@ def _apply_special_tokens(named_tokens: dict[str, str], special: Sequence[str]) 
     """Apply special tokens: `mask=<m>` sets a named token, all others are additional tokens."""
     if isinstance(special, str):
         special = [special]
-    additional: list[str] = []
+    additional_tokens: list[str] = []
     for entry in special:
         name, separator, token = entry.partition("=") if isinstance(entry, str) else ("", "", "")
         is_named = bool(separator) and f"{name}_token" in SPECIAL_TOKEN_KEYS
-        _check_special(token if is_named else entry)
+        _check_special_token(token if is_named else entry)
         if is_named:
             named_tokens[name] = token
         else:
-            additional.append(entry)
-    if duplicates := {token for token in additional if additional.count(token) > 1 or token in named_tokens.values()}:
-        raise InputError(f"The special token {to_printable(min(duplicates))!r} is given more than once.")
+            additional_tokens.append(entry)
+    all_tokens = [*additional_tokens, *set(named_tokens.values())]
+    if duplicates := {token for token in additional_tokens if all_tokens.count(token) > 1}:
+        raise InputError(f"The special token {to_printable(min(duplicates))!r} occurs more than once.")
     names_by_token = {token: name for name, token in named_tokens.items()}
     if names_by_token.get(named_tokens.get("pad", "")) not in (None, "pad"):
         raise InputError(f"The padding token {to_printable(named_tokens['pad'])!r} cannot have a second role.")
-    return named_tokens, additional
+    return named_tokens, additional_tokens
 
 
-def _check_special(token: object) -> None:
+def _check_special_token(token: object) -> None:
     if not isinstance(token, str):
         raise InputError(f"Special tokens must be strings, got {type(token).__name__}.")
     if (
@@ -223,5 +227,5 @@ def _check_special(token: object) -> None:
             f"The special token {to_printable(token, 40)!r} must have 1 to {MAX_SPECIAL_TOKEN_BYTES} bytes without "
             "white space."
         )
-    if any("\ud800" <= letter <= "\udfff" or not letter.isprintable() for letter in token):
+    if any("\ud800" <= character <= "\udfff" or not character.isprintable() for character in token):
         raise InputError(f"The special token {to_printable(token, 40)!r} contains characters that are not printable.")

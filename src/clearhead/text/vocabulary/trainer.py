@@ -2,7 +2,7 @@
 
 The library iterates over hash tables in random order, so the same text can result in different ids (WordPiece),
 scores (unigram) or, if two pairs are equally frequent, vocabularies. To make training deterministic, characters get
-their ids before training and pieces after it.
+their ids before training, and pieces after it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BYTE_TOKENS = tuple(f"<0x{number:02X}>" for number in range(256))
 BATCH_SIZE = 10_000
 MAX_TRAINING_WORDS = 20_000_000  # passed to the library, with repetitions; larger counts are scaled down
 SCORE_DIGITS = 4  # further digits depend on the random order of summation
-UNUSED_SCORE_STEP = 1e-4  # difference between the scores of characters that no segmentation uses
+UNUSED_CHARACTER_STEP = 1e-4  # difference between the scores of characters that no segmentation uses
 MAX_WORD_LENGTH = 32  # characters of a unigram training word, because the work grows superlinearly
 MAX_PIECE_LENGTH = 16  # characters of a unigram piece, as in SentencePiece
 
@@ -50,9 +50,8 @@ class Alphabet:
     def coverage(self) -> float:
         """Share of the text that consists of kept characters."""
         total = self.counts.total()
-        return (
-            sum(count for letter, count in self.counts.items() if letter in self.characters) / total if total else 1.0
-        )
+        kept = sum(count for character, count in self.counts.items() if character in self.characters)
+        return kept / total if total else 1.0
 
 
 def build_preprocessor(plan: VocabularyPlan) -> Pipeline:
@@ -86,10 +85,11 @@ def count_words(chunk_counts: Mapping[str, int], preprocessor: Pipeline) -> Coun
 
 def train_vocabulary(words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan) -> Pipeline:
     """Train a complete tokenizer with at most `plan.size` tokens."""
-    room = plan.size - len(plan.special_tokens) - (len(BYTE_TOKENS) if plan.byte_fallback else 0)
+    max_pieces = plan.size - len(plan.special_tokens) - (len(BYTE_TOKENS) if plan.byte_fallback else 0)
     train_model = _train_unigram if plan.kind == "unigram" else _train_merges
-    kept_words, divisor = scale_counts(_drop_other_characters(words, alphabet.characters))
-    model = train_model(kept_words, alphabet, replace(plan, min_count=max(1, round(plan.min_count / divisor))), room)
+    training_words, divisor = scale_counts(_split_at_other_characters(words, alphabet.characters))
+    scaled_plan = replace(plan, min_count=max(1, round(plan.min_count / divisor)))
+    model = train_model(training_words, alphabet, scaled_plan, max_pieces)
     with wrap_library_errors("the tokenizer cannot be built from the trained vocabulary"):
         return _build_tokenizer(model, plan)
 
@@ -102,30 +102,32 @@ def scale_counts(words: Mapping[str, int], max_words: int = MAX_TRAINING_WORDS) 
     return {word: scaled for word, count in words.items() if (scaled := (count + divisor // 2) // divisor)}, divisor
 
 
-def _train_merges(words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan, room: int) -> dict[str, Any]:
-    """Train a BPE model, or a WordPiece model, whose pieces are also found by merging."""
+def _train_merges(
+    words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan, max_pieces: int
+) -> dict[str, Any]:
+    """Train a BPE model, or a WordPiece model, whose pieces also result from merges."""
     prefix = CONTINUATION if plan.kind == "wordpiece" else None
     suffix = WORD_END if plan.kind == "bpe" and plan.split in ("blanks", "whitespace", "bert") else None
     marked_characters: set[str] = set()
     if prefix is not None:
-        marked_characters = {prefix + letter for word in words for letter in word[1:]}
+        marked_characters = {prefix + character for word in words for character in word[1:]}
     elif suffix is not None:
         marked_characters = {word[-1] + suffix for word in words}
-    _check_room(len(alphabet.characters) + len(marked_characters), room, plan)
-    markers = (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix))
-    marker_options: dict[str, Any] = {name: marker for name, marker in markers if marker is not None}
+    _check_capacity(len(alphabet.characters) + len(marked_characters), max_pieces, plan)
+    affixes = (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix))
+    affix_options: dict[str, Any] = {name: affix for name, affix in affixes if affix is not None}
     # marked characters are passed first, sorted, because the library would assign their ids in order of occurrence
     trainer = trainers.BpeTrainer(
-        vocab_size=room,
+        vocab_size=max_pieces,
         min_frequency=plan.min_count,
         show_progress=False,
         special_tokens=sorted(marked_characters),
         initial_alphabet=sorted(alphabet.characters),
         limit_alphabet=len(alphabet.characters),
-        **marker_options,
+        **affix_options,
     )
-    trained = _train_model(Pipeline(models.BPE(**marker_options)), trainer, words)
-    ids: dict[str, int] = trained["vocab"]
+    model = _train_model(Pipeline(models.BPE(**affix_options)), trainer, words)
+    ids: dict[str, int] = model["vocab"]
     pieces = sorted((piece for piece in ids if piece not in plan.special_tokens), key=lambda piece: ids[piece])
     vocab = _assign_ids(pieces, plan)
     if plan.kind == "wordpiece":
@@ -139,45 +141,47 @@ def _train_merges(words: Mapping[str, int], alphabet: Alphabet, plan: Vocabulary
     unk_token = None if plan.split == "byte-level" else plan.named_tokens["unk"]
     model_data = {"dropout": None, "unk_token": unk_token, "fuse_unk": unk_token is not None, "ignore_merges": False}
     model_data |= {"continuing_subword_prefix": None, "end_of_word_suffix": suffix, "byte_fallback": plan.byte_fallback}
-    return {"type": "BPE", **model_data, "vocab": vocab, "merges": trained["merges"]}
+    return {"type": "BPE", **model_data, "vocab": vocab, "merges": model["merges"]}
 
 
-def _train_unigram(words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan, room: int) -> dict[str, Any]:
-    _check_room(len(alphabet.characters), room, plan)
+def _train_unigram(
+    words: Mapping[str, int], alphabet: Alphabet, plan: VocabularyPlan, max_pieces: int
+) -> dict[str, Any]:
+    _check_capacity(len(alphabet.characters), max_pieces, plan)
     unk_token = plan.named_tokens["unk"]
     trainer = trainers.UnigramTrainer(
-        vocab_size=room + 1,  # the library also counts the unknown token
+        vocab_size=max_pieces + 1,  # the library also counts the unknown token
         show_progress=False,
         special_tokens=[unk_token],
         unk_token=unk_token,
         initial_alphabet=sorted(alphabet.characters),
         max_piece_length=MAX_PIECE_LENGTH,
     )
-    frequent: Counter[str] = Counter()
+    segment_counts: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(0, len(word) if count >= plan.min_count else 0, MAX_WORD_LENGTH):
-            frequent[word[start : start + MAX_WORD_LENGTH]] += count
-    model = _train_model(Pipeline(models.Unigram()), trainer, frequent)
+            segment_counts[word[start : start + MAX_WORD_LENGTH]] += count
+    model = _train_model(Pipeline(models.Unigram()), trainer, segment_counts)
     scores = {piece: score for piece, score in model["vocab"] if piece not in plan.special_tokens}
-    rare_scores = _find_unused_letters({piece: score for piece, score in scores.items() if len(piece) == 1})
+    unused_scores = _find_unused_characters({piece: score for piece, score in scores.items() if len(piece) == 1})
     # the library orders them randomly; here more frequent characters get higher scores
-    ranked = sorted(rare_scores, key=lambda piece: (-alphabet.counts[piece], piece))
-    scores |= dict(zip(ranked, sorted(rare_scores.values(), reverse=True), strict=True))
-    rounded = {piece: round(score, SCORE_DIGITS) for piece, score in scores.items()}
-    pieces = sorted(rounded, key=lambda piece: (-rounded[piece], piece))
+    ranked = sorted(unused_scores, key=lambda piece: (-alphabet.counts[piece], piece))
+    scores |= dict(zip(ranked, sorted(unused_scores.values(), reverse=True), strict=True))
+    rounded_scores = {piece: round(score, SCORE_DIGITS) for piece, score in scores.items()}
+    pieces = sorted(rounded_scores, key=lambda piece: (-rounded_scores[piece], piece))
     vocab = _assign_ids(pieces, plan)
-    vocab_rows = [[piece, rounded.get(piece, 0.0)] for piece in vocab]
+    vocab_rows = [[piece, rounded_scores.get(piece, 0.0)] for piece in vocab]
     return {"type": "Unigram", "unk_id": vocab[unk_token], "vocab": vocab_rows, "byte_fallback": plan.byte_fallback}
 
 
-def _find_unused_letters(scores: Mapping[str, float]) -> dict[str, float]:
-    """Return the characters that no segmentation uses, which the library scores in steps of `UNUSED_SCORE_STEP`."""
+def _find_unused_characters(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the characters that no segmentation uses, which the library scores in equal steps."""
     ranked = sorted(scores, key=lambda character: scores[character])
     runs: list[list[str]] = [[]]
     for previous, character in zip([None, *ranked], ranked, strict=False):
         if (
             previous is not None
-            and abs(scores[character] - scores[previous] - UNUSED_SCORE_STEP) > UNUSED_SCORE_STEP * 1e-3
+            and abs(scores[character] - scores[previous] - UNUSED_CHARACTER_STEP) > UNUSED_CHARACTER_STEP * 1e-3
         ):
             runs.append([])
         runs[-1].append(character)
@@ -186,8 +190,10 @@ def _find_unused_letters(scores: Mapping[str, float]) -> dict[str, float]:
 
 def _assign_ids(pieces: list[str], plan: VocabularyPlan) -> dict[str, int]:
     """Assign ids to leading special tokens, bytes, pieces and trailing special tokens, in this order."""
-    middle = [*(BYTE_TOKENS if plan.byte_fallback else ()), *pieces]
-    tokens = dict.fromkeys([*plan.first, *(token for token in middle if token not in plan.last), *plan.last])
+    ordinary_tokens = [*(BYTE_TOKENS if plan.byte_fallback else ()), *pieces]
+    trailing_tokens = plan.trailing_tokens
+    leading_tokens = [*plan.leading_tokens, *(token for token in ordinary_tokens if token not in trailing_tokens)]
+    tokens = dict.fromkeys([*leading_tokens, *trailing_tokens])
     return {token: token_id for token_id, token in enumerate(tokens)}
 
 
@@ -214,16 +220,16 @@ def _iter_batches(words: Mapping[str, int]) -> Iterator[list[str]]:
         yield batch
 
 
-def _drop_other_characters(words: Mapping[str, int], characters: frozenset[str]) -> Counter[str]:
+def _split_at_other_characters(words: Mapping[str, int], characters: frozenset[str]) -> Counter[str]:
     """Split words at characters outside the alphabet and return the counts of the parts."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         if characters.issuperset(word):
             counts[word] += count
             continue
-        for part in "".join(character if character in characters else "\n" for character in word).split("\n"):
-            if part:
-                counts[part] += count
+        for segment in "".join(character if character in characters else "\n" for character in word).split("\n"):
+            if segment:
+                counts[segment] += count
     return counts
 
 
@@ -235,17 +241,17 @@ class VocabularyTooSmallError(InputError):
         self.min_size = min_size
 
 
-def _check_room(count: int, room: int, plan: VocabularyPlan) -> None:
-    if count <= room:
+def _check_capacity(character_count: int, max_pieces: int, plan: VocabularyPlan) -> None:
+    if character_count <= max_pieces:
         return
     fixed_tokens = [f"{len(plan.special_tokens):,} special tokens"] + ["256 bytes"] * plan.byte_fallback
-    min_size = plan.size - room + count
+    min_size = plan.size - max_pieces + character_count
     characters_setting = setting("characters", "SHARE")
     hint = "" if plan.split == "byte-level" else f", or limit the characters with {characters_setting}"
     raise VocabularyTooSmallError(
         min_size,
-        f"size {plan.size:,} is too small for {' and '.join(fixed_tokens)} and {count:,} single-character tokens; "
-        f"use at least {min_size:,}{hint}.",
+        f"size {plan.size:,} is too small for {' and '.join(fixed_tokens)} and {character_count:,} single-character "
+        f"tokens; use at least {min_size:,}{hint}.",
     )
 
 
@@ -271,8 +277,9 @@ def _make_decoder(plan: VocabularyPlan) -> Any:
         return decoders.BPEDecoder(suffix=WORD_END)
     if not plan.byte_fallback:
         return decoders.Metaspace(replacement=METASPACE, prepend_scheme="always")
-    steps = [decoders.Replace(METASPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    return decoders.Sequence(steps)
+    return decoders.Sequence(
+        [decoders.Replace(METASPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
 
 
 def _make_post_processor(pipeline: Pipeline, plan: VocabularyPlan) -> dict[str, Any] | None:
@@ -280,19 +287,19 @@ def _make_post_processor(pipeline: Pipeline, plan: VocabularyPlan) -> dict[str, 
     byte_level = None
     if plan.split == "byte-level":  # token offsets exclude the space before a word
         byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-    if plan.single == ("A",):
+    if plan.single_template == ("A",):
         return byte_level
 
-    def part(name: str, segment: int) -> dict[str, Any]:
+    def make_element(name: str, segment: int) -> dict[str, Any]:
         if name in ("A", "B"):
             return {"Sequence": {"id": name, "type_id": segment}}
         return {"SpecialToken": {"id": plan.named_tokens[name], "type_id": segment}}
 
-    special_tokens = {plan.named_tokens[name] for name, _ in plan.pair if name not in ("A", "B")}
+    special_tokens = {plan.named_tokens[name] for name, _ in plan.pair_template if name not in ("A", "B")}
     template = {
         "type": "TemplateProcessing",
-        "single": [part(name, 0) for name in plan.single],
-        "pair": [part(name, segment) for name, segment in plan.pair],
+        "single": [make_element(name, 0) for name in plan.single_template],
+        "pair": [make_element(name, segment) for name, segment in plan.pair_template],
         "special_tokens": {
             token: {"id": token, "ids": [pipeline.token_to_id(token)], "tokens": [token]}
             for token in sorted(special_tokens)

@@ -6,7 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 
-from clearhead.text.words import split_words_with_blanks
+from clearhead.text.words import split_words_with_whitespace
 
 MAX_CHARACTERS = 16_000_000  # of all distinct chunks: over a million words, 1-2 GB for training
 MAX_CHARACTERS_UNIGRAM = 1_000_000  # lower, because unigram training takes superlinear time: minutes
@@ -22,14 +22,14 @@ class ChunkCounter:
 
     def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
         self.counts: Counter[str] = Counter()
-        self.lines = 0  # lines passed to `add`
+        self.line_count = 0  # lines passed to `add`
         self.sampling_interval = 1  # every n-th line is counted
         self._max_characters, self._characters = max_characters, 0
 
     def add(self, line: str) -> None:
         """Count the chunks of a line, or of a part of one."""
-        self.lines += 1
-        if (self.lines - 1) % self.sampling_interval:
+        self.line_count += 1
+        if (self.line_count - 1) % self.sampling_interval:
             return
         chunks = split_chunks(line)
         # set.difference with a Counter would iterate over all counted chunks
@@ -57,7 +57,7 @@ class ChunkCounter:
 
 def split_chunks(line: str) -> list[str]:
     """Split a line into chunks; joined, they equal the line."""
-    words = split_words_with_blanks(line)  # white space is kept, because some vocabularies contain it
+    words = split_words_with_whitespace(line)  # white space is kept, because some vocabularies contain it
     if not words or max(map(len, words)) <= MAX_CHUNK_LENGTH:
         return words
     return [word[start : start + MAX_CHUNK_LENGTH] for word in words for start in range(0, len(word), MAX_CHUNK_LENGTH)]
