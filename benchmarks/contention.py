@@ -161,7 +161,7 @@ def child(name: str, *, spinning: bool) -> None:
     if spinning:
         import clearhead.engine.session as session
 
-        session.waiting = lambda threads, version: {  # noqa: ARG005
+        session.spin_settings = lambda threads, version: {  # noqa: ARG005
             "session.intra_op.allow_spinning": str(int(threads > 1))
         }
     with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ from typing import Any
 import clearhead
 from clearhead.cli.screen import UNSEEN
 from clearhead.errors import ClearheadError
-from clearhead.model.describe import rows, summary
+from clearhead.model.describe import summary, summary_rows
 from clearhead.text import load_tokenizer
 from fuzz.hostile import TEXTS, hostile_mutations
 from fuzz.mutate import PLACES, SECRET, mutations
@@ -189,7 +189,7 @@ def _sentence(error: ClearheadError, word: str) -> Outcome:
 def _use(model: Any, number: int, saved: Path) -> None:
     """A few calls on a model that loaded; one in eight is saved and read again."""
     summary(model).encode("utf-8", "surrogatepass")
-    for row in rows(model):
+    for row in summary_rows(model):
         UNSEEN.sub("?", " ".join(row)).encode()
     if number % 8 == 0:
         shutil.rmtree(saved, ignore_errors=True)

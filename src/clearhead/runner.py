@@ -37,7 +37,7 @@ class Runner(Protocol):
     """Runs a model of one shape."""
 
     shape: ModelShape
-    packed_tokens: int  # of one call of `packed`: enough work for every core
+    packed_tokens: int  # of one call of `run_packed`: enough work for every core
     capabilities: Capabilities
     precision: Precision  # in which matrices are multiplied
 
@@ -53,7 +53,7 @@ class Runner(Protocol):
         """Hidden states of every layer or of the last, and the pooler's vector; `alone`: nothing runs beside."""
         ...
 
-    def packed(self, ids: Any, segments: Any, lengths: Any) -> np.ndarray[Any, Any]:
+    def run_packed(self, ids: Any, segments: Any, lengths: Any) -> np.ndarray[Any, Any]:
         """Logits of texts laid end to end, one row per text or per token, as the head reads."""
         ...
 
@@ -61,7 +61,7 @@ class Runner(Protocol):
         """Rows that are best run together, by their lengths."""
         ...
 
-    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+    def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """The results of some jobs in their order, perhaps several at a time."""
         ...
 
@@ -79,7 +79,7 @@ class Runner(Protocol):
 class AttentionRunner(Runner, Protocol):
     """A runner whose steps also return attention: one with the capability `source_attention`."""
 
-    def watched_step(
+    def step_with_attention(
         self, state: Any, ids: Any, mask: Any = None
     ) -> tuple[np.ndarray[Any, Any], Any, np.ndarray[Any, Any]]:
         """A step, and the attention of each new word to the source: (batch, new, source)."""

@@ -21,7 +21,7 @@ from clearhead.errors import CheckpointError, ClearheadError, ConfigError, Tenso
 from clearhead.families import FAMILIES
 from clearhead.files import decode_dataclass
 from clearhead.machine.cpu import Machine, differences
-from clearhead.model.layers import finish
+from clearhead.model.layers import finish_vectors
 from clearhead.predict.loading import load_predictor
 from clearhead.shape import Pooling
 from tests.small import tiny_gpt, tiny_model
@@ -110,7 +110,7 @@ def test_a_network_that_computes_no_numbers_answers_nothing(folder: Path, tmp_pa
 
 def test_vectors_too_long_to_be_measured_are_not_zero() -> None:
     with np.errstate(over="ignore"), pytest.raises(TensorError, match="NaN or infinity"):
-        finish(np.full((1, 4), 1e30, np.float32), Pooling(modes=("mean",)), (), normalize=True)
+        finish_vectors(np.full((1, 4), 1e30, np.float32), Pooling(modes=("mean",)), (), normalize=True)
 
 
 @pytest.mark.parametrize("model_type", sorted(FAMILIES))

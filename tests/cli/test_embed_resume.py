@@ -21,8 +21,8 @@ WORDS = ("paris", "cat", "mat", "city", "france", "big")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "FIRST", 20)
-    monkeypatch.setattr(embedding, "CHUNK", 30)
+    monkeypatch.setattr(embedding, "FIRST_CHUNK_TEXTS", 20)
+    monkeypatch.setattr(embedding, "CHUNK_TEXTS", 30)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from clearhead import Model
-from clearhead.core.build import build
-from clearhead.core.models import Network, Result
+from clearhead.core.build import build_network
+from clearhead.core.models import Network, NetworkOutput
 from clearhead.core.runner import CoreRunner
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
@@ -35,7 +35,7 @@ def shape_of(family: str, head: str | None = "its own", **changes: Any) -> Model
 
 def network_of(family: str, head: str | None = "its own", **changes: Any) -> Network:
     """A network whose numbers all matter."""
-    made: Network = stirred(build(shape_of(family, head, **changes), seed=0))
+    made: Network = stirred(build_network(shape_of(family, head, **changes), seed=0))
     return made
 
 
@@ -60,7 +60,7 @@ def tensors_of(given: Texts) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(array) for name, array in given.ours().items()}
 
 
-def real(result: Result, given: Texts) -> list[torch.Tensor]:
+def real(result: NetworkOutput, given: Texts) -> list[torch.Tensor]:
     """Every output of a pass at real positions."""
     mask = torch.tensor(given.mask)
     made = [state[mask] for state in result.hidden]

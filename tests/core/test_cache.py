@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from clearhead.batch import Batch
-from clearhead.core.models import Network, State, begin, step
+from clearhead.core.models import Network, TransformerState, decode_step, start_decoding
 from clearhead.core.runner import CoreRunner
 from clearhead.errors import InputError
 from tests.core.networks import DECODERS, batch_of, network_of
@@ -31,9 +31,9 @@ SOURCE_MASK = SOURCE != 0
 WORDS = torch.randint(5, 40, (3, 11), generator=torch.Generator().manual_seed(5))
 
 
-def start(network: Network, rows: slice | list[int] = slice(None)) -> State:
+def start(network: Network, rows: slice | list[int] = slice(None)) -> TransformerState:
     """After reading the source, where there is one."""
-    return begin(network, SOURCE[rows], SOURCE_MASK[rows])
+    return start_decoding(network, SOURCE[rows], SOURCE_MASK[rows])
 
 
 def whole(network: Network, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
@@ -61,7 +61,7 @@ def test_portions(family: str, changes: dict[str, Any], portions: tuple[int, ...
     network = network_of(family, **changes)
     state, done, said = start(network), 0, []
     for size in portions:
-        logits, state = step(network, state, WORDS[:, done : done + size])
+        logits, state = decode_step(network, state, WORDS[:, done : done + size])
         assert logits.shape[:2] == (3, size)
         said.append(logits)
         done += size
@@ -73,8 +73,8 @@ def test_control_a_wrong_word_in_the_cache(family: str, changes: dict[str, Any])
     network = network_of(family, **changes)
     other = WORDS.clone()
     other[:, 2] = (other[:, 2] + 1) % 40
-    logits, state = step(network, start(network), other[:, :6])
-    logits, _ = step(network, state, WORDS[:, 6:])
+    logits, state = decode_step(network, start(network), other[:, :6])
+    logits, _ = decode_step(network, state, WORDS[:, 6:])
     assert (logits - whole(network, WORDS)[:, 6:]).abs().max() > 1e-4
 
 
@@ -96,11 +96,11 @@ def test_ragged_prompts(family: str, changes: dict[str, Any], side: Callable[[li
     prompt = torch.zeros(3, 6, dtype=torch.long)
     for row, length in enumerate(lengths):
         prompt[row, mask[row]] = WORDS[row, :length]
-    first, state = step(network, start(network), prompt, mask)
+    first, state = decode_step(network, start(network), prompt, mask)
     later = []
     for number in range(more):
         words = torch.stack([WORDS[row, length + number] for row, length in enumerate(lengths)])[:, None]
-        logits, state = step(network, state, words)
+        logits, state = decode_step(network, state, words)
         later.append(logits)
     for row, length in enumerate(lengths):
         alone = whole(network, WORDS[row : row + 1, : length + more], row)
@@ -112,12 +112,12 @@ def test_ragged_prompts(family: str, changes: dict[str, Any], side: Callable[[li
 def test_rows_that_wait(family: str, changes: dict[str, Any]) -> None:
     """A row may be padded in later steps too: it is left out of everything, as if the step had not been."""
     network = network_of(family, **changes)
-    _, state = step(network, start(network), WORDS[:, :3])
+    _, state = decode_step(network, start(network), WORDS[:, :3])
     mask = torch.tensor([[True, True], [False, False], [True, False]])
-    _, state = step(network, state, torch.where(mask, WORDS[:, 3:5], 0), mask)
+    _, state = decode_step(network, state, torch.where(mask, WORDS[:, 3:5], 0), mask)
     done = [5, 3, 4]
     words = torch.stack([WORDS[row, length] for row, length in enumerate(done)])[:, None]
-    logits, _ = step(network, state, words)
+    logits, _ = decode_step(network, state, words)
     for row, length in enumerate(done):
         same(logits[row, 0], whole(network, WORDS[row : row + 1, : length + 1], row)[0, -1])
 
@@ -126,10 +126,10 @@ def test_rows_that_wait(family: str, changes: dict[str, Any]) -> None:
 def test_reorder(family: str, changes: dict[str, Any]) -> None:
     """Beam search keeps some rows, doubles others and drops the rest."""
     network = network_of(family, **changes)
-    _, state = step(network, start(network), WORDS[:, :5])
+    _, state = decode_step(network, start(network), WORDS[:, :5])
     rows = torch.tensor([2, 0, 0, 2])
-    logits, after = step(network, state.reorder(rows), WORDS[rows, 5:8])
-    logits_two, _ = step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 8:])
+    logits, after = decode_step(network, state.reorder(rows), WORDS[rows, 5:8])
+    logits_two, _ = decode_step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 8:])
     for place, row in enumerate(rows.tolist()):
         same(logits[place], whole(network, WORDS[row : row + 1, :8], row)[0, 5:])
     for place, row in enumerate([0, 2]):
@@ -139,10 +139,10 @@ def test_reorder(family: str, changes: dict[str, Any]) -> None:
 @every_decoder
 def test_an_old_state_stays_usable(family: str, changes: dict[str, Any]) -> None:
     network = network_of(family, **changes)
-    _, state = step(network, start(network), WORDS[:, :4])
-    first, _ = step(network, state, WORDS[:, 4:6])
-    other, _ = step(network, state, WORDS[:, 7:9])
-    again, _ = step(network, state, WORDS[:, 4:6])
+    _, state = decode_step(network, start(network), WORDS[:, :4])
+    first, _ = decode_step(network, state, WORDS[:, 4:6])
+    other, _ = decode_step(network, state, WORDS[:, 7:9])
+    again, _ = decode_step(network, state, WORDS[:, 4:6])
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     same(other, whole(network, torch.cat([WORDS[:, :4], WORDS[:, 7:9]], 1))[:, 4:])
@@ -155,8 +155,8 @@ def test_pruned_heads(family: str) -> None:
     network.prune({0: {0}}, part)
     if family in PAIRS:
         network.prune({1: {1}}, "cross")
-    _, state = step(network, start(network), WORDS[:, :4])
-    logits, _ = step(network, state, WORDS[:, 4:])
+    _, state = decode_step(network, start(network), WORDS[:, :4])
+    logits, _ = decode_step(network, state, WORDS[:, 4:])
     same(logits, whole(network, WORDS)[:, 4:])
 
 
@@ -192,4 +192,4 @@ def test_more_words_than_positions() -> None:
 def test_a_model_without_a_word_head() -> None:
     network = network_of("gpt2", head=None)
     with pytest.raises(InputError, match="no head that could name the next word"):
-        step(network, begin(network, WORDS), WORDS[:, :1])
+        decode_step(network, start_decoding(network, WORDS), WORDS[:, :1])

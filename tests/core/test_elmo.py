@@ -63,7 +63,7 @@ def test_padding_and_neighbours_change_nothing(model: Model) -> None:
     out = model.run(IDS, MASK)
     assert out.logits is not None
     assert out.logits.shape == (3, 5, 2, 20)
-    packed = model.core.packed([3, 4, 5, 6, 7, 8, 9, 3, 5], None, [5, 3, 1])
+    packed = model.core.run_packed([3, 4, 5, 6, 7, 8, 9, 3, 5], None, [5, 3, 1])
     left = model.run([[0, 0, 8, 9, 3]], [[0, 0, 1, 1, 1]])
     other = model.run([[8, 9, 3, 11, 12]], [[1, 1, 1, 0, 0]])
     alone = model.run([[8, 9, 3]])

@@ -112,7 +112,7 @@ def test_pruned_is_scaled_by_zero(family: str, part: str) -> None:
     assert sum(p.numel() for p in network.parameters()) < whole
     # the heads that are left keep their numbers
     for attention in network.attentions(part):
-        assert set(attention.kept) <= set(range(attention.total))
+        assert set(attention.kept_heads) <= set(range(attention.total_heads))
     half = torch.full((layers, heads), 0.5)
     close(run(network, given, head_scale={part: half}), run(network, given, head_scale={part: half * scale}))
 
@@ -136,7 +136,7 @@ def test_pruned_twice(family: str) -> None:
     one.prune({0: {0}})
     one.prune({0: {2}})
     two.prune({0: {0, 2}})
-    assert one.attentions("encoder")[0].kept == two.attentions("encoder")[0].kept == (1,)
+    assert one.attentions("encoder")[0].kept_heads == two.attentions("encoder")[0].kept_heads == (1,)
     close(run(one, given), run(two, given), 0)
 
 
@@ -151,8 +151,8 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
     model.save(tmp_path)
     again = clearhead.load(tmp_path, "core")
     for part in ("encoder", "decoder", "cross"):
-        kept = [attention.kept for attention in model.module.attentions(part)]
-        assert [attention.kept for attention in again.module.attentions(part)] == kept
+        kept = [attention.kept_heads for attention in model.module.attentions(part)]
+        assert [attention.kept_heads for attention in again.module.attentions(part)] == kept
     np.testing.assert_array_equal(again.run(**given.ours()).logits, expected.logits)
     # saved once more, nothing is lost or restored
     again.save(tmp_path / "again")
@@ -218,7 +218,7 @@ def test_nothing_is_pruned_when_one_head_is_wrong() -> None:
     model = model_of("bert")
     with pytest.raises(InputError, match="no head 9"):
         model.prune({0: {0}, 1: {9}})
-    assert [attention.kept for attention in model.module.attentions("encoder")] == [(0, 1, 2)] * 3
+    assert [attention.kept_heads for attention in model.module.attentions("encoder")] == [(0, 1, 2)] * 3
     model.prune({0: {0}})
     with pytest.raises(InputError, match=r"has no head 0 \(left: \(1, 2\)\)"):
         model.prune({0: {0}})

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.core.build import build
+from clearhead.core.build import build_network
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
 from tests.core.networks import EVERY, shape_of
@@ -44,7 +44,7 @@ def config(family: str) -> dict[str, Any]:
 
 
 def drawn(shape: ModelShape, seed: int = 0) -> dict[str, torch.Tensor]:
-    return {name: parameter.detach() for name, parameter in build(shape, seed=seed).named_parameters()}
+    return {name: parameter.detach() for name, parameter in build_network(shape, seed=seed).named_parameters()}
 
 
 def spread(weight: torch.Tensor) -> float:
@@ -143,7 +143,7 @@ def test_a_seed_leaves_the_world_alone() -> None:
     torch.manual_seed(3)
     expected = torch.rand(4)
     torch.manual_seed(3)
-    build(shape_of("bert"), seed=5)
+    build_network(shape_of("bert"), seed=5)
     assert torch.equal(torch.rand(4), expected)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.core.attention import Recorder
-from clearhead.core.models import Network, Result
+from clearhead.core.models import Network, NetworkOutput
 from clearhead.families import FAMILIES
 from tests.core.networks import ENCODERS, EVERY, LENGTHS, batch_of, close, network_of, real, tensors_of
 from tests.tiny import PAIRS
@@ -22,14 +22,14 @@ CASES = [
 ]
 
 
-def packed(network: Network, given: Texts, **how: Any) -> Result:
+def packed(network: Network, given: Texts, **how: Any) -> NetworkOutput:
     parts, mask = tensors_of(given), torch.tensor(given.mask)
     segments = parts["segments"][mask] if "segments" in parts else None
     targets = {name: parts[name] for name in ("target_ids", "target_mask") if name in parts}
     return network(parts["ids"][mask], None, segments, **targets, lengths=mask.sum(1), **how)
 
 
-def as_they_lie(result: Result, given: Texts) -> list[torch.Tensor]:
+def as_they_lie(result: NetworkOutput, given: Texts) -> list[torch.Tensor]:
     """The same list as `real`, from a packed pass."""
     mask = torch.tensor(given.mask if given.target_mask is None else given.target_mask)
     made = list(result.hidden)

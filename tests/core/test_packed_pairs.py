@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clearhead.core.build import build
+from clearhead.core.build import build_network
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from tests.tiny import FIXED
@@ -17,7 +17,7 @@ CONFIGS = {name: FIXED[name] for name in ("marian", "t5", "transformer")} | {"rn
 
 @pytest.mark.parametrize("family", CONFIGS)
 def test_packed_targets_answer_as_padded_ones(family: str) -> None:
-    network = build(FAMILIES[family].model_shape(CONFIGS[family], "seq2seq", 0), seed=1).eval()
+    network = build_network(FAMILIES[family].model_shape(CONFIGS[family], "seq2seq", 0), seed=1).eval()
     vocab = network.shape.top.vocab_size
     torch.manual_seed(0)
     texts = [[torch.randint(3, min(vocab, 30), (length,)) for length in side] for side in (SOURCE, TARGET)]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.core.attention import Recorder
-from clearhead.core.models import Network, Result
+from clearhead.core.models import Network, NetworkOutput
 from clearhead.families import FAMILIES
 from tests.core.networks import EVERY, LENGTHS, batch_of, network_of, tensors_of
 from tests.tiny import PAIRS
@@ -24,7 +24,7 @@ ONE = [  # heads that read one token of each text
 ]
 
 
-def passed(network: Network, given: Texts, *, packed: bool, **how: Any) -> Result:
+def passed(network: Network, given: Texts, *, packed: bool, **how: Any) -> NetworkOutput:
     parts, mask = tensors_of(given), torch.tensor(given.mask)
     if not packed:
         return network(**parts, **how)

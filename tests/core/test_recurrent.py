@@ -17,9 +17,9 @@ from safetensors.numpy import load_file
 import clearhead
 from clearhead import Model, tensors
 from clearhead.batch import Batch, pad_rows
-from clearhead.core.build import build
+from clearhead.core.build import build_network
 from clearhead.core.recurrent_attention import RecurrentAttention
-from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
+from clearhead.core.recurrent_network import RecurrentNetwork, decode_step, start_decoding
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.shape import Recurrence
@@ -216,9 +216,9 @@ class TestSteps:
     @every_variant
     def test_portions(self, config: Config, portions: tuple[int, ...]) -> None:
         network = network_of(config)
-        state, done, said = begin(network, SOURCE, SOURCE_MASK), 0, []
+        state, done, said = start_decoding(network, SOURCE, SOURCE_MASK), 0, []
         for size in portions:
-            logits, state = step(network, state, WORDS[:, done : done + size])
+            logits, state = decode_step(network, state, WORDS[:, done : done + size])
             said.append(logits)
             done += size
         same(torch.cat(said, 1), whole(network, WORDS))
@@ -234,9 +234,9 @@ class TestSteps:
         prompt = torch.zeros(3, 5, dtype=torch.long)
         for row in range(3):
             prompt[row, mask[row]] = WORDS[row, : lengths[row]]
-        first, state = step(network, begin(network, SOURCE, SOURCE_MASK), prompt, mask)
+        first, state = decode_step(network, start_decoding(network, SOURCE, SOURCE_MASK), prompt, mask)
         later = WORDS.gather(1, lengths[:, None] + torch.arange(4)[None])
-        then, _ = step(network, state, later)
+        then, _ = decode_step(network, state, later)
         for row, length in enumerate(lengths.tolist()):
             alone = whole(network, WORDS[row : row + 1, : length + 4], row)[0]
             same(first[row, mask[row]], alone[:length])
@@ -246,14 +246,14 @@ class TestSteps:
     def test_reorder(self, config: Config) -> None:
         """Beam search keeps some rows, doubles others and drops the rest."""
         network = network_of(config)
-        _, state = step(network, begin(network, SOURCE, SOURCE_MASK), WORDS[:, :5])
+        _, state = decode_step(network, start_decoding(network, SOURCE, SOURCE_MASK), WORDS[:, :5])
         order = torch.tensor([2, 0, 0, 2])
         chosen = state.reorder(order)
         if state.probs is not None:
             assert chosen.probs is not None
             assert torch.equal(chosen.probs, state.probs[order])
-        logits, after = step(network, chosen, WORDS[order, 5:7])
-        last, _ = step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 7:])
+        logits, after = decode_step(network, chosen, WORDS[order, 5:7])
+        last, _ = decode_step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 7:])
         for place, row in enumerate(order.tolist()):
             same(logits[place], whole(network, WORDS[row : row + 1, :7], row)[0, 5:])
         for place, row in enumerate([0, 2]):
@@ -262,10 +262,10 @@ class TestSteps:
     @every_variant
     def test_an_old_state_stays_usable(self, config: Config) -> None:
         network = network_of(config)
-        _, state = step(network, begin(network, SOURCE, SOURCE_MASK), WORDS[:, :4])
-        first, _ = step(network, state, WORDS[:, 4:6])
-        step(network, state, WORDS[:, 7:9])
-        again, _ = step(network, state, WORDS[:, 4:6])
+        _, state = decode_step(network, start_decoding(network, SOURCE, SOURCE_MASK), WORDS[:, :4])
+        first, _ = decode_step(network, state, WORDS[:, 4:6])
+        decode_step(network, state, WORDS[:, 7:9])
+        again, _ = decode_step(network, state, WORDS[:, 4:6])
         assert torch.equal(first, again)
 
     @every_variant
@@ -296,7 +296,7 @@ class TestSteps:
     def test_a_model_without_a_word_head(self) -> None:
         network = clearhead.create("rnn", config=SMALL).module
         with pytest.raises(InputError, match="no head that could name the next word"):
-            step(network, begin(network, SOURCE), WORDS[:, :1])
+            decode_step(network, start_decoding(network, SOURCE), WORDS[:, :1])
 
 
 @every_variant
@@ -315,7 +315,7 @@ def test_a_trace_has_the_alignment_as_layer_0_head_0(config: Config) -> None:
     np.testing.assert_allclose(only.probs.sum(-1), 1, atol=1e-6)
     np.testing.assert_allclose(only.context[0], only.probs[0] @ only.values[0], atol=1e-5)
     with torch.no_grad():
-        _, state = step(model.module, begin(model.module, SOURCE[:1]), WORDS[:1])
+        _, state = decode_step(model.module, start_decoding(model.module, SOURCE[:1]), WORDS[:1])
     assert state.probs is not None
     np.testing.assert_allclose(state.probs[0], only.probs[0], atol=1e-6)
 
@@ -364,13 +364,13 @@ def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:
 def test_fresh_weights() -> None:
     """Each gate turns the state without stretching it; an LSTM begins with its forget gate open."""
     shape = clearhead.create("rnn", config=SMALL | {"cell": "lstm"}, head="seq2seq").shape
-    drawn = dict(build(shape, seed=3).named_parameters())
+    drawn = dict(build_network(shape, seed=3).named_parameters())
     for gate in drawn["decoder.layers.0.weight_hh_l0"].detach().split(12):
         torch.testing.assert_close(gate @ gate.T, torch.eye(12), atol=1e-5, rtol=0)
     forget = drawn["stack.layers.1.bias_ih_l0_reverse"].detach().view(4, 6)
     assert forget.tolist() == [[0.0] * 6, [1.0] * 6, [0.0] * 6, [0.0] * 6]
     assert (drawn["stack.layers.1.bias_hh_l0"] == 0).all()
-    again = dict(build(shape, seed=3).named_parameters())
+    again = dict(build_network(shape, seed=3).named_parameters())
     assert all(torch.equal(drawn[name], again[name]) for name in drawn)
 
 

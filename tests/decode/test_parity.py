@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 from tests.decode.pairs import PAIRED, RUNTIMES, SEEDS, TITLES, cut, expected, ours, sources, theirs
 from tests.variation import scaled
 
@@ -221,7 +221,7 @@ def test_scores_and_the_n_best(family: str, runtime: str) -> None:
         rows, scores = expected(
             family, ids, mask, seed, max_new_tokens=LENGTH, num_beams=5, num_return_sequences=5, length_penalty=penalty
         )
-        writer = Writer(
+        writer = TextGenerator(
             ours(family, runtime, seed), num_beams=5, num_return_sequences=5, max_length=LENGTH, length_penalty=penalty
         )
         answers = [answer for found in writer.decoder.generate(writer._given(ids, mask)) for answer in found]

@@ -15,7 +15,7 @@ from clearhead.decode import DecodingInput
 from clearhead.decode.beam_search import BeamSearch
 from clearhead.decode.candidates import log_sum_exp, select_top
 from clearhead.decode.prompt import start_decoding
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 from tests.core.networks import model_of
 from tests.decode.pairs import RUNTIMES, SEEDS, TITLES, ours, sources
 from tests.decode.runners import Table, Uncached, decoder
@@ -155,7 +155,7 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
     ids, mask = sources("marian" if family == "transformer" else family, 5)
     if "gpt" in family:
         mask[:] = True
-    writer = Writer(model, num_beams=beam, max_length=12, no_repeat_ngram_size=3)
+    writer = TextGenerator(model, num_beams=beam, max_length=12, no_repeat_ngram_size=3)
     rows = writer._given(ids, mask)
     cached = writer.decoder.generate(rows)
     writer.decoder.runner = Uncached(model.runner)  # type: ignore[assignment]
@@ -175,7 +175,7 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
 def test_alone_and_in_any_batch(family: str, choices: dict[str, Any], runtime: str) -> None:
     seed = SEEDS[family][0]
     ids, mask = sources(family, seed, rows=7, longest=11)
-    writer = Writer(ours(family, runtime, seed), max_length=14, repetition_penalty=1.2, **choices)
+    writer = TextGenerator(ours(family, runtime, seed), max_length=14, repetition_penalty=1.2, **choices)
     rows = writer._given(ids, mask)
     together = writer.decoder.generate(rows)
     for place in (0, 2, 6):

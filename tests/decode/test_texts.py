@@ -15,7 +15,7 @@ from clearhead.batch import Batch
 from clearhead.decode import Decoding, Generated
 from clearhead.decode.settings import FORMER_NAMES
 from clearhead.errors import ConfigError, InputError
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 from tests.core.networks import model_of
 from tests.decode.pairs import ours, sources
 from tests.decode.texts import TITLES, VOCAB, Script, spoken
@@ -161,7 +161,7 @@ def test_when_every_word_is_forbidden(choices: dict[str, Any]) -> None:
     assert [len(row) for row in model.generate_ids([[5, 6]], bad_words=[*range(60)], **choices)] == [1]  # an end
     none = replace(model, generation={"eos_token_id": None})
     assert [len(row) for row in none.generate_ids([[5, 6], [7]], bad_words=[*range(60)], **choices)] == [0, 0]
-    writer = Writer(none, bad_words=[*range(60)], **choices)
+    writer = TextGenerator(none, bad_words=[*range(60)], **choices)
     assert writer.decoder.generate(writer._given([[5, 6]], None))[0][0].stopped == "blocked"
 
 
@@ -299,7 +299,7 @@ def test_coverage(runtime: str) -> None:
     model = ours("marian", runtime, 2)
     ids, mask = sources("marian", 2)
     how: dict[str, Any] = {"num_beams": 5, "num_return_sequences": 5, "max_length": 5, "early_stopping": "never"}
-    plain, judged = Writer(model, **how), Writer(model, **how, coverage_penalty=2.0)
+    plain, judged = TextGenerator(model, **how), TextGenerator(model, **how, coverage_penalty=2.0)
     rows = plain._given(ids, mask)
     alone = [judged.decoder.generate([row])[0] for row in rows]
     differs = 0
@@ -312,7 +312,7 @@ def test_coverage(runtime: str) -> None:
                 said = [1, *answer.ids[:-1]]
                 seen = model.core
                 state = seen.start(Batch(ids=np.array([row.real_ids])))
-                _, _, looked = seen.watched_step(state, np.array([said]))
+                _, _, looked = seen.step_with_attention(state, np.array([said]))
                 lost = 2.0 * np.log(np.clip(looked[0].sum(0), 1e-9, 1.0)).sum()
                 assert answer.score == pytest.approx(known[tuple(answer.ids)] + lost, abs=1e-4)
         differs += [answer.ids for answer in one] != [answer.ids for answer in other]

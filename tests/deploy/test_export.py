@@ -15,7 +15,7 @@ import pytest
 
 import clearhead
 from clearhead.engine import export as writing
-from clearhead.engine.export import DATA, MODEL
+from clearhead.engine.export import MODEL_FILE, WEIGHTS_FILE
 from clearhead.errors import ClearheadError
 from clearhead.files import atomic_file
 from clearhead.model import Model
@@ -38,14 +38,14 @@ SENTENCES = ["The parcel came two days late.", "flute", "We walked along the riv
 @pytest.mark.parametrize("kind", KINDS)
 def test_sentence_vectors_of_the_default_model(minilm: Model, tmp_path: Path, kind: str) -> None:
     folder = clearhead.export("default", tmp_path / "out", portable=kind == "portable")
-    assert (folder / DATA).stat().st_size > 80 << 20
+    assert (folder / WEIGHTS_FILE).stat().st_size > 80 << 20
     tokenizer = clearhead.api.load_tokenizers("default")[0]
     encoded = tokenizer.encode_batch(SENTENCES)
     longest = max(len(one.ids) for one in encoded)
     rows = [one.ids + [0] * (longest - len(one.ids)) for one in encoded]
     real = [[1] * len(one.ids) + [0] * (longest - len(one.ids)) for one in encoded]
     given = {"input_ids": np.array(rows), "attention_mask": np.array(real), "token_type_ids": np.zeros_like(rows)}
-    found = from_file(folder / MODEL, given)
+    found = from_file(folder / MODEL_FILE, given)
     assert np.abs(found["sentence_embedding"] - minilm.embed(SENTENCES)).max() < 1e-5
     about = json.loads((folder / "export.json").read_text())
     assert about["graph"] == kind
@@ -96,7 +96,7 @@ def test_what_a_trained_folder_gets(small: Path, tmp_path: Path) -> None:
     text = model.tokenizer.encode("the film was great")
     ids = np.array([text.ids])
     found = from_file(
-        out / MODEL, {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        out / MODEL_FILE, {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     )
     assert np.abs(found["logits"] - model.run(ids).logits).max() < TOLERANCE
 
@@ -128,9 +128,9 @@ def test_an_empty_folder_is_filled_and_a_full_one_left_alone(small: Path, tmp_pa
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     clearhead.export(small, tmp_path / "link")
-    assert (tmp_path / "empty" / MODEL).is_file()
+    assert (tmp_path / "empty" / MODEL_FILE).is_file()
     before = {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
-    for place in (tmp_path / "empty", tmp_path / "empty" / MODEL):
+    for place in (tmp_path / "empty", tmp_path / "empty" / MODEL_FILE):
         with pytest.raises(ClearheadError, match="there already and not empty"):
             clearhead.export(small, place)
     assert {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()} == before
@@ -181,11 +181,11 @@ def test_a_failed_write_leaves_nothing(
             yield FullDisk(file, 2000)
 
     monkeypatch.setattr(writing, "atomic_file", full)
-    monkeypatch.setattr(writing, "ONE_FILE", 0)
+    monkeypatch.setattr(writing, "MAX_INLINE_BYTES", 0)
     with pytest.raises((ClearheadError, KeyboardInterrupt)) as told:
         clearhead.export(small, tmp_path / "out")
     if stopped == "a full disk":
-        assert str(told.value) == f"{tmp_path / 'out' / DATA} cannot be written: No space left on device."
+        assert str(told.value) == f"{tmp_path / 'out' / WEIGHTS_FILE} cannot be written: No space left on device."
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,7 +205,7 @@ def test_a_sentence_encoder_is_written_without_its_other_head(tmp_path: Path) ->
     text = "a film with some music"
     ids = np.array([model.tokenizer.encode(text).ids])
     given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    assert np.abs(from_file(out / MODEL, given)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
+    assert np.abs(from_file(out / MODEL_FILE, given)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
 
 
 def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def read_export(folder: Path, texts: list[str]) -> tuple[list[str], np.ndarray[A
     encoded = tokenizer.encode_batch(texts)
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
     given = {name: np.array([getattr(one, key) for one in encoded]) for name, key in columns.items()}
-    logits = from_file(folder / MODEL, given)["logits"].astype(np.float64)
+    logits = from_file(folder / MODEL_FILE, given)["logits"].astype(np.float64)
     scaled = logits / about["calibration"]["temperature"]
     if about["calibration"]["activation"] == "sigmoid":
         return about["labels"], 1 / (1 + np.exp(-scaled))

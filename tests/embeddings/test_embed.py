@@ -120,8 +120,8 @@ def test_a_job_is_resumed_where_the_model_is_named(
     """A model in memory may be another one than its folder holds, so that its vectors are never mixed with others."""
     from clearhead.model import embedding
 
-    monkeypatch.setattr(embedding, "FIRST", 2)
-    monkeypatch.setattr(embedding, "CHUNK", 2)
+    monkeypatch.setattr(embedding, "FIRST_CHUNK_TEXTS", 2)
+    monkeypatch.setattr(embedding, "CHUNK_TEXTS", 2)
     (tmp_path / "a.txt").write_text("good\nbad\nfilm\nplot\nactor\n")
     model: Any = encoder if by_name else clearhead.load(encoder)
     whole = clearhead.embed(model, tmp_path / "a.txt")

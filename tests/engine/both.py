@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from clearhead.batch import Output
-from clearhead.core.build import build, named_arrays
+from clearhead.core.build import build_network, named_arrays
 from clearhead.core.models import Network
 from clearhead.core.runner import CoreRunner
 from clearhead.engine.runner import EngineRunner
-from clearhead.engine.session import runtime
+from clearhead.engine.session import import_onnxruntime
 from clearhead.families import FAMILIES
-from clearhead.model.inputs import checked_batch
+from clearhead.model.inputs import check_batch
 from clearhead.shape import ModelShape
 from tests.tiny import FIXED
 from tests.twins import Texts, stirred
@@ -27,7 +27,7 @@ HEADS = [(family, head) for family in FIXED for head in (None, *FAMILIES[family]
 
 def network(shape: ModelShape, seed: int = 0) -> Network:
     """A network whose numbers all matter."""
-    made: Network = stirred(build(shape, seed=seed), seed)
+    made: Network = stirred(build_network(shape, seed=seed), seed)
     return made
 
 
@@ -38,7 +38,7 @@ def runners(net: Network, threads: int = 1) -> tuple[CoreRunner, EngineRunner]:
 
 def said(runner: Any, given: Texts, *, hidden: bool = True) -> Output:
     """What a runner says of a batch, its inputs checked as `Model.run` does it."""
-    batch, _ = checked_batch(runner.shape, *(given.ours().get(name) for name in NAMES))
+    batch, _ = check_batch(runner.shape, *(given.ours().get(name) for name in NAMES))
     out: Output = runner.run(batch, hidden=hidden)
     return out
 
@@ -72,8 +72,8 @@ def furthest(one: dict[str, Array], other: dict[str, Array]) -> float:
 
 def from_file(path: Path, given: dict[str, Array]) -> dict[str, Array]:
     """What ONNX Runtime says of a file, as it loads files for everybody."""
-    options = runtime().SessionOptions()
+    options = import_onnxruntime().SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 2  # warnings, too
-    session = runtime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = import_onnxruntime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     assert {one.name for one in session.get_inputs()} == given.keys()
     return dict(zip((one.name for one in session.get_outputs()), session.run(None, given), strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clearhead.batch import Batch
-from clearhead.engine.kv_cache import run_length
+from clearhead.engine.kv_cache import beams_per_source
 from clearhead.families import FAMILIES
 from tests.engine.both import TOLERANCE, network, runners
 from tests.tiny import FIXED, PAIRS, texts_for
@@ -45,7 +45,7 @@ def test_any_walk(family: str, seed: int) -> None:
     both, states, vocab = both_of(family)
     rows = np.arange(3)  # the source of each row
     for turn in range(20):
-        group = run_length(rows)
+        group = beams_per_source(rows)
         kind = draw.choice(["stay", "cross", "spread", "leave", "any"], p=[0.3, 0.4, 0.1, 0.1, 0.1])
         index = np.arange(len(rows))
         if kind == "cross":  # each beam goes on from one of its source
@@ -80,4 +80,4 @@ def test_a_state_can_be_gone_on_from_twice(family: str) -> None:
     ("owners", "length"), [([0, 0, 1, 1], 2), ([0, 1, 2], 1), ([4, 4, 4], 3), ([0, 0, 1], 1), ([1, 1, 0, 0], 2)]
 )
 def test_rows_of_a_source_side_by_side(owners: list[int], length: int) -> None:
-    assert run_length(np.array(owners)) == length
+    assert beams_per_source(np.array(owners)) == length

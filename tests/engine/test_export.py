@@ -12,8 +12,15 @@ import pytest
 
 from clearhead.core.build import named_arrays
 from clearhead.engine import export as writing
-from clearhead.engine.export import DATA, MODEL, NAMES, PAIR, exported, write_model
-from clearhead.engine.graph import ALIGN
+from clearhead.engine.export import (
+    ENCODER_DECODER_NAMES,
+    EXPORTED_NAMES,
+    MODEL_FILE,
+    WEIGHTS_FILE,
+    build_export_graph,
+    write_model,
+)
+from clearhead.engine.graph import ALIGNMENT
 from clearhead.engine.int8 import Int8Plan
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
@@ -48,7 +55,7 @@ def expected_of(core: Any, batch: Texts) -> dict[str, Array]:
     else:
         found = {"last": out.last, "pooled": out.pooled}
         found |= {"top": out.target_hidden[-1]} if out.target_hidden is not None else {}
-    names = NAMES | (PAIR if pair else {})
+    names = EXPORTED_NAMES | (ENCODER_DECODER_NAMES if pair else {})
     return {names.get(name, name): array for name, array in found.items() if array is not None}
 
 
@@ -81,22 +88,22 @@ def test_every_family_and_head_in_both_graphs(
         )
         expected = at_words(expected_of(core, batch), batch)
         for kind in KINDS:
-            g = exported(shape, named_arrays(net), portable=kind == "portable")
+            g = build_export_graph(shape, named_arrays(net), portable=kind == "portable")
             folder = tmp_path / f"{kind}-{left}"
             folder.mkdir()
             write_model(folder, g)
-            onnx.checker.check_model(str(folder / MODEL), full_check=True)
-            found = from_file(folder / MODEL, given_as(batch, shape))
+            onnx.checker.check_model(str(folder / MODEL_FILE), full_check=True)
+            found = from_file(folder / MODEL_FILE, given_as(batch, shape))
             assert furthest(expected, at_words(found, batch)) < TOLERANCE, (kind, left)
-            assert domains_in(folder / MODEL) <= ({""} if kind == "portable" else {"", "com.microsoft"})
+            assert domains_in(folder / MODEL_FILE) <= ({""} if kind == "portable" else {"", "com.microsoft"})
     assert capfd.readouterr().err == ""  # ONNX Runtime has nothing to warn of
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fused_graph_is_fused(kind: str, tmp_path: Path) -> None:
     shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
-    write_model(tmp_path, exported(shape, named_arrays(network(shape)), portable=kind == "portable"))
-    ops = {node.op_type for node in onnx.load(tmp_path / MODEL).graph.node}
+    write_model(tmp_path, build_export_graph(shape, named_arrays(network(shape)), portable=kind == "portable"))
+    ops = {node.op_type for node in onnx.load(tmp_path / MODEL_FILE).graph.node}
     assert ("MultiHeadAttention" in ops) == (kind == "fused")
 
 
@@ -107,8 +114,8 @@ def test_another_runtime_reads_the_portable_graph(family: str, head: str | None,
     shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
     net = network(shape)
     batch = texts_for(family, FIXED[family], (7, 4), **({} if shape.decoder is not None else {"targets": ()}))
-    write_model(tmp_path, exported(shape, named_arrays(net), portable=True))
-    other = ReferenceEvaluator(str(tmp_path / MODEL))
+    write_model(tmp_path, build_export_graph(shape, named_arrays(net), portable=True))
+    other = ReferenceEvaluator(str(tmp_path / MODEL_FILE))
     found = dict(zip(other.output_names, other.run(None, given_as(batch, shape)), strict=True))
     expected = at_words(expected_of(runners(net)[0], batch), batch)
     assert furthest(expected, at_words(found, batch)) < TOLERANCE
@@ -124,23 +131,23 @@ def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path
     names = sorted(name.removesuffix(".weight") for name in tensors if name.endswith(("up.weight", "down.weight")))
     width = {name: tensors[f"{name}.weight"].shape[1] for name in names}
     plan = Int8Plan(
-        even={name: np.linspace(0.5, 2.0, width[name]).astype("f") for name in names},
-        aside={names[0]: np.array([1, 3])},
+        smoothing={name: np.linspace(0.5, 2.0, width[name]).astype("f") for name in names},
+        outlier_channels={names[0]: np.array([1, 3])},
         float_steps=frozenset(names[-1:]),
     )
     batch = texts_for(family, FIXED[family], (7,), targets=())
-    write_model(tmp_path, exported(shape, tensors, portable=kind == "portable", int8=plan))
-    onnx.checker.check_model(str(tmp_path / MODEL), full_check=True)
+    write_model(tmp_path, build_export_graph(shape, tensors, portable=kind == "portable", int8=plan))
+    onnx.checker.check_model(str(tmp_path / MODEL_FILE), full_check=True)
     given = given_as(batch, shape)
     ours, exact = (EngineRunner(shape, tensors, int8=one) for one in (plan, None))
     expected, other = (at_words(expected_of(runner, batch), batch) for runner in (ours, exact))
-    found = at_words(from_file(tmp_path / MODEL, given), batch)
+    found = at_words(from_file(tmp_path / MODEL_FILE, given), batch)
     assert furthest(expected, found) < 0.01  # a number on the border of two steps may be rounded either way
     assert furthest(expected, other) > 0
-    ops = {node.op_type for node in onnx.load(tmp_path / MODEL).graph.node}
+    ops = {node.op_type for node in onnx.load(tmp_path / MODEL_FILE).graph.node}
     assert ("MatMulInteger" if kind == "portable" else "DynamicQuantizeMatMul") in ops
     if kind == "portable":
-        reader = ReferenceEvaluator(str(tmp_path / MODEL))
+        reader = ReferenceEvaluator(str(tmp_path / MODEL_FILE))
         read = dict(zip(reader.output_names, reader.run(None, given), strict=True))
         assert furthest(expected, at_words(read, batch)) < 0.01
 
@@ -150,9 +157,9 @@ def test_a_file_with_one_wrong_number_is_seen(tmp_path: Path) -> None:
     net = network(shape)
     tensors = {name: array.copy() for name, array in named_arrays(net).items()}
     tensors["stack.blocks.1.feed.inner.down.bias"][0] += 0.5
-    write_model(tmp_path, exported(shape, tensors))
+    write_model(tmp_path, build_export_graph(shape, tensors))
     batch = texts_for("bert", FIXED["bert"], (7, 4))
-    found = from_file(tmp_path / MODEL, given_as(batch, shape))
+    found = from_file(tmp_path / MODEL_FILE, given_as(batch, shape))
     assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) > TOLERANCE
 
 
@@ -160,24 +167,24 @@ def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: p
     shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
     net = network(shape)
     batch, told = texts_for("bert", FIXED["bert"], (7, 4)), []
-    monkeypatch.setattr(writing, "ONE_FILE", 0)
+    monkeypatch.setattr(writing, "MAX_INLINE_BYTES", 0)
     for kind in KINDS:
         folder = tmp_path / kind
         folder.mkdir()
-        g = exported(shape, named_arrays(net), portable=kind == "portable")
+        g = build_export_graph(shape, named_arrays(net), portable=kind == "portable")
         write_model(folder, g, lambda *said: told.append(said))
-        read = onnx.load(folder / MODEL, load_external_data=False)
+        read = onnx.load(folder / MODEL_FILE, load_external_data=False)
         apart = {
             one.name: {entry.key: entry.value for entry in one.external_data}
             for one in read.graph.initializer
             if one.external_data
         }
-        assert apart.keys() == g.large.keys() != set()
-        assert all(one["location"] == DATA and int(one["offset"]) % ALIGN == 0 for one in apart.values())
-        assert told[-1][0] == DATA
+        assert apart.keys() == g.large_weights.keys() != set()
+        assert all(one["location"] == WEIGHTS_FILE and int(one["offset"]) % ALIGNMENT == 0 for one in apart.values())
+        assert told[-1][0] == WEIGHTS_FILE
         assert told[-1][1] == told[-1][2]
-        onnx.checker.check_model(str(folder / MODEL), full_check=True)
-        found = from_file(folder / MODEL, given_as(batch, shape))
+        onnx.checker.check_model(str(folder / MODEL_FILE), full_check=True)
+        found = from_file(folder / MODEL_FILE, given_as(batch, shape))
         assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) < TOLERANCE
 
 
@@ -188,10 +195,10 @@ def test_weights_are_never_held_twice(tmp_path: Path) -> None:
     total = sum(array.nbytes for array in tensors.values())
     assert total > 64 << 20
     tracemalloc.start()
-    write_model(tmp_path, exported(shape, tensors))
+    write_model(tmp_path, build_export_graph(shape, tensors))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (tmp_path / DATA).stat().st_size >= total
+    assert (tmp_path / WEIGHTS_FILE).stat().st_size >= total
     assert peak < total // 16
 
 
@@ -205,7 +212,9 @@ def test_pooling_is_that_of_the_library(modes: tuple[str, ...], portable: bool) 
         batch = texts_for("bert", FIXED["bert"], (9, 6, 1), left=left)
         out = said(core, batch)
         expected = features.pool(out.last, batch.mask, out.pooled, modes)  # type: ignore[arg-type]
-        g = exported(shape, named_arrays(net), portable=portable, pooling=Pooling(modes=modes, origin="a test"))
+        g = build_export_graph(
+            shape, named_arrays(net), portable=portable, pooling=Pooling(modes=modes, origin="a test")
+        )
         found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
         assert np.abs(found - expected).max() < TOLERANCE
 
@@ -223,16 +232,16 @@ def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None
     net = network(shape)
     batch = texts_for("bert", FIXED["bert"], (9, 6, 1))
     pooling = Pooling(dense=steps, normalize=True, origin="a test")
-    g = exported(shape, named_arrays(net), portable=portable, pooling=pooling, dense=dense)
+    g = build_export_graph(shape, named_arrays(net), portable=portable, pooling=pooling, dense=dense)
     found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
     mean = features.pool(said(runners(net)[0], batch).last, batch.mask, None, ["mean"])  # type: ignore[arg-type]
-    assert np.abs(found - features.finish(mean, pooling, dense, normalize=True)).max() < TOLERANCE
+    assert np.abs(found - features.finish_vectors(mean, pooling, dense, normalize=True)).max() < TOLERANCE
 
 
 def test_a_text_without_a_word_has_no_nan() -> None:
     shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
     pooling = Pooling(modes=("mean", "cls", "weightedmean"), normalize=True, origin="a test")
-    g = exported(shape, named_arrays(network(shape)), pooling=pooling)
+    g = build_export_graph(shape, named_arrays(network(shape)), pooling=pooling)
     given = given_as(texts_for("bert", FIXED["bert"], (5, 3)), shape)
     given["attention_mask"][1] = 0
     assert np.isfinite(Session(g).run(given)["sentence_embedding"]).all()
@@ -240,7 +249,7 @@ def test_a_text_without_a_word_has_no_nan() -> None:
 
 def test_a_pair_that_makes_sentence_vectors_has_no_decoder(tmp_path: Path) -> None:
     shape = FAMILIES["t5"].model_shape(FIXED["t5"], None, 3)
-    g = exported(shape, named_arrays(network(shape)), pooling=Pooling(origin="a test"))
+    g = build_export_graph(shape, named_arrays(network(shape)), pooling=Pooling(origin="a test"))
     assert list(g.inputs) == ["input_ids", "attention_mask"]
     assert list(g.outputs) == ["last_hidden_state", "sentence_embedding"]
-    assert not [name for name in g.used if name.startswith("decoder.")]
+    assert not [name for name in g.used_weights if name.startswith("decoder.")]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import clearhead
 from clearhead.batch import Batch
 from clearhead.core.build import named_arrays
-from clearhead.engine.assemble import Wanted, assemble
-from clearhead.engine.calibrate import calibrated, cosine
-from clearhead.engine.int8 import Int8Plan, int8_dense, quantised
+from clearhead.engine.assemble import GraphSpec, assemble
+from clearhead.engine.calibrate import calibrate_int8, cosine_similarity
+from clearhead.engine.int8 import Int8Plan, int8_dense, quantize_weight
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
@@ -42,7 +42,7 @@ SENTENCES = (
 def test_two_neighbours_never_overflow(rows: int, columns: int, seed: int, spread: float) -> None:
     draw = np.random.default_rng(seed)
     weight = (draw.standard_normal((rows, columns)) * np.exp(spread * draw.standard_normal((1, columns)))).astype("f")
-    whole, scale = quantised(weight)
+    whole, scale = quantize_weight(weight)
     padded = np.concatenate([whole, np.zeros((rows % 2, columns), np.int8)]).astype(np.int64).reshape(-1, 2, columns)
     for sign in (1, -1):
         assert int(255 * np.maximum(sign * padded, 0).sum(1).max(initial=0)) <= 32767
@@ -73,7 +73,7 @@ def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> N
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].shape == other[name].shape
-        assert cosine(one[name].ravel(), other[name].ravel()) > 0.97, name
+        assert cosine_similarity(one[name].ravel(), other[name].ravel()) > 0.97, name
     assert any(not np.array_equal(one[name], other[name]) for name in one)  # it is not the same computation
 
 
@@ -89,10 +89,10 @@ def test_no_neighbour_changes_an_answer() -> None:
         alone = Batch(ids=batch.ids[row : row + 1, :length], segments=batch.segments[row : row + 1, :length])
         np.testing.assert_array_equal(runner.run(alone).logits, together[row : row + 1])
     ids, segments = batch.ids[batch.mask], batch.segments[batch.mask]
-    packed, begin = runner.packed(ids, segments, batch.mask.sum(1)), 0
+    packed, begin = runner.run_packed(ids, segments, batch.mask.sum(1)), 0
     for row, length in enumerate(batch.mask.sum(1)):
         here = slice(begin, begin + length)
-        np.testing.assert_array_equal(runner.packed(ids[here], segments[here], [length])[0], packed[row])
+        np.testing.assert_array_equal(runner.run_packed(ids[here], segments[here], [length])[0], packed[row])
         begin += length
 
 
@@ -100,9 +100,9 @@ def test_real_weights_lose_little() -> None:
     model = clearhead.load("default", "engine")
     runner: Any = model.runner
     texts = [one.ids for one in model.tokenizer.encode_ids(SENTENCES)]
-    plan = calibrated(model.shape, runner.tensors, texts[:5])
-    assert plan.even  # something was uneven
-    wanted = Wanted(last=True)
+    plan = calibrate_int8(model.shape, runner.tensors, texts[:5])
+    assert plan.smoothing  # something was uneven
+    wanted = GraphSpec(last=True)
     plans = {"float": None, "plain": Int8Plan(), "calibrated": plan}
     vectors: dict[str, list[Array]] = {}
     for name, one in plans.items():
@@ -113,6 +113,6 @@ def test_real_weights_lose_little() -> None:
             for ids in texts[5:]
         ]
     pairs = {name: list(zip(vectors["float"], found, strict=True)) for name, found in vectors.items()}
-    near = {name: np.mean([cosine(a, b) for a, b in both]) for name, both in pairs.items()}
+    near = {name: np.mean([cosine_similarity(a, b) for a, b in both]) for name, both in pairs.items()}
     assert near["calibrated"] > 0.995
     assert near["calibrated"] > near["plain"]

@@ -136,8 +136,8 @@ def test_a_worker_that_fails_raises(folder: Path) -> None:
         return job
 
     with pytest.raises(ValueError, match="job 3"):
-        list(runner.each(work, list(range(8))))
-    assert list(runner.each(work, [0, 1, 2])) == [0, 1, 2]
+        list(runner.map_jobs(work, list(range(8))))
+    assert list(runner.map_jobs(work, [0, 1, 2])) == [0, 1, 2]
 
 
 def test_int8_that_nobody_measured_warns(folder: Path) -> None:

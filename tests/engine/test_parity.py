@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clearhead.batch import Batch
 from clearhead.core.build import named_arrays
-from clearhead.engine.assemble import Wanted, assemble
+from clearhead.engine.assemble import GraphSpec, assemble
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.errors import ClearheadError
@@ -65,7 +65,7 @@ def test_plain_operators_say_the_same(family: str) -> None:
     head = "classify" if "classify" in FAMILIES[family].heads else None
     shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
     tensors = named_arrays(network(shape))
-    wanted = Wanted(hidden=True, last=True, pooled=True, logits=True, target=family in PAIRS)
+    wanted = GraphSpec(hidden=True, last=True, pooled=True, logits=True, target=family in PAIRS)
     batch = texts_for(family, FIXED[family], (7, 7), targets=(4, 4) if family in PAIRS else ())
     inputs: dict[str, Any] = {"ids": batch.ids}
     if shape.stack.segments > 1:
@@ -106,7 +106,7 @@ def test_packed_texts(family: str, head: str) -> None:
     batch = texts_for(family, FIXED[family], (9, 6, 3, 6, 6, 1))
     ids, lengths = batch.ids[batch.mask], batch.mask.sum(1)
     segments = None if batch.segments is None or shape.stack.segments < 2 else batch.segments[batch.mask]
-    expected, found = (one.packed(ids, segments, lengths) for one in (core, engine))
+    expected, found = (one.run_packed(ids, segments, lengths) for one in (core, engine))
     assert expected.shape == found.shape
     assert np.abs(expected - found).max() < TOLERANCE
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.core.complexity import LAYERS, Cell
+from clearhead.core.complexity import LAYERS, TimedShape
 from clearhead.errors import InputError
 from clearhead.explain.complexity import KINDS, MOST_ROUNDS, Complexity, Timed, crossover, gather
 
@@ -88,13 +88,15 @@ LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 
 
 # a round of times as `time_layers` gives them, without a clock
-def synthetic(noise: float, seed: int = 0, bursts: float = 0.0) -> Callable[[], tuple[dict[Cell, list[float]], int]]:
+def synthetic(
+    noise: float, seed: int = 0, bursts: float = 0.0
+) -> Callable[[], tuple[dict[TimedShape, list[float]], int]]:
     """Rounds of five times each of n^2 against 200 n, spread by so much, some of them in a busy moment of ten times."""
     draw = Random(seed)
     seconds = {"attention": lambda n: 1e-8 * n**2, "recurrent": lambda n: 2e-6 * n}
     powers = seconds | {"projected": seconds["attention"], "convolution": seconds["recurrent"]}
 
-    def time_round() -> tuple[dict[Cell, list[float]], int]:
+    def time_round() -> tuple[dict[TimedShape, list[float]], int]:
         return {
             (kind.name, length, 64): [
                 powers[kind.name](length) * exp(draw.gauss(0, noise)) * (10 if draw.random() < bursts else 1)

@@ -17,7 +17,7 @@ from clearhead.core.trace import trace as run_trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_heatmap_svg, attention_page, attention_svg
 from clearhead.explain.trace_view import FAINTEST, parts, telling_layer, view
-from clearhead.model.inputs import checked_batch
+from clearhead.model.inputs import check_batch
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -222,7 +222,7 @@ def test_no_torch_is_imported() -> None:
 def test_traces_of_real_models(family: str, config: dict[str, int], found: list[str]) -> None:
     model = clearhead.create(family, config=config)
     target = [[0, 6, 7]] if "cross" in found else None
-    batch, _ = checked_batch(model.shape, [[1, 2, 3, 4, 5]], None, None, target, None)
+    batch, _ = check_batch(model.shape, [[1, 2, 3, 4, 5]], None, None, target, None)
     traced = run_trace(model.core, batch, list("abcde"), list("xyz") if target else None)
     assert parts(traced) == found
     for part in found:

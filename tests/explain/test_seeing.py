@@ -37,7 +37,7 @@ from clearhead.explain import (
 from clearhead.explain.figure import figure_page
 from clearhead.explain.positions import _bucket, sines
 from clearhead.explain.svg import raster
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 from tests.decode.texts import spoken
 from tests.explain.traces import HOSTILE, make_trace
 
@@ -156,7 +156,7 @@ def test_the_tree_is_the_search(family: str, runtime: str) -> None:
     # the probabilities are the model's own
     for number in (len(tree.nodes) - 1, 1):
         ids = [node.id for node in tree.said(number)]
-        logits = list(Writer(model, max_length=9).follow(TEXT, ids))[-1][0].astype(np.float64)
+        logits = list(TextGenerator(model, max_length=9).teacher_force(TEXT, ids))[-1][0].astype(np.float64)
         probs = np.exp(logits - logits.max())
         assert tree.nodes[number].probability == pytest.approx(probs[ids[-1]] / probs.sum(), rel=1e-3)
 
@@ -175,10 +175,10 @@ def test_groups_and_ends_of_a_tree() -> None:
 
 def test_a_watched_search_finds_the_same() -> None:
     model = spoken("marian")
-    writer = Writer(model, num_beams=4, num_return_sequences=4, max_length=8)
+    writer = TextGenerator(model, num_beams=4, num_return_sequences=4, max_length=8)
     seen: list[Any] = []
-    watched = writer.watched(TEXT, seen.append)
-    assert [one.ids for one in watched] == [one.ids for one in writer.watched(TEXT, None)]
+    watched = writer.generate_hypotheses(TEXT, seen.append)
+    assert [one.ids for one in watched] == [one.ids for one in writer.generate_hypotheses(TEXT, None)]
     assert [step.length for step in seen] == list(range(len(seen)))
 
 
@@ -218,15 +218,15 @@ def test_a_target_is_followed_and_rules_are_told() -> None:
 def test_the_waves_are_those_of_the_core() -> None:
     import torch
 
-    from clearhead.core.positions import Buckets
-    from clearhead.core.positions import sines as truth
+    from clearhead.core.positions import BucketBias
+    from clearhead.core.positions import sinusoids as truth
 
     for width, halves in ((8, False), (9, False), (10, True)):
         expected = truth(torch.arange(20), width, halves=halves).numpy()
         np.testing.assert_allclose(sines(20, width, halves=halves), expected, atol=1e-12)
     shape = spoken("t5").shape.stack
     gaps = np.arange(-150, 151)
-    np.testing.assert_array_equal(_bucket(gaps, shape), Buckets(shape).bucket(torch.from_numpy(gaps)).numpy())
+    np.testing.assert_array_equal(_bucket(gaps, shape), BucketBias(shape).bucket(torch.from_numpy(gaps)).numpy())
 
 
 @pytest.mark.parametrize("runtime", ["core", "engine"])

@@ -18,7 +18,7 @@ from clearhead import Model, tensors
 from clearhead.errors import ClearheadError, ConfigError, InputError, TensorError
 from clearhead.explain import save_attention
 from clearhead.families import FAMILIES
-from clearhead.model.describe import facts
+from clearhead.model.describe import collect_facts
 from clearhead.text import load_tokenizer
 
 CONFIG: dict[str, Any] = {"width": 12, "embed_width": 10, "encoder_layers": 1, "decoder_layers": 2}
@@ -83,10 +83,10 @@ def test_an_alignment_can_be_drawn(model: Model, tmp_path: Path) -> None:
     assert seen.cross[0].probs.shape == (1, 5, 4)
     for name in ("look.svg", "look.html", "look.json"):
         assert save_attention(seen, tmp_path / name, part="cross").stat().st_size > 300
-    assert seen.cross[0].products
+    assert seen.cross[0].has_dot_products
     additive = clearhead.create("rnn", config=CONFIG | {"attention": "additive"}, tokenizer=model.tokenizer)
     other = additive.trace("je suis", target="i am")
-    assert not other.cross[0].products  # a page shows no product of query and key where there is none
+    assert not other.cross[0].has_dot_products  # a page shows no product of query and key where there is none
     save_attention(other, tmp_path / "other.html")
     assert '"q":' not in (tmp_path / "other.html").read_text()
     assert '"q":' in (tmp_path / "look.html").read_text()
@@ -106,7 +106,7 @@ def test_texts_become_vectors(model: Model) -> None:
 
 
 def test_described(model: Model) -> None:
-    told = facts(model)
+    told = collect_facts(model)
     assert told["architecture"] == (
         "recurrent encoder-decoder: 1 + 2 layers of GRU, width 12, read from both ends, general attention"
     )

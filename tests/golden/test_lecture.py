@@ -11,10 +11,10 @@ import torch
 
 import clearhead
 from clearhead import tensors
-from clearhead.core.attention import Recorder, Where, attention
+from clearhead.core.attention import AttentionId, Recorder, attention
 from clearhead.core.block import Residual
-from clearhead.core.build import build
-from clearhead.core.positions import sines
+from clearhead.core.build import build_network
+from clearhead.core.positions import sinusoids
 from clearhead.core.recurrent_attention import RecurrentAttention
 from clearhead.families import FAMILIES
 from clearhead.model.layers import choose_layer, pool
@@ -39,7 +39,7 @@ def small(**changes: Any) -> Shape:
 
 def network(decoder: Shape | None = None, head: HeadShape | None = None, **changes: Any) -> Any:
     """A small network whose weights are large enough that everything matters."""
-    made = build(ModelShape(family="bert", stack=small(**changes), decoder=decoder, head=head), seed=0)
+    made = build_network(ModelShape(family="bert", stack=small(**changes), decoder=decoder, head=head), seed=0)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)) * 0.2)
@@ -54,7 +54,7 @@ class TestAttention:
         v = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
         assert (q @ k.T).tolist() == [[112.0, 96.0]]
         recorder = Recorder()
-        recorder(q[None, None], k[None, None], v[None, None], None, 1 / math.sqrt(64), 0.0, Where("plain", 0))
+        recorder(q[None, None], k[None, None], v[None, None], None, 1 / math.sqrt(64), 0.0, AttentionId("plain", 0))
         assert recorder.steps[0].scores[0, 0].tolist() == [[14.0, 12.0]]
         z, probs = attention(q, k, v)
         assert [round(p, 2) for p in probs[0].tolist()] == [0.88, 0.12]
@@ -158,7 +158,7 @@ class TestPositions:
     @pytest.mark.parametrize("width", [64, 512])
     def test_waves(self, width: int) -> None:
         """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(...)."""
-        table = sines(torch.arange(60), width, halves=False)
+        table = sinusoids(torch.arange(60), width, halves=False)
         assert table[0, 0::2].tolist() == [0.0] * (width // 2)
         assert table[0, 1::2].tolist() == [1.0] * (width // 2)
         assert table[1, 0].item() == pytest.approx(math.sin(1))
@@ -169,7 +169,7 @@ class TestPositions:
     @pytest.mark.parametrize(("width", "steps"), [(64, 5), (512, 40)])
     def test_nearer_is_closer(self, width: int, steps: int) -> None:
         """t_(i+j) lies closer to t_i than t_(i+j+k): strictly for the first steps, and alike from every i."""
-        table = sines(torch.arange(200), width, halves=False)
+        table = sinusoids(torch.arange(200), width, halves=False)
         near = [(table[start : start + steps] - table[start]).norm(dim=1) for start in (0, 7, 100)]
         for distances in near:
             assert (distances.diff() > 0).all()
@@ -179,7 +179,7 @@ class TestPositions:
     def test_two_layouts_of_the_same_waves(self) -> None:
         """Interleaved as in the paper, or halves side by side as in tensor2tensor."""
         places = torch.arange(30)
-        paper, halves = sines(places, 512, halves=False), sines(places, 512, halves=True)
+        paper, halves = sinusoids(places, 512, halves=False), sinusoids(places, 512, halves=True)
         torch.testing.assert_close(halves, torch.cat([paper[:, 0::2], paper[:, 1::2]], 1), atol=0, rtol=0)
         assert not torch.equal(halves, paper)
         assert torch.equal(paper.sort(1).values, halves.sort(1).values)
@@ -263,7 +263,7 @@ class TestBert:
         """The count above is made without memory; on a small model it is the real one."""
         family = FAMILIES["bert"]
         model = family.model_shape(family.presets["tiny"], "pretrain", 2)
-        made = build(model)
+        made = build_network(model)
         assert tensors.count_values(tensors.expected_sizes(model)) == sum(p.numel() for p in made.parameters())
         assert {name: tuple(p.shape) for name, p in made.named_parameters()} == tensors.expected_sizes(model)
 
@@ -331,7 +331,7 @@ def test_one_class_for_encoder_and_decoder_models() -> None:
 
 def test_next_sentence_stands_on_the_pooler() -> None:
     head = HeadShape(kind="next", pooling="pooled", outputs=2)
-    made = build(ModelShape(family="bert", stack=small(), pooler=PoolerShape(), head=head), seed=0)
+    made = build_network(ModelShape(family="bert", stack=small(), pooler=PoolerShape(), head=head), seed=0)
     with torch.no_grad():
         said = made(IDS)
         torch.testing.assert_close(said.next_sentence, made.head.out(said.pooled))  # type: ignore[union-attr]

@@ -19,7 +19,7 @@ import clearhead
 from clearhead.classic import fit_linear, solver
 from clearhead.classic.mixture import fit_scalar_mix
 from clearhead.data import LabelSpace
-from clearhead.engine.session import runtime, waiting
+from clearhead.engine.session import import_onnxruntime, spin_settings
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.plan import RunPlan
 from clearhead.machine.threads import (
@@ -198,15 +198,15 @@ def test_the_engine_keeps_the_limit(tmp_path: Path) -> None:
 
 def test_threads_of_the_engine_spin_for_microseconds() -> None:
     spinning, duration = "session.intra_op.allow_spinning", "session.intra_op.spin_duration_us"
-    assert waiting(1, "1.31.1") == {spinning: "0"}
-    assert waiting(2, "1.31.1") == {spinning: "1", duration: "20"}
-    assert waiting(2, "1.25.0") == {spinning: "0"}  # it would spin for milliseconds
-    assert waiting(2, "2.0.0rc1")[duration] == "20"
+    assert spin_settings(1, "1.31.1") == {spinning: "0"}
+    assert spin_settings(2, "1.31.1") == {spinning: "1", duration: "20"}
+    assert spin_settings(2, "1.25.0") == {spinning: "0"}  # it would spin for milliseconds
+    assert spin_settings(2, "2.0.0rc1")[duration] == "20"
 
 
 def test_a_session_has_these_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given: dict[str, str] = {}
-    ort = runtime()
+    ort = import_onnxruntime()
 
     class Options(ort.SessionOptions):  # type: ignore[name-defined]
         def add_session_config_entry(self, name: str, value: str) -> None:
@@ -216,7 +216,7 @@ def test_a_session_has_these_options(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(ort, "SessionOptions", Options)
     model = clearhead.load(tiny_model(tmp_path / "tiny"), "engine", threads=2)
     model.embed(["a film"])
-    assert given == waiting(2, ort.__version__)
+    assert given == spin_settings(2, ort.__version__)
 
 
 def test_a_job_uses_the_threads_of_its_plan() -> None:

@@ -30,7 +30,7 @@ def test_the_core_can_do_everything_and_the_engine_what_the_protocol_has(folder:
     for runner in (core, engine):
         able = runner.capabilities
         assert able.gradients == isinstance(runner, CoreRunner)
-        assert able.source_attention == callable(getattr(runner, "watched_step", None))
+        assert able.source_attention == callable(getattr(runner, "step_with_attention", None))
 
 
 def test_precision_is_that_of_the_matrices(folder: Path) -> None:

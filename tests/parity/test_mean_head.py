@@ -14,11 +14,11 @@ import torch
 from safetensors.numpy import load_file
 
 import clearhead
-from clearhead.core.build import build, named_arrays
+from clearhead.core.build import build_network, named_arrays
 from clearhead.core.runner import CoreRunner
 from clearhead.engine.graph import Graph
-from clearhead.engine.heads import picked
-from clearhead.engine.layers import Parts, float_dense
+from clearhead.engine.heads import pool_tokens
+from clearhead.engine.layers import GraphBuilder, float_dense
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.errors import CheckpointError, InputError
@@ -195,7 +195,7 @@ def test_padding_and_neighbors_change_nothing(sentences: Path) -> None:
     model = new(sentences, head_pooling="mean")
     engine = EngineRunner(model.shape, named_arrays(model.module), threads=1)
     given = texts_for("bert", {"vocab_size": 33}, (12, 3, 7))
-    for runner in (CoreRunner(build(model.shape, named_arrays(model.module).items()), "cpu"), engine):
+    for runner in (CoreRunner(build_network(model.shape, named_arrays(model.module).items()), "cpu"), engine):
         both = replace(model, runner=runner)
         together = both.run(given.ids, given.mask, hidden=False).logits
         for row, (ids, mask) in enumerate(zip(given.ids, given.mask, strict=True)):
@@ -208,7 +208,9 @@ def test_the_bits_of_a_mean_do_not_depend_on_the_batch(masked: bool) -> None:
     g = Graph()
     x = g.input("x", "float32", ("batch", "length", 384))
     present = g.input("present", "bool", ("batch", "length")) if masked else ""
-    g.output("mean", picked(Parts(g=g, tensors={}, dense=float_dense({})), x, "mean", present), ("batch", 384))
+    g.output(
+        "mean", pool_tokens(GraphBuilder(g=g, tensors={}, dense=float_dense({})), x, "mean", present), ("batch", 384)
+    )
     session, draws = Session(g), np.random.default_rng(0)
     for length in (1, 7, 33):
         states = draws.normal(size=(5, length, 384)).astype(np.float32)

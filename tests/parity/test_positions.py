@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from clearhead.core.positions import Buckets, Disentangled, Rotary, sines
+from clearhead.core.positions import BucketBias, DisentangledBias, RotaryPositions, sinusoids
 from clearhead.shape import Shape
 from tests.twins import library
 
@@ -37,7 +37,7 @@ def modelling(family: str) -> Any:
 def test_t5_buckets(buckets: int, reach: int, causal: bool) -> None:
     gap = torch.arange(-FAR, FAR)  # key minus query
     theirs = modelling("t5").T5Attention._relative_position_bucket(gap, not causal, buckets, reach)
-    ours = Buckets(shape(buckets=buckets, bucket_max_distance=reach, causal=causal)).bucket(gap)
+    ours = BucketBias(shape(buckets=buckets, bucket_max_distance=reach, causal=causal)).bucket(gap)
     assert torch.equal(ours, theirs)
     assert len(ours.unique()) >= buckets - 2  # the control: they are not all one
 
@@ -45,7 +45,7 @@ def test_t5_buckets(buckets: int, reach: int, causal: bool) -> None:
 def test_mpnet_buckets() -> None:
     gap = torch.arange(-FAR, FAR)
     theirs = modelling("mpnet").MPNetEncoder.relative_position_bucket(gap, num_buckets=32)
-    assert torch.equal(Buckets(shape(bucket_rows=40)).bucket(gap), theirs)
+    assert torch.equal(BucketBias(shape(bucket_rows=40)).bucket(gap), theirs)
 
 
 @pytest.mark.parametrize(("buckets", "reach"), [(256, 512), (4, 40), (6, 9), (16, 2000)])
@@ -54,7 +54,7 @@ def test_deberta_buckets(buckets: int, reach: int) -> None:
     words = torch.zeros(1, 600, 4)
     expected = theirs.build_relative_position(words, words, bucket_size=buckets, max_position=reach)
     places = torch.arange(600)[None]
-    ours = Disentangled(shape(relative_span=buckets, relative_max_distance=reach, log_buckets=True))
+    ours = DisentangledBias(shape(relative_span=buckets, relative_max_distance=reach, log_buckets=True))
     index = ours.index(places, places)[:, 0]
     assert torch.equal(index, (expected.long() + buckets).clamp(0, 2 * buckets - 1))
     assert len(index.unique()) > buckets
@@ -64,7 +64,7 @@ def test_deberta_buckets(buckets: int, reach: int) -> None:
 def test_marian_waves(width: int) -> None:
     theirs = modelling("marian").MarianSinusoidalPositionalEmbedding(600, width)
     expected = theirs.create_weight()
-    assert torch.equal(sines(torch.arange(600), width, halves=True).float(), expected)
+    assert torch.equal(sinusoids(torch.arange(600), width, halves=True).float(), expected)
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -78,18 +78,18 @@ def test_modernbert_turns(local: bool) -> None:
     q, k = torch.randn(2, 1, 2, places.shape[1], 64, generator=draws)
     cos, sin = theirs.ModernBertRotaryEmbedding(config)(q, places, kind)
     expected = theirs.apply_rotary_pos_emb(q, k, cos, sin)
-    turn = Rotary(shape(rope_theta=160_000.0, local_rope_theta=10_000.0))
+    turn = RotaryPositions(shape(rope_theta=160_000.0, local_rope_theta=10_000.0))
     for x, y in zip((q, k), expected, strict=True):
-        torch.testing.assert_close(turn.rotated(x, places, local), y, rtol=0, atol=1e-5)
-        assert (turn.rotated(x, places, not local) - y).abs().max() > 1e-2
+        torch.testing.assert_close(turn.rotate(x, places, local), y, rtol=0, atol=1e-5)
+        assert (turn.rotate(x, places, not local) - y).abs().max() > 1e-2
 
 
 def test_turned_products_know_only_the_distance() -> None:
-    turn = Rotary(shape())
+    turn = RotaryPositions(shape())
     q, k = torch.randn(2, 1, 1, 1, 8, generator=torch.Generator().manual_seed(0))
 
     def product(a: int, b: int) -> float:
-        turned = turn.rotated(q, torch.tensor([[a]]), False), turn.rotated(k, torch.tensor([[b]]), False)
+        turned = turn.rotate(q, torch.tensor([[a]]), False), turn.rotate(k, torch.tensor([[b]]), False)
         return float((turned[0] * turned[1]).sum())
 
     assert product(3, 7) == pytest.approx(product(103, 107), abs=1e-4)

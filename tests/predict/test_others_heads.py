@@ -159,7 +159,7 @@ def test_ours_are_loaded_by_theirs_with_the_same_logits(task: str, tiny: str, tm
         assert [model.config.id2label[place] for place in range(len(ours.labels))] == list(ours.labels)
     given = dict(tokenizer("it was", "a good film with music", return_tensors="pt"))
     ids, segments = given["input_ids"][0].numpy(), given["token_type_ids"][0].numpy()
-    mine = network.runner.packed(ids, segments, np.array([len(ids)]))
+    mine = network.runner.run_packed(ids, segments, np.array([len(ids)]))
     with torch.no_grad():
         made = model(**(given if task != "choice" else {key: value[None] for key, value in given.items()}))
     if task == "span":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clearhead.metrics.translation import measure_translations
-from clearhead.model.alignment import Alignment, linked
+from clearhead.model.alignment import Alignment, link_words
 from clearhead.report.page import ReportData, report_html
 from clearhead.report.translations import PartFacts, PartTranslations, Sample, heat, translation_sections
 from clearhead.tasks.evaluation import Evaluation
@@ -21,7 +21,7 @@ def aligned(source: str, target: str) -> Alignment:
     for place in range(min(weights.shape)):
         weights[place, place] = 0.7
     return Alignment(
-        source_words=sources, target_words=targets, weights=weights, links=linked(weights), layers=(0,), head=None
+        source_words=sources, target_words=targets, weights=weights, links=link_words(weights), layers=(0,), head=None
     )
 
 

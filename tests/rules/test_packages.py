@@ -80,7 +80,7 @@ def test_exported_names_stay_after_all_modules_were_imported() -> None:
     modules, shadowed = json.loads(done.stdout)
     assert modules == []
     assert "clearhead.train" in shadowed  # else the test above could not fail
-    assert "clearhead.core.build" in shadowed
+    assert "clearhead.core.trace" in shadowed
 
 
 def test_an_unknown_name_is_refused() -> None:

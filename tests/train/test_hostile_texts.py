@@ -52,7 +52,7 @@ def test_fill_and_trace_count_without_encoding_everything(tmp_path: Path, monkey
 def test_a_model_without_a_limit_reads_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = clearhead.load(tiny_model(tmp_path, max_position_embeddings=64), device="cpu")
     monkeypatch.setattr(model.Model, "max_length", lambda *_: None)
-    monkeypatch.setattr(embedding, "MOST_TOKENS", 16)
+    monkeypatch.setattr(embedding, "MAX_TOKENS", 16)
     with pytest.warns(TruncationWarning, match="longer than 16 tokens: 486 tokens"):
         found = loaded.embed(["film " * 500])
     np.testing.assert_allclose(found, loaded.embed(["film " * 14]), atol=1e-6)

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 import clearhead
-from clearhead.core.attention import Where, fused
+from clearhead.core.attention import AttentionId, fused_attention
 from clearhead.training.dropout import FastDropout, dropout_attention, dropout_mask, use_fast_dropout
 from tests.tiny import FIXED
 
-FIRST_LAYER = Where("encoder", 0)
+FIRST_LAYER = AttentionId("encoder", 0)
 TINY_CONFIGS = {family: FIXED[family] for family in ("bert", "deberta-v2", "gpt2")}
 
 
@@ -51,13 +51,13 @@ def test_attention_keeps_its_mean() -> None:
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 2, 4, 7, 8)
     bias = torch.zeros(2, 1, 1, 7).masked_fill(torch.arange(7) > 4, -1e9)
-    without_dropout = fused(q, k, v, bias, 0.3, 0.0, FIRST_LAYER)
+    without_dropout = fused_attention(q, k, v, bias, 0.3, 0.0, FIRST_LAYER)
     assert torch.equal(dropout_attention(q, k, v, bias, 0.3, 0.0, FIRST_LAYER), without_dropout)
     outputs = torch.stack([dropout_attention(q, k, v, bias, 0.3, 0.2, FIRST_LAYER) for _ in range(3000)])
     deviations = (outputs.mean(0) - without_dropout).abs() / (outputs.std(0) / 3000**0.5)
     assert float(deviations.mean()) < 1.0  # the mean absolute value of a standard normal is 0.8
     # the standard deviation equals that of torch's kernel
-    torch_outputs = torch.stack([fused(q, k, v, bias, 0.3, 0.2, FIRST_LAYER) for _ in range(3000)])
+    torch_outputs = torch.stack([fused_attention(q, k, v, bias, 0.3, 0.2, FIRST_LAYER) for _ in range(3000)])
     assert float((outputs.std(0) / torch_outputs.std(0)).log().abs().mean()) < 0.05
 
 

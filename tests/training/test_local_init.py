@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from clearhead.core.trace import trace
-from clearhead.model.inputs import checked_batch
+from clearhead.model.inputs import check_batch
 from clearhead.model.loading import create
 from clearhead.training.local_init import head_offsets, init_local_attention
 
@@ -18,7 +18,7 @@ def attention_after_init(family: str, **config: int) -> tuple[torch.Tensor, bool
     model = create(family, "mini", config={"vocab_size": 500, **config})
     is_supported = init_local_attention(model.module)
     ids = torch.randint(5, 500, (TOKENS,), generator=torch.Generator().manual_seed(0))
-    batch, _ = checked_batch(model.shape, [ids.tolist()], None, None, None, None)
+    batch, _ = check_batch(model.shape, [ids.tolist()], None, None, None, None)
     probs = trace(model.core, batch, [""] * TOKENS).layers[0].probs
     return torch.as_tensor(probs), is_supported, head_offsets(model.shape.stack.heads)
 

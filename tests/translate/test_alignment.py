@@ -12,7 +12,7 @@ from clearhead import Model
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.model.alignment import Aligner, joined, linked, places, telling_layers
+from clearhead.model.alignment import Aligner, best_alignment_layers, link_words, map_words_to_tokens, merge_tokens
 from clearhead.text.words import find_word_spans
 from clearhead.translate.unknown import Marked, filled, marked, replace_unknown, takes_signs
 from tests.decode.texts import spoken
@@ -92,11 +92,11 @@ def test_words_keep_what_belongs_to_them() -> None:
 
 def test_pieces_are_summed_over_the_source_and_averaged_over_the_target() -> None:
     looked = np.array([[0.1, 0.2, 0.3, 0.4], [0.3, 0.0, 0.3, 0.4]], np.float32)
-    weights = joined(looked, [[0, 1], [2]], [[0, 1]], ([(0, 2), (3, 4)], [(0, 5)]))
+    weights = merge_tokens(looked, [[0, 1], [2]], [[0, 1]], ([(0, 2), (3, 4)], [(0, 5)]))
     np.testing.assert_allclose(weights, [[0.3, 0.3]], atol=1e-6)
-    assert linked(np.array([[0.2, 0.7], [0.0, 0.0]])) == ((1, 0),)
-    assert linked(np.zeros((0, 3))) == ()
-    assert [telling_layers(count) for count in (1, 2, 3, 6)] == [(0,), (1,), (1, 2), (3, 4, 5)]
+    assert link_words(np.array([[0.2, 0.7], [0.0, 0.0]])) == ((1, 0),)
+    assert link_words(np.zeros((0, 3))) == ()
+    assert [best_alignment_layers(count) for count in (1, 2, 3, 6)] == [(0,), (1,), (1, 2), (3, 4, 5)]
 
 
 @pytest.mark.parametrize(("sources", "targets"), [([""], ["a b"]), (["a b"], [""]), (["", " "], [" ", ""])])
@@ -175,10 +175,10 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
     made = replace_unknown(model, [answered(model, source, ids)], "say: ")[0]
     aligner = Aligner(model)
     read = aligner.read(source)
-    row = aligner.looks([read.ids], [ids])[0][2]
+    row = aligner.cross_attention([read.ids], [ids])[0][2]
     words = written_words(source.removeprefix("say: "))
     spans = find_word_spans(source.removeprefix("say: "), keep_contractions=True)
-    best = max(range(len(words)), key=lambda word: row[places(read, spans, 5)[word]].sum())
+    best = max(range(len(words)), key=lambda word: row[map_words_to_tokens(read, spans, 5)[word]].sum())
     assert made.text == f"{whole[0][1:]} {words[best]} {whole[2][1:]}"
     assert made.best[0].text == made.text
     assert words == ["Der", "HUND-Ω", ",", "schläft"]

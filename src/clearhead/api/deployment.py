@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.files import atomic_file, atomic_folder, check_output_folder
-from clearhead.model.loading import load, need_torch
+from clearhead.model.loading import load, require_torch
 from clearhead.progress import KnownCountCallback, Progress, from_counts, no_progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
     from clearhead.checkpoint.unpickle import convert_pickles, has_pickle
 
     if allow_pickle and has_pickle(located.folder):
-        need_torch("Reading a pickle")
+        require_torch("Reading a pickle")
         with atomic_folder(target) as made, convert_pickles(located.folder) as folder:
             replace(load(folder), reference=str(source)).save(made)
         return target

@@ -65,10 +65,10 @@ def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
 
 def exported_facts(folder: Path) -> dict[str, Any]:
     """What an exported folder says about its graph."""
-    from clearhead.engine.export import ABOUT
+    from clearhead.engine.export import EXPORT_FILE
     from clearhead.files import read_json
 
-    return read_json(folder / ABOUT)
+    return read_json(folder / EXPORT_FILE)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clearhead.aspects.predictor import ABOUT, aspect_labels
-from clearhead.model.describe import Description, facts, parts, rows
+from clearhead.model.describe import Description, collect_facts, count_parameters, summary_rows
 from clearhead.model.loading import load
 from clearhead.progress import Progress
 
@@ -15,12 +15,12 @@ def describe_aspects(reference: str, download: Progress | None = None) -> Descri
     labels = aspect_labels(Path(reference))
     models = {name: load(str(Path(reference) / name), progress=download) for name in ABOUT}
     total = sum(model.parameters for model in models.values())
-    described = {name: facts(model) | {"parts": parts(model)} for name, model in models.items()}
+    described = {name: collect_facts(model) | {"parts": count_parameters(model)} for name, model in models.items()}
     summary = [("task", "aspect"), *ABOUT.items(), ("polarities", ", ".join(labels)), ("parameters", f"{total:,}")]
     return Description(
         facts={"reference": reference, "task": "aspect", "labels": labels, "parameters": total, "models": described},
         tables=(
             (reference, tuple(summary)),
-            *((f"{name}: {ABOUT[name]}", tuple(rows(models[name]))) for name in models),
+            *((f"{name}: {ABOUT[name]}", tuple(summary_rows(models[name]))) for name in models),
         ),
     )

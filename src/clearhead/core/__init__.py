@@ -11,9 +11,9 @@ from clearhead.machine.threads import load_torch
 
 if TYPE_CHECKING:
     from clearhead.core.attention import Attention, Kernel
-    from clearhead.core.build import build, named_arrays, pruned_heads, widen
+    from clearhead.core.build import build_network, convert_to_float32, find_pruned_heads, named_arrays
     from clearhead.core.complexity import time_layers
-    from clearhead.core.layout import Layout, Packed, Padded
+    from clearhead.core.layout import Layout, PackedLayout, PaddedLayout
     from clearhead.core.models import Network
     from clearhead.core.runner import CoreRunner, check_device, has_cuda
     from clearhead.core.trace import LayerTrace, Trace, trace
@@ -24,9 +24,9 @@ else:
         __name__,
         {
             "attention": ("Attention", "Kernel"),
-            "build": ("build", "named_arrays", "pruned_heads", "widen"),
+            "build_network": ("build_network", "named_arrays", "find_pruned_heads", "convert_to_float32"),
             "complexity": ("time_layers",),
-            "layout": ("Layout", "Packed", "Padded"),
+            "layout": ("Layout", "PackedLayout", "PaddedLayout"),
             "models": ("Network",),
             "runner": ("CoreRunner", "check_device", "has_cuda"),
             "trace": ("LayerTrace", "Trace", "trace"),
@@ -42,15 +42,15 @@ __all__ = [
     "LayerTrace",
     "Layout",
     "Network",
-    "Packed",
-    "Padded",
+    "PackedLayout",
+    "PaddedLayout",
     "Trace",
-    "build",
+    "build_network",
     "check_device",
+    "convert_to_float32",
+    "find_pruned_heads",
     "has_cuda",
     "named_arrays",
-    "pruned_heads",
     "time_layers",
     "trace",
-    "widen",
 ]

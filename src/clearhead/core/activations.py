@@ -30,7 +30,7 @@ def quick_gelu(x: Tensor) -> Tensor:
     return x * torch.sigmoid(1.702 * x)
 
 
-def gelu_clipped(x: Tensor) -> Tensor:
+def gelu_10(x: Tensor) -> Tensor:
     """gelu, cut at ten either way."""
     return F.gelu(x).clamp(-10, 10)
 
@@ -48,7 +48,7 @@ def squared_relu(x: Tensor) -> Tensor:
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_10": gelu_clipped,
+    "gelu_10": gelu_10,
     "gelu_python": F.gelu,
     "gelu_new": gelu_new,
     "gelu_fast": gelu_fast,

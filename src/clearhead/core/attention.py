@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from clearhead.core.layers import Linear
 from clearhead.core.layout import Layout
-from clearhead.core.positions import Unrelated
+from clearhead.core.positions import NoRelativeBias
 from clearhead.shape import Shape
 
 LOW = -1e9  # what a forbidden score gets: exactly zero after the softmax, and never NaN in a row of padding
@@ -26,25 +26,27 @@ class Kernel(Protocol):
     """From queries, keys and values to contexts; `where` says which attention of the model it is."""
 
     def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: AttentionId
     ) -> Tensor: ...
 
 
 @dataclass(frozen=True)
-class Where:
+class AttentionId:
     """One attention of a model: whose ("encoder", "decoder", "cross") and in which layer."""
 
     part: str
     layer: int
 
 
-def fused(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where) -> Tensor:
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: AttentionId
+) -> Tensor:
     """The fast path: torch's kernel never writes the scores down."""
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scale)
 
 
 @dataclass
-class Steps:
+class AttentionSteps:
     """What one attention did: all of shape (batch, heads, ...)."""
 
     part: str
@@ -55,17 +57,17 @@ class Steps:
     scores: Tensor  # before the softmax, scaled, with position bias and mask
     probs: Tensor
     context: Tensor
-    products: bool = True  # scores are made of query times key; not those of additive attention
+    has_dot_products: bool = True  # scores are made of query times key; not those of additive attention
 
 
 @dataclass
 class Recorder:
     """The explicit path: the same numbers, step by step, kept for a trace."""
 
-    steps: list[Steps] = field(default_factory=list)
+    steps: list[AttentionSteps] = field(default_factory=list)
 
     def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: AttentionId
     ) -> Tensor:
         # Q K^T / sqrt(d): divided so that the softmax stays out of saturation, where gradients die
         scores = q @ k.transpose(-1, -2) * scale
@@ -74,7 +76,7 @@ class Recorder:
         probs = scores.softmax(-1)
         # Z = softmax(Q K^T / sqrt(d)) V
         context = F.dropout(probs, dropout) @ v
-        self.steps.append(Steps(where.part, where.layer, q, k, v, scores, probs, context))
+        self.steps.append(AttentionSteps(where.part, where.layer, q, k, v, scores, probs, context))
         return context
 
 
@@ -82,18 +84,18 @@ class Cache:
     """Keys and values of the words already decoded, and of the encoder's words, which never change."""
 
     def __init__(self) -> None:
-        self.own: dict[int, tuple[Tensor, Tensor]] = {}
+        self.self_kv: dict[int, tuple[Tensor, Tensor]] = {}
         self.memory: dict[int, tuple[Tensor, Tensor]] = {}
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """All keys and values so far, the new ones last."""
-        if layer in self.own:
-            past_k, past_v = self.own[layer]
+        if layer in self.self_kv:
+            past_k, past_v = self.self_kv[layer]
             k, v = torch.cat([past_k, k], 2), torch.cat([past_v, v], 2)
-        self.own[layer] = k, v
+        self.self_kv[layer] = k, v
         return k, v
 
-    def once(self, layer: int, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    def get_or_compute(self, layer: int, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """The encoder's keys and values for this layer, computed at the first step."""
         if layer not in self.memory:
             self.memory[layer] = make()
@@ -102,13 +104,13 @@ class Cache:
     def copy(self) -> Cache:
         """The same keys and values, so that a step never changes the state it started from."""
         other = Cache()
-        other.own, other.memory = dict(self.own), dict(self.memory)
+        other.self_kv, other.memory = dict(self.self_kv), dict(self.memory)
         return other
 
     def reorder(self, rows: Tensor) -> Cache:
         """The same for other rows of the batch, as beam search asks for."""
         other = Cache()
-        other.own = {layer: (k[rows], v[rows]) for layer, (k, v) in self.own.items()}
+        other.self_kv = {layer: (k[rows], v[rows]) for layer, (k, v) in self.self_kv.items()}
         other.memory = {layer: (k[rows], v[rows]) for layer, (k, v) in self.memory.items()}
         return other
 
@@ -119,12 +121,12 @@ class NoCache(Cache):
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return k, v
 
-    def once(self, layer: int, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    def get_or_compute(self, layer: int, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         return make()
 
 
 @dataclass
-class Given:
+class AttentionInputs:
     """What every attention of one pass through a stack is given."""
 
     layout: Layout  # of the tokens that ask
@@ -134,8 +136,8 @@ class Given:
     key_places: Tensor  # (1|batch, keys): of all tokens so far
     wide: Tensor | None  # bias and mask of layers that see everything, (1|batch, 1|heads, queries, keys)
     narrow: Tensor | None  # and of layers that see a window
-    relative: Unrelated
-    kernel: Kernel = fused
+    relative: NoRelativeBias
+    kernel: Kernel = fused_attention
     cache: Cache = field(default_factory=NoCache)
     part: str = "encoder"
     head_scale: Tensor | None = None  # (layers, heads)
@@ -145,9 +147,9 @@ class Given:
     memory_bias: Tensor | None = None
     picked: Tensor | None = None  # (batch, n): the places of the tokens of each text that ask; None: every token
 
-    def asking(self, x: Tensor) -> Tensor:
+    def select_queries(self, x: Tensor) -> Tensor:
         """Those of the tokens that come in which ask."""
-        return x if self.picked is None else self.new_layout.pick(x, self.picked)
+        return x if self.picked is None else self.new_layout.select(x, self.picked)
 
 
 class Attention(nn.Module):
@@ -157,11 +159,11 @@ class Attention(nn.Module):
         super().__init__()
         inner = shape.heads * shape.head_width
         self.head_width = shape.head_width
-        self.kept = tuple(range(shape.heads))  # fewer after pruning
-        self.total = shape.heads
-        self.local = shape.is_local(layer)
+        self.kept_heads = tuple(range(shape.heads))  # fewer after pruning
+        self.total_heads = shape.heads
+        self.is_local = shape.is_local(layer)
         self.scale = shape.score_scale / (layer + 1 if shape.scale_by_layer else 1)
-        self.drop = shape.dropouts.attention_probs
+        self.dropout_rate = shape.dropouts.attention_probs
         self.q = Linear(shape.width, inner, shape.attention_bias)
         self.k = Linear(shape.width, inner, shape.attention_bias)
         self.v = Linear(shape.width, inner, shape.attention_bias)
@@ -171,38 +173,38 @@ class Attention(nn.Module):
         """(batch, length, heads * head_width) to (batch, heads, length, head_width)."""
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
 
-    def chosen(self, per_head: Tensor | None) -> Tensor | None:
+    def select_heads(self, per_head: Tensor | None) -> Tensor | None:
         """A bias for the heads that pruning has left."""
-        if per_head is None or per_head.shape[1] == 1 or len(self.kept) == self.total:
+        if per_head is None or per_head.shape[1] == 1 or len(self.kept_heads) == self.total_heads:
             return per_head
-        return per_head[:, list(self.kept)]
+        return per_head[:, list(self.kept_heads)]
 
-    def scaled(self, context: Tensor, scale: Tensor | None, layer: int) -> Tensor:
+    def scale_heads(self, context: Tensor, scale: Tensor | None, layer: int) -> Tensor:
         """Each head's context times its number: 0 silences a head, 1 leaves it."""
         if scale is None:
             return context
-        return context * scale[layer, list(self.kept)][:, None, None]
+        return context * scale[layer, list(self.kept_heads)][:, None, None]
 
     def prune(self, heads: set[int]) -> None:
         """Remove heads for good: their rows of W_Q, W_K, W_V and their columns of W_O."""
-        stay = [place for place, head in enumerate(self.kept) if head not in heads]
+        stay = [place for place, head in enumerate(self.kept_heads) if head not in heads]
         rows = torch.tensor([p * self.head_width + i for p in stay for i in range(self.head_width)])
         for name, linear in list(self.named_children()):
             if isinstance(linear, nn.Linear):
-                setattr(self, name, _part(linear, rows, columns=name == "out"))
-        self.kept = tuple(self.kept[place] for place in stay)
+                setattr(self, name, _select_features(linear, rows, columns=name == "out"))
+        self.kept_heads = tuple(self.kept_heads[place] for place in stay)
 
-    def join(self, context: Tensor, layout: Layout) -> Tensor:
+    def merge_heads(self, context: Tensor, layout: Layout) -> Tensor:
         """Heads side by side again, through W_O, as the tokens lie."""
         return self.out(layout.gather(context.transpose(1, 2).flatten(2)))
 
     @property
     def dropout(self) -> float:
         """The share of probabilities dropped: none outside training."""
-        return self.drop if self.training else 0.0
+        return self.dropout_rate if self.training else 0.0
 
 
-def _part(linear: nn.Linear, rows: Tensor, *, columns: bool) -> nn.Linear:
+def _select_features(linear: nn.Linear, rows: Tensor, *, columns: bool) -> nn.Linear:
     weight = linear.weight.detach().index_select(1 if columns else 0, rows)
     smaller = Linear(weight.shape[1], weight.shape[0], linear.bias is not None)
     smaller.weight = nn.Parameter(weight.contiguous())
@@ -225,39 +227,41 @@ class SelfAttention(Attention):
         if own and "p2c" in shape.relative_terms:
             self.position_q = Linear(shape.width, inner)
 
-    def position(self, part: str, rows: Tensor) -> Tensor:
+    def project_distances(self, part: str, rows: Tensor) -> Tensor:
         """DeBERTa's distances as queries ("q") or keys ("k"), by their own matrices or the words': (1, heads, ...)."""
         return self.split(self.get_submodule(self.position_prefix + part)(rows)[None])
 
-    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
-        relative, spread = given.relative, given.new_layout.spread
-        q = self.split(given.layout.spread(self.q(given.asking(x))))  # (batch, heads, length, head_width)
+    def forward(self, x: Tensor, given: AttentionInputs, layer: int) -> Tensor:
+        relative, spread = given.relative, given.new_layout.pad
+        q = self.split(given.layout.pad(self.q(given.select_queries(x))))  # (batch, heads, length, head_width)
         k, v = self.split(spread(self.k(x))), self.split(spread(self.v(x)))
-        q, k = relative.rotated(q, given.places, self.local), relative.rotated(k, given.new_places, self.local)
+        q, k = relative.rotate(q, given.places, self.is_local), relative.rotate(k, given.new_places, self.is_local)
         k, v = given.cache.extend(layer, k, v)
-        bias = relative.layered(self.chosen(given.narrow if self.local else given.wide), q, k, self, given)
-        context = given.kernel(q, k, v, bias, self.scale, self.dropout, Where(given.part, layer))
-        return self.join(self.scaled(context, given.head_scale, layer), given.layout)
+        bias = relative.add_layer_bias(
+            self.select_heads(given.narrow if self.is_local else given.wide), q, k, self, given
+        )
+        context = given.kernel(q, k, v, bias, self.scale, self.dropout, AttentionId(given.part, layer))
+        return self.merge_heads(self.scale_heads(context, given.head_scale, layer), given.layout)
 
 
 class CrossAttention(Attention):
     """Queries come from below, keys and values from the encoder's last layer."""
 
-    def keys_and_values(self, given: Given) -> tuple[Tensor, Tensor]:
+    def keys_and_values(self, given: AttentionInputs) -> tuple[Tensor, Tensor]:
         """The encoder's words as this layer sees them."""
-        spread = given.memory_layout.spread  # type: ignore[union-attr]
+        spread = given.memory_layout.pad  # type: ignore[union-attr]
         return self.split(spread(self.k(given.memory))), self.split(spread(self.v(given.memory)))
 
-    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
-        q = self.split(given.layout.spread(self.q(x)))
-        k, v = given.cache.once(layer, lambda: self.keys_and_values(given))
-        context = given.kernel(q, k, v, given.memory_bias, self.scale, self.dropout, Where("cross", layer))
-        return self.join(self.scaled(context, given.cross_scale, layer), given.layout)
+    def forward(self, x: Tensor, given: AttentionInputs, layer: int) -> Tensor:
+        q = self.split(given.layout.pad(self.q(x)))
+        k, v = given.cache.get_or_compute(layer, lambda: self.keys_and_values(given))
+        context = given.kernel(q, k, v, given.memory_bias, self.scale, self.dropout, AttentionId("cross", layer))
+        return self.merge_heads(self.scale_heads(context, given.cross_scale, layer), given.layout)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, scale: float | None = None) -> tuple[Tensor, Tensor]:
     """The lecture's equation on plain matrices: contexts and probabilities."""
     recorder = Recorder()
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    context = recorder(q[None, None], k[None, None], v[None, None], None, scale, 0.0, Where("plain", 0))
+    context = recorder(q[None, None], k[None, None], v[None, None], None, scale, 0.0, AttentionId("plain", 0))
     return context[0, 0], recorder.steps[0].probs[0, 0]

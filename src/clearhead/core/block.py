@@ -7,12 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.core.activations import ACTIVATIONS
-from clearhead.core.attention import CrossAttention, Given, SelfAttention
-from clearhead.core.layers import Convolve, LayerNorm, Linear
+from clearhead.core.attention import AttentionInputs, CrossAttention, SelfAttention
+from clearhead.core.layers import Conv1d, LayerNorm, Linear
 from clearhead.shape import Shape
 
 
-class RootMeanSquareNorm(nn.Module):
+class RMSNorm(nn.Module):
     """x / sqrt(mean(x^2) + eps) * weight: a layer norm without mean and bias."""
 
     def __init__(self, width: int, eps: float) -> None:
@@ -24,14 +24,14 @@ class RootMeanSquareNorm(nn.Module):
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 
-def norm(shape: Shape, width: int) -> nn.Module:
+def build_norm(shape: Shape, width: int) -> nn.Module:
     """Per token, not per batch: a sentence's numbers never depend on its neighbours."""
     if shape.norm == "rms":
-        return RootMeanSquareNorm(width, shape.eps)
+        return RMSNorm(width, shape.eps)
     return LayerNorm(width, shape.eps, bias=shape.norm_bias)
 
 
-class PlainFeed(nn.Module):
+class FeedForward(nn.Module):
     """W_2 act(W_1 x): the same weights at every position."""
 
     def __init__(self, shape: Shape) -> None:
@@ -45,7 +45,7 @@ class PlainFeed(nn.Module):
         return self.down(self.dropout(self.activation(self.up(x))))
 
 
-class GatedFeed(PlainFeed):
+class GatedFeedForward(FeedForward):
     """W_2 (act(W_g x) * W_1 x): a second matrix decides what passes."""
 
     def __init__(self, shape: Shape) -> None:
@@ -56,7 +56,7 @@ class GatedFeed(PlainFeed):
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
 
 
-FEEDS = {"plain": PlainFeed, "gated": GatedFeed}
+FEED_FORWARDS = {"plain": FeedForward, "gated": GatedFeedForward}
 
 
 class Residual(nn.Module):
@@ -68,36 +68,36 @@ class Residual(nn.Module):
     def __init__(self, shape: Shape, inner: nn.Module, dropout: float, *, normed: bool = True) -> None:
         super().__init__()
         self.inner = inner
-        self.norm = norm(shape, shape.width) if normed else nn.Identity()
+        self.norm = build_norm(shape, shape.width) if normed else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, *given: object, onto: Tensor | None = None) -> Tensor:
         return self.norm((x if onto is None else onto) + self.dropout(self.inner(x, *given)))
 
 
-class ResidualBefore(Residual):
+class PreNormResidual(Residual):
     """x + inner(norm(x)): the norm stands before, and x is never changed on its way up."""
 
     def forward(self, x: Tensor, *given: object, onto: Tensor | None = None) -> Tensor:
         return (x if onto is None else onto) + self.dropout(self.inner(self.norm(x), *given))
 
 
-RESIDUALS = {"after": Residual, "before": ResidualBefore}
+RESIDUALS = {"after": Residual, "before": PreNormResidual}
 
 
-class Convolution(nn.Module):
+class ConvolutionBranch(nn.Module):
     """DeBERTa's convolution over neighbouring words, beside the first block: norm(y + act(conv(x)))."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         padding = (shape.conv_kernel - 1) // 2
-        self.conv = Convolve(shape.width, shape.width, shape.conv_kernel, padding=padding, groups=shape.conv_groups)
+        self.conv = Conv1d(shape.width, shape.width, shape.conv_kernel, padding=padding, groups=shape.conv_groups)
         self.norm = LayerNorm(shape.width, shape.eps)
         self.activation = ACTIVATIONS[shape.conv_activation]
         self.dropout = nn.Dropout(shape.dropouts.feed_forward_output)
 
-    def forward(self, x: Tensor, y: Tensor, given: Given) -> Tensor:
-        words = given.layout.spread(x)
+    def forward(self, x: Tensor, y: Tensor, given: AttentionInputs) -> Tensor:
+        words = given.layout.pad(x)
         if given.layout.present is not None:
             words = words * given.layout.present[..., None]  # padding is silence to its neighbours
         # contiguous, so that dropout draws in the order of the words
@@ -108,14 +108,14 @@ class Convolution(nn.Module):
 class NoConvolution(nn.Module):
     """What every other block has."""
 
-    def forward(self, x: Tensor, y: Tensor, given: Given) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor, given: AttentionInputs) -> Tensor:
         return y
 
 
-class NoCross(nn.Module):
+class NoCrossAttention(nn.Module):
     """What a block without an encoder to look at has."""
 
-    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
+    def forward(self, x: Tensor, given: AttentionInputs, layer: int) -> Tensor:
         return x
 
 
@@ -127,12 +127,14 @@ class Block(nn.Module):
         residual, drop = RESIDUALS[shape.norm_position], shape.dropouts
         normed = shape.first_norm or index > 0
         self.attend = residual(shape, SelfAttention(shape, index), drop.attention_output, normed=normed)
-        self.cross = residual(shape, CrossAttention(shape, index), drop.attention_output) if shape.cross else NoCross()
-        self.feed = residual(shape, FEEDS[shape.feed_forward](shape), drop.feed_forward_output)
-        self.convolve = Convolution(shape) if shape.conv_kernel and index == 0 else NoConvolution()
+        self.cross = (
+            residual(shape, CrossAttention(shape, index), drop.attention_output) if shape.cross else NoCrossAttention()
+        )
+        self.feed = residual(shape, FEED_FORWARDS[shape.feed_forward](shape), drop.feed_forward_output)
+        self.convolve = ConvolutionBranch(shape) if shape.conv_kernel and index == 0 else NoConvolution()
 
-    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
-        y = self.attend(x, given, layer, onto=given.asking(x))
+    def forward(self, x: Tensor, given: AttentionInputs, layer: int) -> Tensor:
+        y = self.attend(x, given, layer, onto=given.select_queries(x))
         y = self.cross(y, given, layer)
         y = self.feed(y)
         return self.convolve(x, y, given)

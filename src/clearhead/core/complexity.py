@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from clearhead.progress import Progress, no_progress
 
 HEAD_WIDTH = 64  # as in the 2017 Transformer; a width that is no multiple of it is one head
-LEAST_SECONDS = 0.003  # of one sample: shorter calls are repeated and shared out
-MOST_CALLS = 64
+MIN_SAMPLE_SECONDS = 0.003  # of one sample: shorter calls are repeated and shared out
+MAX_CALLS = 64
 
-Cell = tuple[str, int, int]  # layer, length, width
+TimedShape = tuple[str, int, int]  # layer, length, width
 
 
-class Attending(nn.Module):
+class AttentionLayer(nn.Module):
     """softmax(Q K^T / sqrt(d)) V of words that are queries, keys and values as they are: n^2 d."""
 
     def __init__(self, width: int, kernel: int) -> None:
@@ -39,7 +39,7 @@ class Attending(nn.Module):
         return self.mix(x, x, x)
 
 
-class Projecting(Attending):
+class ProjectedAttentionLayer(AttentionLayer):
     """The same between W_Q, W_K, W_V and W_O: n^2 d + n d^2."""
 
     def __init__(self, width: int, kernel: int) -> None:
@@ -51,7 +51,7 @@ class Projecting(Attending):
         return mixed
 
 
-class Recurring(nn.Module):
+class RecurrentLayer(nn.Module):
     """h' = tanh(W x + U h), the plainest recurrence: n d^2, one word after the other."""
 
     def __init__(self, width: int, kernel: int) -> None:
@@ -63,7 +63,7 @@ class Recurring(nn.Module):
         return states
 
 
-class Convolving(nn.Module):
+class ConvolutionLayer(nn.Module):
     """A weighted sum over k neighbours: k n d^2."""
 
     def __init__(self, width: int, kernel: int) -> None:
@@ -77,11 +77,11 @@ class Convolving(nn.Module):
         return summed.transpose(1, 2)
 
 
-LAYERS: dict[str, type[Attending] | type[Recurring] | type[Convolving]] = {
-    "attention": Attending,
-    "projected": Projecting,
-    "recurrent": Recurring,
-    "convolution": Convolving,
+LAYERS: dict[str, type[AttentionLayer] | type[RecurrentLayer] | type[ConvolutionLayer]] = {
+    "attention": AttentionLayer,
+    "projected": ProjectedAttentionLayer,
+    "recurrent": RecurrentLayer,
+    "convolution": ConvolutionLayer,
 }
 
 
@@ -93,25 +93,25 @@ def time_layers(
     repeats: int,
     threads: int | None = None,
     progress: Progress = no_progress,
-) -> tuple[dict[Cell, list[float]], int]:
+) -> tuple[dict[TimedShape, list[float]], int]:
     """Seconds of a forward pass over one text, `repeats` times each in turns, and how many threads worked."""
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     try:
-        return _rounds(lengths, widths, kernel, repeats, progress), torch.get_num_threads()
+        return _measure_seconds(lengths, widths, kernel, repeats, progress), torch.get_num_threads()
     finally:
         torch.set_num_threads(before)
 
 
-def _rounds(
+def _measure_seconds(
     lengths: Sequence[int], widths: Sequence[int], kernel: int, repeats: int, progress: Progress
-) -> dict[Cell, list[float]]:
+) -> dict[TimedShape, list[float]]:
     built = {(name, width): kind(width, kernel).eval() for width in widths for name, kind in LAYERS.items()}
     cells = [(name, length, width) for width in widths for length in lengths for name in LAYERS]
     total = len(cells) * (repeats + 1)
-    seconds: dict[Cell, list[float]] = {cell: [] for cell in cells}
-    calls: dict[Cell, int] = {}
+    seconds: dict[TimedShape, list[float]] = {cell: [] for cell in cells}
+    calls: dict[TimedShape, int] = {}
     done = 0
     for turn in range(repeats + 1):  # the first turn warms up, and finds how many calls make a sample
         for cell in cells:
@@ -119,15 +119,15 @@ def _rounds(
             layer, x = built[name, width], torch.randn(1, length, width)
             if turn == 0:
                 layer(x)
-                calls[cell] = max(1, min(MOST_CALLS, math.ceil(LEAST_SECONDS / _timed(layer, x, 1))))
+                calls[cell] = max(1, min(MAX_CALLS, math.ceil(MIN_SAMPLE_SECONDS / _time_calls(layer, x, 1))))
             else:
-                seconds[cell].append(_timed(layer, x, calls[cell]))
+                seconds[cell].append(_time_calls(layer, x, calls[cell]))
             done += 1
             progress("timing layers", done, total)
     return seconds
 
 
-def _timed(layer: nn.Module, x: Tensor, calls: int) -> float:
+def _time_calls(layer: nn.Module, x: Tensor, calls: int) -> float:
     begin = time.perf_counter()
     for _ in range(calls):
         layer(x)

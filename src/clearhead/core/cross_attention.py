@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from clearhead.batch import Batch
-from clearhead.core.attention import Recorder, Where, fused
-from clearhead.core.layout import Padded
+from clearhead.core.attention import AttentionId, Recorder, fused_attention
+from clearhead.core.layout import PaddedLayout
 from clearhead.core.models import Network
 from clearhead.core.recurrent_network import RecurrentNetwork
 from clearhead.core.runner import CoreRunner
@@ -28,20 +28,22 @@ class CrossRecorder(Recorder):
         self.layers = frozenset(layers)
 
     def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: AttentionId
     ) -> Tensor:
         kept = where.part == "cross" and where.layer in self.layers
-        return (super().__call__ if kept else fused)(q, k, v, bias, scale, dropout, where)
+        return (super().__call__ if kept else fused_attention)(q, k, v, bias, scale, dropout, where)
 
 
 @torch.no_grad()
-def looked(runner: CoreRunner, batch: Batch, layers: Sequence[int], head: int | None) -> np.ndarray[Any, Any]:
+def compute_cross_attention(
+    runner: CoreRunner, batch: Batch, layers: Sequence[int], head: int | None
+) -> np.ndarray[Any, Any]:
     """(batch, target, source): the mean probability over some layers, of one head or of all."""
     network, learning = runner.network, runner.network.training
     ids, mask, _, target_ids, target_mask = runner._tensors(batch)
     assert ids is not None  # a batch has ids, and this one targets
     assert target_ids is not None
-    source_layout, layout = Padded(ids, mask), Padded(target_ids, target_mask)
+    source_layout, layout = PaddedLayout(ids, mask), PaddedLayout(target_ids, target_mask)
     network.eval()
     try:
         if isinstance(network, RecurrentNetwork):
@@ -52,7 +54,7 @@ def looked(runner: CoreRunner, batch: Batch, layers: Sequence[int], head: int | 
             recorder = CrossRecorder(layers)
             memory = network.encode(ids, source_layout)[-1]
             network.decode(target_ids, layout, memory, source_layout, kernel=recorder)
-            found = [_picked(network, steps.layer, steps.probs, head) for steps in recorder.steps]
+            found = [_select_head(network, steps.layer, steps.probs, head) for steps in recorder.steps]
     finally:
         network.train(learning)
     if not found:
@@ -61,12 +63,12 @@ def looked(runner: CoreRunner, batch: Batch, layers: Sequence[int], head: int | 
     return made
 
 
-def _picked(network: Network, layer: int, probs: Tensor, head: int | None) -> Tensor:
+def _select_head(network: Network, layer: int, probs: Tensor, head: int | None) -> Tensor:
     """(batch, heads, target, source) to one head, by its number before pruning, or to the mean of all."""
     if head is None:
         return probs.mean(1)
     blocks = network.attentions("cross")
-    left = blocks[layer % len(blocks)].kept
+    left = blocks[layer % len(blocks)].kept_heads
     if head not in left:
         raise InputError(f"Layer {layer} has the heads {', '.join(map(str, left))}, and no head {head}.")
     return probs[:, left.index(head)]

@@ -16,14 +16,14 @@ from clearhead.core.attention import Attention
 from clearhead.core.head import Head
 from clearhead.core.layout import Layout
 from clearhead.core.models import Network
-from clearhead.core.positions import Unnumbered
-from clearhead.core.recurrent import CELLS, Rows
+from clearhead.core.positions import NoPositions
+from clearhead.core.recurrent import CELLS, LeftAlignedRows
 from clearhead.core.stack import Embedding
 from clearhead.errors import InputError
 from clearhead.shape import HeadShape, ModelShape, Recurrence, Shape
 
 
-class Ways(nn.Module):
+class DirectionPair(nn.Module):
     """One layer of each direction."""
 
     def __init__(self, each: int, how: Recurrence) -> None:
@@ -32,23 +32,23 @@ class Ways(nn.Module):
         self.back = CELLS[how.cell](each, each, batch_first=True)
 
 
-class TwoWays(nn.Module):
+class BidirectionalStack(nn.Module):
     """Words, and layers of cells in both directions, with what a layer reads added to what it says."""
 
     def __init__(self, shape: Shape, how: Recurrence) -> None:
         super().__init__()
         self.shape = shape
         self.embed = Embedding(shape)
-        self.positions = Unnumbered(shape)  # the order of reading says where a word stands
-        self.layers = nn.ModuleList(Ways(shape.token_width, how) for _ in range(shape.layers))
+        self.positions = NoPositions(shape)  # the order of reading says where a word stands
+        self.layers = nn.ModuleList(DirectionPair(shape.token_width, how) for _ in range(shape.layers))
         self.dropout = nn.Dropout(shape.dropouts.between_layers)
         self.residual = how.residual
 
     def forward(self, ids: Tensor, layout: Layout) -> list[Tensor]:
         """[forward; backward] of the words and of each layer, as the tokens lie."""
-        rows = Rows(layout.present)
-        words = rows.front(layout.spread(self.embed(ids, None, layout.token_places, layout, self.positions)))
-        turn = _turned(rows.lengths, words)
+        rows = LeftAlignedRows(layout.present)
+        words = rows.front(layout.pad(self.embed(ids, None, layout.token_positions, layout, self.positions)))
+        turn = _reversal_index(rows.lengths, words)
         # padding stands behind the words in either direction, and what is read last changes nothing before it
         forth, back = words, words.gather(1, turn)
         hidden = [torch.cat([words, words], -1)]
@@ -64,7 +64,7 @@ class TwoWays(nn.Module):
         return out + x if number and self.residual else out
 
 
-def _turned(lengths: Tensor | None, words: Tensor) -> Tensor:
+def _reversal_index(lengths: Tensor | None, words: Tensor) -> Tensor:
     """Where each word of a row comes from when the row is read from its end; padding stays behind: a turn undoes it."""
     batch, length, width = words.shape
     places = torch.arange(length, device=words.device)[None].expand(batch, -1)
@@ -73,7 +73,7 @@ def _turned(lengths: Tensor | None, words: Tensor) -> Tensor:
     return turned[..., None].expand(-1, -1, width)
 
 
-class WaysHead(Head):
+class BidirectionalHead(Head):
     """The word after each word by the forward state, and the word before it by the backward one, by one matrix."""
 
     def __init__(self, shape: HeadShape, width: int) -> None:
@@ -87,16 +87,16 @@ class WaysHead(Head):
 class ElmoNetwork(Network):
     """Both directions, and a head over both or over their states side by side."""
 
-    stack: TwoWays  # type: ignore[assignment]
+    stack: BidirectionalStack  # type: ignore[assignment]
 
     def __init__(self, shape: ModelShape) -> None:
         nn.Module.__init__(self)
         if shape.stack.recurrent is None or shape.decoder is not None:
             raise InputError(f"{shape.family} is not a recurrent network without a decoder.")
         self.shape = shape
-        self.stack = TwoWays(shape.stack, shape.stack.recurrent)
+        self.stack = BidirectionalStack(shape.stack, shape.stack.recurrent)
         self.decoder = self.pooler = self.second = None
-        made = None if shape.head is None else WaysHead if shape.head.kind == "bilm" else Head
+        made = None if shape.head is None else BidirectionalHead if shape.head.kind == "bilm" else Head
         self.head = None if shape.head is None or made is None else made(shape.head, shape.stack.width)
         self.tie()
 

@@ -13,36 +13,36 @@ from clearhead.core.layout import Layout
 from clearhead.shape import HeadShape, PoolerShape
 
 
-def first(hidden: Tensor, layout: Layout) -> Tensor:
+def pool_first(hidden: Tensor, layout: Layout) -> Tensor:
     """[CLS]: the first token of each text."""  # (batch, width)
-    return layout.spread(hidden)[:, 0]
+    return layout.pad(hidden)[:, 0]
 
 
-def last(hidden: Tensor, layout: Layout) -> Tensor:
+def pool_last(hidden: Tensor, layout: Layout) -> Tensor:
     """The last real token, the only one that has seen a whole text when words see only those before."""
-    full = layout.spread(hidden)
+    full = layout.pad(hidden)
     return full[torch.arange(len(full), device=full.device), layout.last()]
 
 
-def mean(hidden: Tensor, layout: Layout) -> Tensor:
+def pool_mean(hidden: Tensor, layout: Layout) -> Tensor:
     """The mean of the real tokens."""
-    full = layout.spread(hidden)
+    full = layout.pad(hidden)
     if layout.present is None:
         return full.mean(1)
     real = layout.present[..., None].to(full.dtype)
     return (full * real).sum(1) / real.sum(1)
 
 
-def each(hidden: Tensor, layout: Layout) -> Tensor:
+def keep_tokens(hidden: Tensor, layout: Layout) -> Tensor:
     """Every token, as a rectangle."""
-    return layout.spread(hidden)
+    return layout.pad(hidden)
 
 
-PICKS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
-    "first": first,
-    "last": last,
-    "mean": mean,
-    "each": each,
+POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
+    "first": pool_first,
+    "last": pool_last,
+    "mean": pool_mean,
+    "each": keep_tokens,
 }
 
 
@@ -56,7 +56,7 @@ class Pooler(nn.Module):
         self.activation = ACTIVATIONS[shape.activation]
 
     def forward(self, hidden: Tensor, layout: Layout) -> Tensor:
-        return self.activation(self.dense(self.dropout(first(hidden, layout))))
+        return self.activation(self.dense(self.dropout(pool_first(hidden, layout))))
 
 
 class Head(nn.Module):
@@ -65,7 +65,7 @@ class Head(nn.Module):
     def __init__(self, shape: HeadShape, width: int) -> None:
         super().__init__()
         self.shape = shape
-        self.pick = PICKS.get(shape.pooling)  # None: the pooler has picked
+        self.pick = POOLINGS.get(shape.pooling)  # None: the pooler has picked
         self.dropout_first = nn.Dropout(shape.dropout_first)
         self.dense = Linear(width, shape.dense, shape.dense_bias) if shape.dense else nn.Identity()
         self.activation = ACTIVATIONS[shape.activation or "linear"]

@@ -10,21 +10,21 @@ from torch import Tensor, nn
 
 from clearhead.shape import ModelShape, Shape
 
-Draw = Callable[[str, Tensor, Shape], None]
+Initializer = Callable[[str, Tensor, Shape], None]
 
 
-def normal(name: str, weight: Tensor, shape: Shape) -> None:
+def init_normal(name: str, weight: Tensor, shape: Shape) -> None:
     """BERT: every matrix from a narrow normal distribution."""
     nn.init.normal_(weight, 0.0, shape.init_std)
 
 
-def gpt2(name: str, weight: Tensor, shape: Shape) -> None:
+def init_gpt2(name: str, weight: Tensor, shape: Shape) -> None:
     """GPT-2: the same, with what is added to the residual stream made smaller for each layer that adds to it."""
     adds = name.endswith(("inner.out.weight", "inner.down.weight"))
     nn.init.normal_(weight, 0.0, shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std)
 
 
-def truncated(name: str, weight: Tensor, shape: Shape) -> None:
+def init_truncated_normal(name: str, weight: Tensor, shape: Shape) -> None:
     """ModernBERT: normal, cut at two deviations; smaller where it is added to the residual stream."""
     adds = name.endswith(("inner.out.weight", "inner.down.weight", "head.dense.weight"))
     std = shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std
@@ -35,7 +35,7 @@ def truncated(name: str, weight: Tensor, shape: Shape) -> None:
         weight[beyond] = torch.randn(int(beyond.sum())) * std
 
 
-def t5(name: str, weight: Tensor, shape: Shape) -> None:
+def init_t5(name: str, weight: Tensor, shape: Shape) -> None:
     """T5: by the width that comes in, the score scale folded into W_Q; word vectors from a unit normal."""
     inner = shape.heads * shape.head_width
     std = shape.width**-0.5
@@ -50,7 +50,7 @@ def t5(name: str, weight: Tensor, shape: Shape) -> None:
     nn.init.normal_(weight, 0.0, shape.init_std * std)
 
 
-def xavier(name: str, weight: Tensor, shape: Shape) -> None:
+def init_xavier(name: str, weight: Tensor, shape: Shape) -> None:
     """2017: uniform by fan-in and fan-out; word vectors normal, to be multiplied by sqrt(width)."""
     if name.endswith(("token.weight", "head.out.weight")):
         nn.init.normal_(weight, 0.0, shape.width**-0.5)
@@ -58,7 +58,7 @@ def xavier(name: str, weight: Tensor, shape: Shape) -> None:
         nn.init.xavier_uniform_(weight)
 
 
-def recurrent(name: str, weight: Tensor, shape: Shape) -> None:
+def init_recurrent(name: str, weight: Tensor, shape: Shape) -> None:
     """Recurrent cells: a rotation for each gate's step in time, so that a long text neither fades nor explodes."""
     if name.endswith(("token.weight", "head.out.weight")):
         nn.init.normal_(weight, 0.0, shape.token_width**-0.5)
@@ -73,18 +73,18 @@ def recurrent(name: str, weight: Tensor, shape: Shape) -> None:
         nn.init.xavier_uniform_(weight)
 
 
-DRAWS: dict[str, Draw] = {
-    "normal": normal,
-    "gpt2": gpt2,
-    "truncated": truncated,
-    "t5": t5,
-    "xavier": xavier,
-    "recurrent": recurrent,
+INITIALIZERS: dict[str, Initializer] = {
+    "normal": init_normal,
+    "gpt2": init_gpt2,
+    "truncated": init_truncated_normal,
+    "t5": init_t5,
+    "xavier": init_xavier,
+    "recurrent": init_recurrent,
 }
 
 
 @torch.no_grad()
-def draw(parameters: Iterable[tuple[str, Tensor]], shape: ModelShape) -> None:
+def initialize(parameters: Iterable[tuple[str, Tensor]], shape: ModelShape) -> None:
     """Fill the named parameters: biases zero, norms one, matrices as the family's paper says."""
     for name, weight in parameters:
         if name.endswith("bias") or ".bias_" in name:
@@ -95,4 +95,4 @@ def draw(parameters: Iterable[tuple[str, Tensor]], shape: ModelShape) -> None:
             nn.init.ones_(weight)
         else:
             part = shape.decoder if name.startswith("decoder.") and shape.decoder else shape.stack
-            DRAWS[part.init](name, weight, part)
+            INITIALIZERS[part.init](name, weight, part)

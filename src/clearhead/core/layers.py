@@ -12,7 +12,7 @@ class Linear(nn.Linear):
         """Nothing: see `core.build`."""
 
 
-class Table(nn.Embedding):
+class EmbeddingTable(nn.Embedding):
     """A row per token, segment, position or distance."""
 
     def reset_parameters(self) -> None:
@@ -26,7 +26,7 @@ class LayerNorm(nn.LayerNorm):
         """Nothing: see `core.build`."""
 
 
-class Convolve(nn.Conv1d):
+class Conv1d(nn.Conv1d):
     """A weighted sum over neighbours."""
 
     def reset_parameters(self) -> None:

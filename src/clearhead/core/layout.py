@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-class Padded:
+class PaddedLayout:
     """A rectangle (batch, length) with a mask; spreading and gathering do nothing."""
 
     def __init__(self, ids: Tensor, mask: Tensor | None) -> None:
@@ -19,7 +19,7 @@ class Padded:
         self.present = None if mask is None or bool(mask.all()) else mask
         self.places = torch.arange(self.length, device=ids.device)[None]  # (1, length)
 
-    def spread(self, x: Tensor) -> Tensor:
+    def pad(self, x: Tensor) -> Tensor:
         """Tokens as they lie to (batch, length, ...)."""
         return x
 
@@ -27,12 +27,12 @@ class Padded:
         """(batch, length, ...) back to tokens as they lie."""
         return x
 
-    def pick(self, x: Tensor, places: Tensor) -> Tensor:
+    def select(self, x: Tensor, places: Tensor) -> Tensor:
         """Some tokens of each text, places (batch, n): (batch, n, ...)."""
         return x[torch.arange(self.batch, device=x.device)[:, None], places]
 
     @property
-    def token_places(self) -> Tensor:
+    def token_positions(self) -> Tensor:
         """Each token's position in its text, as the tokens lie."""
         return self.places
 
@@ -47,7 +47,7 @@ class Padded:
         return (self.places * self.present).argmax(1)
 
 
-class Packed:
+class PackedLayout:
     """Tokens of all texts end to end, with their lengths: no padding is ever computed."""
 
     def __init__(self, lengths: Tensor) -> None:
@@ -59,7 +59,7 @@ class Packed:
         # None says that all texts are as long: their tokens are a rectangle as they lie
         self.present = None if len(self.index) == self.batch * self.length else present
 
-    def spread(self, x: Tensor) -> Tensor:
+    def pad(self, x: Tensor) -> Tensor:
         """(tokens, ...) to (batch, length, ...), zeros where no token is."""
         if self.present is None:
             return x.unflatten(0, (self.batch, self.length))
@@ -71,13 +71,13 @@ class Packed:
         tokens = x.flatten(0, 1)
         return tokens if self.present is None else tokens.index_select(0, self.index)
 
-    def pick(self, x: Tensor, places: Tensor) -> Tensor:
+    def select(self, x: Tensor, places: Tensor) -> Tensor:
         """Some tokens of each text, places (batch, n): (batch, n, ...)."""
         begins = self.lengths.cumsum(0) - self.lengths
         return x.index_select(0, (begins[:, None] + places).flatten()).unflatten(0, places.shape)
 
     @property
-    def token_places(self) -> Tensor:
+    def token_positions(self) -> Tensor:
         """Each token's position in its text."""  # (tokens,)
         return self.places.expand(self.batch, -1).flatten()[self.index]
 
@@ -90,4 +90,4 @@ class Packed:
         return self.lengths - 1
 
 
-Layout = Padded | Packed
+Layout = PaddedLayout | PackedLayout

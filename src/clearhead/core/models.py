@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from clearhead import tensors
-from clearhead.core.attention import Attention, Cache, Kernel, fused
+from clearhead.core.attention import Attention, Cache, Kernel, fused_attention
 from clearhead.core.head import Head, Pooler
-from clearhead.core.layout import Layout, Packed, Padded
+from clearhead.core.layout import Layout, PackedLayout, PaddedLayout
 from clearhead.core.stack import Stack
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
 
 
 @dataclass
-class Result:
+class NetworkOutput:
     """What a pass gives, as tensors; encoder-decoder models have both hidden lists."""
 
     hidden: list[Tensor]
@@ -73,10 +73,10 @@ class Network(nn.Module):
         *,
         lengths: Tensor | None = None,
         target_lengths: Tensor | None = None,
-        kernel: Kernel = fused,
+        kernel: Kernel = fused_attention,
         head_scale: dict[str, Tensor] | None = None,
         whole: bool = True,
-    ) -> Result:
+    ) -> NetworkOutput:
         """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,); targets likewise.
 
         Not `whole`: of the last layer only the tokens that the head reads are computed, for the same logits; packed, a
@@ -85,15 +85,17 @@ class Network(nn.Module):
         check_lengths(ids, lengths, "lengths")
         check_lengths(target_ids, target_lengths, "target_lengths")
         scale = head_scale or {}
-        layout: Layout = Padded(ids, mask) if lengths is None else Packed(lengths)
+        layout: Layout = PaddedLayout(ids, mask) if lengths is None else PackedLayout(lengths)
         picked = None if whole else self.picked(layout)
         hidden = self.encode(ids, layout, segments, kernel=kernel, head_scale=scale.get("encoder"), picked=picked)
-        result = Result(hidden, layout)
-        top, top_layout = result.last, layout if picked is None else Padded(picked, None)
+        result = NetworkOutput(hidden, layout)
+        top, top_layout = result.last, layout if picked is None else PaddedLayout(picked, None)
         if self.decoder is not None:
             if target_ids is None:
                 return result
-            top_layout = Padded(target_ids, target_mask) if target_lengths is None else Packed(target_lengths)
+            top_layout = (
+                PaddedLayout(target_ids, target_mask) if target_lengths is None else PackedLayout(target_lengths)
+            )
             result.target_hidden = self.decode(
                 target_ids,
                 top_layout,
@@ -110,7 +112,7 @@ class Network(nn.Module):
             packed = lengths if self.decoder is None else target_lengths
             if not whole and packed is not None and self.head.shape.pooling == "each":
                 # tokens stay end to end: no rectangle is made for a head that reads each of them
-                result.logits = self.head(top[None], Padded(top[None, :, 0], None), None)[0]
+                result.logits = self.head(top[None], PaddedLayout(top[None, :, 0], None), None)[0]
             else:
                 result.logits = self.head(top, top_layout, result.pooled)
         if self.second is not None:
@@ -126,14 +128,14 @@ class Network(nn.Module):
         places = {"first": layout.first, "pooled": layout.first, "last": layout.last}
         return places[self.head.shape.pooling]()[:, None] if self.head.shape.pooling in places else None
 
-    def below_head(
+    def compute_head_input(
         self,
         ids: Tensor,
         layout: Layout,
         segments: Tensor | None = None,
         target: tuple[Tensor, Layout] | None = None,
         *,
-        kernel: Kernel = fused,
+        kernel: Kernel = fused_attention,
         picked: Tensor | None = None,
     ) -> Tensor:
         """What the head would read: hidden states as tokens lie, or (batch, n, width) of the `picked` ones alone."""
@@ -158,10 +160,12 @@ class Network(nn.Module):
         for block, gone in heads.items():
             if not 0 <= block < len(found):
                 raise InputError(f"There is no block {block} in the {part}; it has {len(found)}.")
-            unknown = sorted(gone - set(found[block].kept))
+            unknown = sorted(gone - set(found[block].kept_heads))
             if unknown:
-                raise InputError(f"Block {block} of the {part} has no head {unknown[0]} (left: {found[block].kept}).")
-            if len(gone) >= len(found[block].kept):
+                raise InputError(
+                    f"Block {block} of the {part} has no head {unknown[0]} (left: {found[block].kept_heads})."
+                )
+            if len(gone) >= len(found[block].kept_heads):
                 raise InputError(f"Block {block} of the {part} must keep a head; scale its heads by 0 to silence it.")
         for block, gone in heads.items():
             found[block].prune(gone)
@@ -177,7 +181,7 @@ def check_lengths(ids: Tensor | None, lengths: Tensor | None, name: str) -> None
 
 
 @dataclass
-class State:
+class TransformerState:
     """A decoder between two steps: its cache, what it may see, and where each row stands."""
 
     cache: Cache
@@ -191,19 +195,19 @@ class State:
         """Where its tensors are."""
         return self.present.device
 
-    def reorder(self, rows: Tensor) -> State:
+    def reorder(self, rows: Tensor) -> TransformerState:
         """The same for other rows of the batch."""
         memory, layout = self.memory, self.memory_layout
         if memory is not None and layout is not None:
             memory = memory[rows]
             mask = None if layout.present is None else layout.present[rows]
-            layout = Padded(memory[..., 0], mask)
-        return State(self.cache.reorder(rows), self.present[rows], self.places[rows], memory, layout)
+            layout = PaddedLayout(memory[..., 0], mask)
+        return TransformerState(self.cache.reorder(rows), self.present[rows], self.places[rows], memory, layout)
 
 
-def step(
-    network: Network, state: State, ids: Tensor, mask: Tensor | None = None, kernel: Kernel = fused
-) -> tuple[Tensor, State]:
+def decode_step(
+    network: Network, state: TransformerState, ids: Tensor, mask: Tensor | None = None, kernel: Kernel = fused_attention
+) -> tuple[Tensor, TransformerState]:
     """Feed new tokens (batch, new) to a decoder: logits of every new token, and the state after them."""
     if network.head is None:
         raise InputError("This model has no head that could name the next word.")
@@ -213,7 +217,7 @@ def step(
     places = places.clamp(min=0)
     present = torch.cat([state.present, real], 1)
     key_places = torch.cat([state.places, places], 1)
-    layout = Padded(ids, None)
+    layout = PaddedLayout(ids, None)
     stack = network.decoder or network.stack
     cache = state.cache.copy()
     hidden = stack(
@@ -229,14 +233,14 @@ def step(
         present=present,
     )
     logits = network.head(hidden[-1], layout, None)
-    return logits, State(cache, present, key_places, state.memory, state.memory_layout)
+    return logits, TransformerState(cache, present, key_places, state.memory, state.memory_layout)
 
 
-def begin(network: Network, ids: Tensor, mask: Tensor | None = None) -> State:
+def start_decoding(network: Network, ids: Tensor, mask: Tensor | None = None) -> TransformerState:
     """An empty state; for a pair, after reading the source."""
     empty = ids.new_zeros((len(ids), 0))
     if network.decoder is None:
-        return State(Cache(), empty.bool(), empty)
-    layout = Padded(ids, mask)
+        return TransformerState(Cache(), empty.bool(), empty)
+    layout = PaddedLayout(ids, mask)
     memory = network.encode(ids, layout)[-1]
-    return State(Cache(), empty.bool(), empty, memory, layout)
+    return TransformerState(Cache(), empty.bool(), empty, memory, layout)

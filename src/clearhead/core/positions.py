@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.core.layers import LayerNorm, Table
+from clearhead.core.layers import EmbeddingTable, LayerNorm
 from clearhead.core.layout import Layout
 from clearhead.shape import Shape
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clearhead.core.attention import SelfAttention
 
 
-class Unnumbered(nn.Module):
+class NoPositions(nn.Module):
     """Adds nothing to the words."""
 
     def __init__(self, shape: Shape) -> None:
@@ -32,28 +32,28 @@ class Unnumbered(nn.Module):
         return x
 
 
-class Learned(Unnumbered):
+class LearnedPositions(NoPositions):
     """A vector per position, learned like a word's."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         rows = (shape.max_length or 0) + shape.position_offset
-        self.table = Table(rows, shape.token_width)
+        self.table = EmbeddingTable(rows, shape.token_width)
 
     def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
         return x + self.table(places)
 
 
-class CountedFromPad(Learned):
+class PaddingAwarePositions(LearnedPositions):
     """RoBERTa's numbering: padding does not count, and the first word's number is pad + 1."""
 
     def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
         pad = self.shape.position_offset - 1
-        real = layout.spread(ids.ne(pad).long())
+        real = layout.pad(ids.ne(pad).long())
         return x + self.table(layout.gather(real.cumsum(1) * real + pad))
 
 
-def sines(places: Tensor, width: int, *, halves: bool) -> Tensor:
+def sinusoids(places: Tensor, width: int, *, halves: bool) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same); interleaved, or in two halves."""
     even = torch.arange(0, width, 2, device=places.device, dtype=torch.float64)
     # double: equal to the tables that files were made with
@@ -66,49 +66,49 @@ def sines(places: Tensor, width: int, *, halves: bool) -> Tensor:
     return table
 
 
-class Sinusoidal(Unnumbered):
+class SinusoidalPositions(NoPositions):
     """The 2017 code: each position a fixed pattern of waves, nearer positions closer."""
 
     halves = False
 
     def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
-        return x + sines(places, self.shape.width, halves=self.halves).to(x.dtype)
+        return x + sinusoids(places, self.shape.width, halves=self.halves).to(x.dtype)
 
 
-class SinusoidalHalves(Sinusoidal):
+class SplitSinusoidalPositions(SinusoidalPositions):
     """The same waves with all sines before all cosines, as tensor2tensor and Marian lay them."""
 
     halves = True
 
 
-class Unrelated(nn.Module):
+class NoRelativeBias(nn.Module):
     """Scores that know nothing of distance."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
 
-    def shared(self, queries: Tensor, keys: Tensor) -> Tensor | None:
+    def shared_bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
         """A bias on the scores that all layers share, from the places of queries and keys: (1|batch, heads, q, k)."""
         return None
 
-    def rotated(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
+    def rotate(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
         """Queries or keys turned by their place: (batch, heads, length, head_width)."""
         return x
 
-    def layered(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
+    def add_layer_bias(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
         """A bias that depends on this layer's queries and keys, added to the one given."""
         return bias
 
 
-class Buckets(Unrelated):
+class BucketBias(NoRelativeBias):
     """T5's and MPNet's distances: exact when near, in logarithmic buckets when far; one number per bucket and head."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.table = Table(shape.bucket_rows or shape.buckets, shape.heads)
+        self.table = EmbeddingTable(shape.bucket_rows or shape.buckets, shape.heads)
 
-    def shared(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def shared_bias(self, queries: Tensor, keys: Tensor) -> Tensor:
         gap = keys[:, None, :] - queries[:, :, None]  # (1|batch, q, k), positive to the right
         bucket = self.bucket(gap)
         return self.table(bucket).permute(0, 3, 1, 2)  # (1|batch, heads, q, k)
@@ -128,10 +128,10 @@ class Buckets(Unrelated):
         return base + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
 
 
-class Rotary(Unrelated):
+class RotaryPositions(NoRelativeBias):
     """Queries and keys are turned by an angle that grows with the place, so that their product knows the distance."""
 
-    def rotated(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
+    def rotate(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
         width = x.shape[-1]
         base = self.shape.local_rope_theta if local else self.shape.rope_theta
         even = torch.arange(0, width, 2, device=x.device, dtype=torch.float32)
@@ -141,12 +141,12 @@ class Rotary(Unrelated):
         return (x * angles.cos() + half * angles.sin()).to(x.dtype)  # in float32 or wider, as the angles are
 
 
-class Disentangled(Unrelated):
+class DisentangledBias(NoRelativeBias):
     """DeBERTa: content looks at distance (c2p) and distance at content (p2c), each a product of its own."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.table = Table(2 * shape.relative_span, shape.width)
+        self.table = EmbeddingTable(2 * shape.relative_span, shape.width)
         self.norm: nn.Module = LayerNorm(shape.width, shape.eps) if shape.relative_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.relative_positions)
 
@@ -167,35 +167,35 @@ class Disentangled(Unrelated):
         far = torch.ceil(torch.log(distance / middle) / reach * (middle - 1)) + middle
         return torch.where(distance <= middle, gap, (far * gap.sign()).long())
 
-    def layered(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
+    def add_layer_bias(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
         rows = self.dropout(self.norm(self.table.weight))
         index = self.index(given.places, given.key_places).expand(q.shape[0], q.shape[1], -1, -1)
         if "c2p" in self.shape.relative_terms:
-            keys = at.position("k", rows)  # (1, heads, 2 span, head_width)
+            keys = at.project_distances("k", rows)  # (1, heads, 2 span, head_width)
             score = (q @ keys.transpose(-1, -2)).gather(-1, index) * at.scale
             bias = score if bias is None else bias + score
         if "p2c" in self.shape.relative_terms:
-            queries = at.position("q", rows)
+            queries = at.project_distances("q", rows)
             turned = (k @ queries.transpose(-1, -2)).gather(-1, index.transpose(-1, -2))
             score = turned.transpose(-1, -2) * at.scale
             bias = score if bias is None else bias + score
         return bias
 
 
-def added(shape: Shape) -> Unnumbered:
+def build_positions(shape: Shape) -> NoPositions:
     """The scheme that is added to the words."""
     if shape.positions == "learned" and shape.position_offset:
-        return CountedFromPad(shape)
+        return PaddingAwarePositions(shape)
     kinds = {
-        "none": Unnumbered,
-        "learned": Learned,
-        "sinusoidal": Sinusoidal,
-        "sinusoidal_halves": SinusoidalHalves,
+        "none": NoPositions,
+        "learned": LearnedPositions,
+        "sinusoidal": SinusoidalPositions,
+        "sinusoidal_halves": SplitSinusoidalPositions,
     }
     return kinds[shape.positions](shape)
 
 
-def related(shape: Shape) -> Unrelated:
+def build_relative_scheme(shape: Shape) -> NoRelativeBias:
     """The scheme that acts on queries, keys or scores."""
-    kinds = {"none": Unrelated, "buckets": Buckets, "rotary": Rotary, "disentangled": Disentangled}
+    kinds = {"none": NoRelativeBias, "buckets": BucketBias, "rotary": RotaryPositions, "disentangled": DisentangledBias}
     return kinds[shape.relative](shape)

@@ -17,12 +17,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from clearhead.core.layers import Linear
 from clearhead.core.layout import Layout
-from clearhead.core.positions import Unnumbered
-from clearhead.core.recurrent_attention import Aligned, Source, build_attention
+from clearhead.core.positions import NoPositions
+from clearhead.core.recurrent_attention import AttentionOutput, AttentionSource, build_attention
 from clearhead.core.stack import Embedding
 from clearhead.shape import Recurrence, Shape
 
-Memory = tuple[Tensor, ...]  # what a layer remembers: its state (batch, width), and an LSTM's cell beside it
+CellState = tuple[Tensor, ...]  # what a layer remembers: its state (batch, width), and an LSTM's cell beside it
 
 
 class GRU(nn.GRU):
@@ -31,14 +31,14 @@ class GRU(nn.GRU):
     def reset_parameters(self) -> None:
         """Nothing: see `core.build`."""
 
-    def turn(self, x: Tensor, memory: Memory) -> Memory:
+    def step(self, x: Tensor, memory: CellState) -> CellState:
         """Read one word."""
         return (torch.gru_cell(x, memory[0], *self.all_weights[0]),)
 
-    def run(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
+    def run(self, x: Tensor, memory: CellState | None) -> tuple[Tensor, CellState]:
         """Read all words: states (batch, length, width), and what is remembered after the last."""
         out, after = self(x, None if memory is None else memory[0][None])
-        return out, (joined(after),)
+        return out, (concat_directions(after),)
 
 
 class LSTM(nn.LSTM):
@@ -47,25 +47,25 @@ class LSTM(nn.LSTM):
     def reset_parameters(self) -> None:
         """Nothing: see `core.build`."""
 
-    def turn(self, x: Tensor, memory: Memory) -> Memory:
+    def step(self, x: Tensor, memory: CellState) -> CellState:
         """Read one word."""
         return torch.lstm_cell(x, memory, *self.all_weights[0])
 
-    def run(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
+    def run(self, x: Tensor, memory: CellState | None) -> tuple[Tensor, CellState]:
         """Read all words: states (batch, length, width), and what is remembered after the last."""
         out, after = self(x, None if memory is None else tuple(part[None] for part in memory))
-        return out, tuple(joined(part) for part in after)
+        return out, tuple(concat_directions(part) for part in after)
 
 
 CELLS: dict[str, type[GRU] | type[LSTM]] = {"gru": GRU, "lstm": LSTM}
 
 
-def joined(states: Tensor) -> Tensor:
+def concat_directions(states: Tensor) -> Tensor:
     """(directions, batch, half) to (batch, width)."""
     return states.transpose(0, 1).flatten(1)
 
 
-class Rows:
+class LeftAlignedRows:
     """Real words at the front of each row, as cells have to read them, and back to where they lay."""
 
     def __init__(self, present: Tensor | None) -> None:
@@ -83,12 +83,12 @@ class Rows:
         """As the words lay."""
         return x if self.order is None else x.gather(1, self.order.argsort(1).expand_as(x))
 
-    def read(self, layer: GRU | LSTM, x: Tensor, memory: Memory | None = None) -> tuple[Tensor, Memory]:
+    def read(self, layer: GRU | LSTM, x: Tensor, memory: CellState | None = None) -> tuple[Tensor, CellState]:
         """One layer over rows of any length: what is remembered is what it knew after each row's last real word."""
         with torch.autocast("cpu", enabled=False):  # few CPUs have an LSTM in 16 bits, and torch fails on the others
             return self._read(layer, x, memory)
 
-    def _read(self, layer: GRU | LSTM, x: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
+    def _read(self, layer: GRU | LSTM, x: Tensor, memory: CellState | None) -> tuple[Tensor, CellState]:
         if self.lengths is None:
             return layer.run(x, memory)
         lengths = self.lengths.clamp(min=1)  # a row of padding alone reads one word of it, and forgets it again below
@@ -96,21 +96,21 @@ class Rows:
         out, after = layer.run(packed, memory)  # type: ignore[arg-type]
         states, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])  # type: ignore[arg-type]
         before = tuple(torch.zeros_like(part) for part in after) if memory is None else memory
-        return states, _where(self.lengths > 0, after, before)
+        return states, _select_rows(self.lengths > 0, after, before)
 
 
-def _where(rows: Tensor, after: Memory, before: Memory) -> Memory:
+def _select_rows(rows: Tensor, after: CellState, before: CellState) -> CellState:
     return tuple(torch.where(rows[:, None], new, old) for new, old in zip(after, before, strict=True))
 
 
-class Side(nn.Module):
+class RecurrentStack(nn.Module):
     """What encoder and decoder share: words, and layers of cells with dropout between them."""
 
     def __init__(self, shape: Shape, how: Recurrence) -> None:
         super().__init__()
         self.shape = shape
         self.embed = Embedding(shape)
-        self.positions = Unnumbered(shape)  # the order of reading says where a word stands
+        self.positions = NoPositions(shape)  # the order of reading says where a word stands
         first = shape.token_width + (shape.width if how.input_feeding else 0)
         each = shape.width // 2 if how.bidirectional else shape.width
         self.layers = nn.ModuleList(
@@ -119,18 +119,18 @@ class Side(nn.Module):
         )
         self.dropout = nn.Dropout(shape.dropouts.between_layers)
 
-    def words(self, ids: Tensor, layout: Layout) -> Tensor:
+    def embed_tokens(self, ids: Tensor, layout: Layout) -> Tensor:
         """Word vectors as a rectangle: (batch, length, word_width)."""
-        return layout.spread(self.embed(ids, None, layout.token_places, layout, self.positions))
+        return layout.pad(self.embed(ids, None, layout.token_positions, layout, self.positions))
 
 
-class Encoder(Side):
+class RecurrentEncoder(RecurrentStack):
     """Reads the source, perhaps from both ends."""
 
-    def forward(self, ids: Tensor, layout: Layout) -> tuple[list[Tensor], list[Memory]]:
+    def forward(self, ids: Tensor, layout: Layout) -> tuple[list[Tensor], list[CellState]]:
         """Hidden states of the words and of each layer as rectangles, and what each layer remembers at the end."""
-        rows = Rows(layout.present)
-        words = self.words(ids, layout)
+        rows = LeftAlignedRows(layout.present)
+        words = self.embed_tokens(ids, layout)
         hidden, ends, x = [words], [], rows.front(words)
         for number, layer in enumerate(self.layers):
             x, end = rows.read(layer, self.dropout(x) if number else x)  # type: ignore[arg-type]
@@ -140,18 +140,20 @@ class Encoder(Side):
 
 
 @dataclass(frozen=True)
-class Written:
+class DecoderCells:
     """A decoder between two words: what each layer remembers, and what attention made of the last word."""
 
-    layers: tuple[Memory, ...]
-    said: Tensor  # (batch, width); zeros before the first word
+    layers: tuple[CellState, ...]
+    attentional: Tensor  # (batch, width); zeros before the first word
 
-    def reorder(self, rows: Tensor) -> Written:
+    def reorder(self, rows: Tensor) -> DecoderCells:
         """The same for other rows of the batch."""
-        return Written(tuple(tuple(part[rows] for part in memory) for memory in self.layers), self.said[rows])
+        return DecoderCells(
+            tuple(tuple(part[rows] for part in memory) for memory in self.layers), self.attentional[rows]
+        )
 
 
-class Decoder(Side):
+class RecurrentDecoder(RecurrentStack):
     """Writes the target: each word is read, the layers go on, attention looks back at the source."""
 
     def __init__(self, shape: Shape, how: Recurrence) -> None:
@@ -161,10 +163,10 @@ class Decoder(Side):
         cells = shape.layers if how.cell == "lstm" else 0
         self.bridge_cell = nn.ModuleList(Linear(width, width) for _ in range(cells))
         self.align = build_attention(width, how)
-        self.products = how.score in ("dot", "general")
-        self.run = self.one_by_one if how.input_feeding else self.at_once
+        self.has_dot_products = how.score in ("dot", "general")
+        self.run = self.run_stepwise if how.input_feeding else self.run_parallel
 
-    def begin(self, ends: Sequence[Memory]) -> Written:
+    def begin(self, ends: Sequence[CellState]) -> DecoderCells:
         """The bridge: each layer begins with what the encoder's layer beside it knew at the end.
 
         h = tanh(W [forward end; backward end] + b), and the cell of an LSTM is W [both cells] + b. Layers are counted
@@ -176,25 +178,27 @@ class Decoder(Side):
             end = ends[max(0, number + lower)]
             cells = (self.bridge_cell[number](end[1]).to(end[1].dtype),) if len(end) > 1 else ()
             layers.append((bridge(end[0]).tanh().to(end[0].dtype), *cells))
-        return Written(tuple(layers), torch.zeros_like(layers[0][0]))
+        return DecoderCells(tuple(layers), torch.zeros_like(layers[0][0]))
 
     def forward(
-        self, ids: Tensor, layout: Layout, source: Source, written: Written, *, going_on: bool
-    ) -> tuple[list[Tensor], Aligned, Written]:
+        self, ids: Tensor, layout: Layout, source: AttentionSource, written: DecoderCells, *, going_on: bool
+    ) -> tuple[list[Tensor], AttentionOutput, DecoderCells]:
         """Hidden states of the words and of each layer, what attention made of them, and the decoder after them.
 
         Not `going_on`: nobody asks for the decoder after the last word, so padding at the end need not be packed away.
         """
-        rows = Rows(layout.present)
-        words = self.words(ids, layout)
+        rows = LeftAlignedRows(layout.present)
+        words = self.embed_tokens(ids, layout)
         if not going_on:
             rows.lengths = None
         hidden, aligned, after = self.run(rows.front(words), rows, source, written)
         if rows.order is not None:
-            aligned = Aligned(*(None if part is None else rows.back(part) for part in vars(aligned).values()))  # type: ignore[arg-type]
+            aligned = AttentionOutput(*(None if part is None else rows.back(part) for part in vars(aligned).values()))  # type: ignore[arg-type]
         return [words, *map(rows.back, hidden)], aligned, after
 
-    def at_once(self, x: Tensor, rows: Rows, source: Source, written: Written) -> tuple[list[Tensor], Aligned, Written]:
+    def run_parallel(
+        self, x: Tensor, rows: LeftAlignedRows, source: AttentionSource, written: DecoderCells
+    ) -> tuple[list[Tensor], AttentionOutput, DecoderCells]:
         """Layer by layer over all words, then attention for all of them in one product."""
         hidden, after = [], []
         for number, layer in enumerate(self.layers):
@@ -202,26 +206,26 @@ class Decoder(Side):
             hidden.append(x)
             after.append(memory)
         aligned = self.align(x, source)
-        return hidden, aligned, Written(tuple(after), written.said)
+        return hidden, aligned, DecoderCells(tuple(after), written.attentional)
 
-    def one_by_one(
-        self, x: Tensor, rows: Rows, source: Source, written: Written
-    ) -> tuple[list[Tensor], Aligned, Written]:
+    def run_stepwise(
+        self, x: Tensor, rows: LeftAlignedRows, source: AttentionSource, written: DecoderCells
+    ) -> tuple[list[Tensor], AttentionOutput, DecoderCells]:
         """Input feeding: word by word, each read together with what attention made of the one before."""
         states: list[list[Tensor]] = [[] for _ in self.layers]
-        steps: list[Aligned] = []
-        memories, said = list(written.layers), written.said
+        steps: list[AttentionOutput] = []
+        memories, said = list(written.layers), written.attentional
         for place in range(x.shape[1]):
             real = None if rows.lengths is None else rows.lengths > place
             below = torch.cat([x[:, place], said], -1)
             for number, layer in enumerate(self.layers):
-                memory = layer.turn(self.dropout(below) if number else below, memories[number])  # type: ignore[operator]
+                memory = layer.step(self.dropout(below) if number else below, memories[number])  # type: ignore[operator]
                 below = memory[0]
-                memories[number] = memory if real is None else _where(real, memory, memories[number])
+                memories[number] = memory if real is None else _select_rows(real, memory, memories[number])
                 states[number].append(below)
-            step: Aligned = self.align(below[:, None], source)
+            step: AttentionOutput = self.align(below[:, None], source)
             steps.append(step)
-            said = step.mixed[:, 0] if real is None else torch.where(real[:, None], step.mixed[:, 0], said)
-        parts = ("mixed", "queries", "scores", "probs", "context")
-        whole = Aligned(*(torch.cat([getattr(step, part) for step in steps], 1) for part in parts))
-        return [torch.stack(one, 1) for one in states], whole, Written(tuple(memories), said)
+            said = step.attentional[:, 0] if real is None else torch.where(real[:, None], step.attentional[:, 0], said)
+        parts = ("attentional", "queries", "scores", "probs", "context")
+        whole = AttentionOutput(*(torch.cat([getattr(step, part) for step in steps], 1) for part in parts))
+        return [torch.stack(one, 1) for one in states], whole, DecoderCells(tuple(memories), said)

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.core.attention import LOW, Steps
+from clearhead.core.attention import LOW, AttentionSteps
 from clearhead.core.layers import Linear
 from clearhead.shape import Recurrence
 
 
-class Dot(nn.Module):
+class DotScore(nn.Module):
     """score(s, h) = s . h, without a parameter (Luong's dot)."""
 
     def __init__(self, width: int, inner: int) -> None:
@@ -35,7 +35,7 @@ class Dot(nn.Module):
         return queries @ keys.transpose(1, 2)  # (batch, target, source)
 
 
-class General(Dot):
+class GeneralScore(DotScore):
     """score(s, h) = s . W h (Luong's general)."""
 
     def __init__(self, width: int, inner: int) -> None:
@@ -46,7 +46,7 @@ class General(Dot):
         return self.key(memory)
 
 
-class Additive(Dot):
+class AdditiveScore(DotScore):
     """score(s, h) = v . tanh(W s + U h + b) (Bahdanau's)."""
 
     def __init__(self, width: int, inner: int) -> None:
@@ -66,11 +66,11 @@ class Additive(Dot):
         return self.out(both).squeeze(-1)
 
 
-class Concat(Additive):
+class ConcatScore(AdditiveScore):
     """score(s, h) = v . tanh(W [s; h]) (Luong's concat): one matrix, whose two halves are Bahdanau's W and U."""
 
     def __init__(self, width: int, inner: int) -> None:
-        Dot.__init__(self, width, inner)
+        DotScore.__init__(self, width, inner)
         self.both = Linear(2 * width, inner, bias=False)
         self.out = Linear(inner, 1, bias=False)
 
@@ -81,50 +81,55 @@ class Concat(Additive):
         return F.linear(memory, self.both.weight[:, self.width :])
 
 
-SCORES: dict[str, type[Dot]] = {"dot": Dot, "general": General, "additive": Additive, "concat": Concat}
+SCORES: dict[str, type[DotScore]] = {
+    "dot": DotScore,
+    "general": GeneralScore,
+    "additive": AdditiveScore,
+    "concat": ConcatScore,
+}
 
 
 @dataclass(frozen=True)
-class Source:
+class AttentionSource:
     """What a decoder may look at: the encoder's states, how they are compared, and which of them are real words."""
 
     states: Tensor  # (batch, source, width)
     keys: Tensor  # (batch, source, ...)
     present: Tensor | None  # (batch, source); None: all
 
-    def reorder(self, rows: Tensor) -> Source:
+    def reorder(self, rows: Tensor) -> AttentionSource:
         """The same for other rows of the batch."""
-        return Source(self.states[rows], self.keys[rows], None if self.present is None else self.present[rows])
+        return AttentionSource(self.states[rows], self.keys[rows], None if self.present is None else self.present[rows])
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AttentionOutput:
     """What attention made of some decoder states; without attention, the states themselves."""
 
-    mixed: Tensor  # (batch, target, width): what the output layer reads
+    attentional: Tensor  # (batch, target, width): what the output layer reads
     queries: Tensor | None = None
     scores: Tensor | None = None  # (batch, target, source)
     probs: Tensor | None = None  # (batch, target, source), each row sums to one
     context: Tensor | None = None  # (batch, target, width)
 
-    def steps(self, source: Source, *, products: bool) -> list[Steps]:
+    def steps(self, source: AttentionSource, *, products: bool) -> list[AttentionSteps]:
         """The same as a trace keeps it: one head of cross-attention, or none."""
         if self.queries is None or self.scores is None or self.probs is None or self.context is None:
             return []
         parts = (self.queries, source.keys, source.states, self.scores, self.probs, self.context)
         queries, keys, values, scores, probs, context = (part[:, None] for part in parts)
-        return [Steps("cross", 0, queries, keys, values, scores, probs, context, products)]
+        return [AttentionSteps("cross", 0, queries, keys, values, scores, probs, context, products)]
 
 
 class NoAttention(nn.Module):
     """No attention: only the encoder's last states are handed over, and the decoder never looks back."""
 
-    def source(self, memory: Tensor, present: Tensor | None) -> Source:
+    def source(self, memory: Tensor, present: Tensor | None) -> AttentionSource:
         """Nothing to compare with."""
-        return Source(memory, memory, present)
+        return AttentionSource(memory, memory, present)
 
-    def forward(self, states: Tensor, source: Source) -> Aligned:
-        return Aligned(states)
+    def forward(self, states: Tensor, source: AttentionSource) -> AttentionOutput:
+        return AttentionOutput(states)
 
 
 class RecurrentAttention(NoAttention):
@@ -135,11 +140,11 @@ class RecurrentAttention(NoAttention):
         self.score = SCORES[how.score](width, how.score_width)
         self.mix = Linear(2 * width, width, bias=False)
 
-    def source(self, memory: Tensor, present: Tensor | None) -> Source:
+    def source(self, memory: Tensor, present: Tensor | None) -> AttentionSource:
         """Step 1, once for each text: every encoder state is kept, not only the last."""
-        return Source(memory, self.score.keys(memory), present)
+        return AttentionSource(memory, self.score.keys(memory), present)
 
-    def forward(self, states: Tensor, source: Source) -> Aligned:
+    def forward(self, states: Tensor, source: AttentionSource) -> AttentionOutput:
         # 1. prepare the encoder states (`source`) and the decoder state
         queries = self.score.queries(states)
         # 2. score each encoder state; padding gets what the softmax turns into exactly zero
@@ -152,7 +157,7 @@ class RecurrentAttention(NoAttention):
         context = probs @ source.states  # (batch, target, width)
         #    ... concatenated with the decoder state: tanh(W [context; state])
         mixed = self.mix(torch.cat([context, states], -1)).tanh()
-        return Aligned(mixed, queries, scores, probs, context)
+        return AttentionOutput(mixed, queries, scores, probs, context)
 
 
 def build_attention(width: int, how: Recurrence) -> NoAttention:

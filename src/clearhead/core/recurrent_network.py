@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from clearhead.core.attention import Attention, Kernel, Recorder, fused
+from clearhead.core.attention import Attention, Kernel, Recorder, fused_attention
 from clearhead.core.head import Head
-from clearhead.core.layout import Layout, Packed, Padded
-from clearhead.core.models import Network, Result, check_lengths
-from clearhead.core.recurrent import Decoder, Encoder, Memory, Written
-from clearhead.core.recurrent_attention import Source
+from clearhead.core.layout import Layout, PackedLayout, PaddedLayout
+from clearhead.core.models import Network, NetworkOutput, check_lengths
+from clearhead.core.recurrent import CellState, DecoderCells, RecurrentDecoder, RecurrentEncoder
+from clearhead.core.recurrent_attention import AttentionSource
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
 
@@ -20,8 +20,8 @@ from clearhead.shape import ModelShape
 class RecurrentNetwork(Network):
     """Encoder, bridge, decoder with or without attention, and a head; what it has none of is None."""
 
-    stack: Encoder  # type: ignore[assignment]
-    decoder: Decoder  # type: ignore[assignment]
+    stack: RecurrentEncoder  # type: ignore[assignment]
+    decoder: RecurrentDecoder  # type: ignore[assignment]
 
     def __init__(self, shape: ModelShape) -> None:
         nn.Module.__init__(self)
@@ -29,13 +29,13 @@ class RecurrentNetwork(Network):
         if shape.stack.recurrent is None or top.recurrent is None or shape.decoder is None:
             raise InputError(f"{shape.family} is not a recurrent pair of encoder and decoder.")
         self.shape = shape
-        self.stack = Encoder(shape.stack, shape.stack.recurrent)
-        self.decoder = Decoder(top, top.recurrent)
+        self.stack = RecurrentEncoder(shape.stack, shape.stack.recurrent)
+        self.decoder = RecurrentDecoder(top, top.recurrent)
         self.pooler = self.second = None
         self.head = None if shape.head is None else Head(shape.head, top.width)
         self.tie()
 
-    def read(self, ids: Tensor, layout: Layout) -> tuple[list[Tensor], Source, list[Memory]]:
+    def read(self, ids: Tensor, layout: Layout) -> tuple[list[Tensor], AttentionSource, list[CellState]]:
         """The source: hidden states as its words lie, what the decoder may look at, and what each layer remembers."""
         hidden, ends = self.stack(ids, layout)
         present = None if layout.present is None else layout.present.bool()
@@ -52,10 +52,10 @@ class RecurrentNetwork(Network):
         *,
         lengths: Tensor | None = None,
         target_lengths: Tensor | None = None,
-        kernel: Kernel = fused,
+        kernel: Kernel = fused_attention,
         head_scale: dict[str, Tensor] | None = None,
         whole: bool = True,
-    ) -> Result:
+    ) -> NetworkOutput:
         """Both texts padded with a mask, or packed with lengths; with target ids, logits of what follows each of them.
 
         Teacher forcing: `target_ids` are the right words shifted by one, whatever the model itself would have said.
@@ -65,31 +65,33 @@ class RecurrentNetwork(Network):
             raise InputError(f"{self.shape.family} has no attention heads that could be scaled.")
         check_lengths(ids, lengths, "lengths")
         check_lengths(target_ids, target_lengths, "target_lengths")
-        layout: Layout = Padded(ids, mask) if lengths is None else Packed(lengths)
+        layout: Layout = PaddedLayout(ids, mask) if lengths is None else PackedLayout(lengths)
         hidden, source, ends = self.read(ids, layout)
-        result = Result(hidden, layout)
+        result = NetworkOutput(hidden, layout)
         if target_ids is None:
             return result
-        target: Layout = Padded(target_ids, target_mask) if target_lengths is None else Packed(target_lengths)
+        target: Layout = (
+            PaddedLayout(target_ids, target_mask) if target_lengths is None else PackedLayout(target_lengths)
+        )
         states, aligned, _ = self.decoder(target_ids, target, source, self.decoder.begin(ends), going_on=False)
         if isinstance(kernel, Recorder):
-            kernel.steps += aligned.steps(source, products=self.decoder.products)
-        result.target_hidden = [target.gather(state) for state in (*states[:-1], aligned.mixed)]
+            kernel.steps += aligned.steps(source, products=self.decoder.has_dot_products)
+        result.target_hidden = [target.gather(state) for state in (*states[:-1], aligned.attentional)]
         if self.head is not None:
             flat = not whole and target_lengths is not None  # logits of the real words alone, end to end
-            top = result.target_hidden[-1][None] if flat else aligned.mixed
-            logits = self.head(top, Padded(top[..., 0], None), None)
+            top = result.target_hidden[-1][None] if flat else aligned.attentional
+            logits = self.head(top, PaddedLayout(top[..., 0], None), None)
             result.logits = logits[0] if flat else logits
         return result
 
-    def below_head(
+    def compute_head_input(
         self,
         ids: Tensor,
         layout: Layout,
         segments: Tensor | None = None,
         target: tuple[Tensor, Layout] | None = None,
         *,
-        kernel: Kernel = fused,
+        kernel: Kernel = fused_attention,
         picked: Tensor | None = None,
     ) -> Tensor:
         """What the head would read, as the words of the target lie."""
@@ -97,7 +99,7 @@ class RecurrentNetwork(Network):
             raise InputError(f"{self.shape.family} says nothing without a target.")
         _, source, ends = self.read(ids, layout)
         _, aligned, _ = self.decoder(*target, source, self.decoder.begin(ends), going_on=False)
-        return target[1].gather(aligned.mixed)
+        return target[1].gather(aligned.attentional)
 
     def attentions(self, part: str) -> list[Attention]:
         """None: one alignment without heads, which nobody prunes."""
@@ -108,8 +110,8 @@ class RecurrentNetwork(Network):
 class RecurrentState:
     """A decoder between two steps."""
 
-    source: Source
-    written: Written
+    source: AttentionSource
+    written: DecoderCells
     probs: Tensor | None = None  # (batch, new, source): where the words of the last step looked; None: no attention
 
     @property
@@ -123,25 +125,25 @@ class RecurrentState:
         return RecurrentState(self.source.reorder(rows), self.written.reorder(rows), probs)
 
 
-def begin(network: RecurrentNetwork, ids: Tensor, mask: Tensor | None = None) -> RecurrentState:
+def start_decoding(network: RecurrentNetwork, ids: Tensor, mask: Tensor | None = None) -> RecurrentState:
     """The state after reading the source."""
-    _, source, ends = network.read(ids, Padded(ids, mask))
+    _, source, ends = network.read(ids, PaddedLayout(ids, mask))
     return RecurrentState(source, network.decoder.begin(ends))
 
 
-def step(
+def decode_step(
     network: RecurrentNetwork,
     state: RecurrentState,
     ids: Tensor,
     mask: Tensor | None = None,
-    kernel: Kernel = fused,
+    kernel: Kernel = fused_attention,
 ) -> tuple[Tensor, RecurrentState]:
     """Feed new tokens (batch, new): logits of every new token, and the state after them."""
     if network.head is None:
         raise InputError("This model has no head that could name the next word.")
-    layout = Padded(ids, mask)
+    layout = PaddedLayout(ids, mask)
     _, aligned, written = network.decoder(ids, layout, state.source, state.written, going_on=True)
     if isinstance(kernel, Recorder):
-        kernel.steps += aligned.steps(state.source, products=network.decoder.products)
-    logits = network.head(aligned.mixed, layout, None)
+        kernel.steps += aligned.steps(state.source, products=network.decoder.has_dot_products)
+    logits = network.head(aligned.attentional, layout, None)
     return logits, replace(state, written=written, probs=aligned.probs)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from clearhead.batch import Batch, Output, as_ids, group_by_budget
 from clearhead.core import models, recurrent_network
-from clearhead.core.attention import Kernel, Recorder, fused
+from clearhead.core.attention import Kernel, Recorder, fused_attention
 from clearhead.core.build import named_arrays
-from clearhead.core.models import Network, Result, State
+from clearhead.core.models import Network, NetworkOutput, TransformerState
 from clearhead.core.recurrent_network import RecurrentNetwork, RecurrentState
 from clearhead.errors import InputError
 from clearhead.runner import Capabilities, Precision
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class CoreState:
     """A decoder between two steps."""
 
-    state: State | RecurrentState
+    state: TransformerState | RecurrentState
 
     def reorder(self, rows: Any) -> CoreState:
         """The same for other rows of the batch."""
@@ -60,8 +60,8 @@ class CoreRunner:
         self.network = network.to(self.device).eval()
         self.shape: ModelShape = network.shape
         recurrent = isinstance(network, RecurrentNetwork)
-        self._begin: Callable[..., Any] = recurrent_network.begin if recurrent else models.begin
-        self._next: Callable[..., Any] = recurrent_network.step if recurrent else models.step
+        self._begin: Callable[..., Any] = recurrent_network.start_decoding if recurrent else models.start_decoding
+        self._next: Callable[..., Any] = recurrent_network.decode_step if recurrent else models.decode_step
 
     def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
         """Every learned tensor by name, as it is now."""
@@ -78,27 +78,27 @@ class CoreRunner:
     ) -> Output:
         """One pass over a batch; a recorder takes the explicit path and keeps every step."""
         tensors = self._tensors(batch)
-        numbers = scales(head_scale, self.shape, self.device)
+        numbers = check_head_scale(head_scale, self.shape, self.device)
         learning = self.network.training
         self.network.eval()  # an answer is never a matter of dropout
         try:
-            result: Result = self.network(*tensors, kernel=recorder or fused, head_scale=numbers)
+            result: NetworkOutput = self.network(*tensors, kernel=recorder or fused_attention, head_scale=numbers)
         finally:
             self.network.train(learning)
         out = Output(
-            last=_array(result.last),
-            pooled=_array(result.pooled),
-            logits=_array(result.logits),
-            next_sentence=_array(result.next_sentence),
+            last=_to_array(result.last),
+            pooled=_to_array(result.pooled),
+            logits=_to_array(result.logits),
+            next_sentence=_to_array(result.next_sentence),
         )
         if hidden:
-            out.hidden = [_array(state) for state in result.hidden]
+            out.hidden = [_to_array(state) for state in result.hidden]
             if result.target_hidden is not None:
-                out.target_hidden = [_array(state) for state in result.target_hidden]
+                out.target_hidden = [_to_array(state) for state in result.target_hidden]
         return out
 
     @torch.no_grad()
-    def packed(self, ids: Any, segments: Any, lengths: Any) -> Any:
+    def run_packed(self, ids: Any, segments: Any, lengths: Any) -> Any:
         """Logits of texts laid end to end, one row per text or per token, as the head reads: no padding is computed."""
         ids, segments, lengths = (
             None if part is None else torch.as_tensor(part, device=self.device) for part in (ids, segments, lengths)
@@ -106,7 +106,7 @@ class CoreRunner:
         learning = self.network.training
         self.network.eval()
         try:
-            return _array(self.network(ids, None, segments, lengths=lengths, whole=False).logits)
+            return _to_array(self.network(ids, None, segments, lengths=lengths, whole=False).logits)
         finally:
             self.network.train(learning)
 
@@ -120,7 +120,7 @@ class CoreRunner:
         for group in group_by_budget(lengths[order].tolist(), budget):
             yield order[group.start : group.stop]
 
-    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+    def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """One job after the other: torch shares each among the cores."""
         return map(work, jobs)
 
@@ -138,11 +138,11 @@ class CoreRunner:
         self, state: CoreState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
     ) -> tuple[np.ndarray[Any, Any], CoreState]:
         """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
-        logits, after = self._step(state, ids, mask, fused)
+        logits, after = self._step(state, ids, mask, fused_attention)
         found = logits[:, -1:] if last else logits
-        return _array(found.float().log_softmax(-1) if log else found), after
+        return _to_array(found.float().log_softmax(-1) if log else found), after
 
-    def watched_step(
+    def step_with_attention(
         self, state: CoreState, ids: Any, mask: Any = None
     ) -> tuple[np.ndarray[Any, Any], CoreState, np.ndarray[Any, Any]]:
         """The same, and where each word looked: (batch, new, source), the mean of the last layer's heads."""
@@ -151,7 +151,7 @@ class CoreRunner:
         crossed = [steps for steps in recorder.steps if steps.part == "cross"]
         if not crossed:
             raise InputError(f"{self.shape.family} has no source that its words could look at.")
-        return _array(logits), after, _array(crossed[-1].probs.mean(1))
+        return _to_array(logits), after, _to_array(crossed[-1].probs.mean(1))
 
     @torch.no_grad()
     def _step(self, state: CoreState, ids: Any, mask: Any, kernel: Kernel) -> tuple[Tensor, CoreState]:
@@ -162,7 +162,7 @@ class CoreRunner:
             raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
         if new.ndim != 2 or new.numel() == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab_size:
             raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab_size - 1}.")
-        if top.positions == "learned" and top.max_length is not None and isinstance(state.state, State):
+        if top.positions == "learned" and top.max_length is not None and isinstance(state.state, TransformerState):
             longest = state.state.present.shape[1] + new.shape[1]
             if longest > top.max_length:
                 raise InputError(
@@ -177,7 +177,7 @@ def has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
-def scales(given: dict[str, Any] | None, shape: ModelShape, device: torch.device) -> dict[str, Tensor] | None:
+def check_head_scale(given: dict[str, Any] | None, shape: ModelShape, device: torch.device) -> dict[str, Tensor] | None:
     """Numbers per layer and head, checked against the model: {"encoder": (layers, heads), ...}."""
     if not given:
         return None
@@ -202,5 +202,5 @@ def scales(given: dict[str, Any] | None, shape: ModelShape, device: torch.device
     return made
 
 
-def _array(tensor: Tensor | None) -> Any:
+def _to_array(tensor: Tensor | None) -> Any:
     return None if tensor is None else tensor.detach().float().cpu().numpy()

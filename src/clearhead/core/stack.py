@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.core import positions
-from clearhead.core.attention import LOW, Cache, Given, Kernel, NoCache, fused
-from clearhead.core.block import Block, norm
-from clearhead.core.layers import Linear, Table
-from clearhead.core.layout import Layout, Padded
+from clearhead.core.attention import LOW, AttentionInputs, Cache, Kernel, NoCache, fused_attention
+from clearhead.core.block import Block, build_norm
+from clearhead.core.layers import EmbeddingTable, Linear
+from clearhead.core.layout import Layout, PaddedLayout
 from clearhead.shape import Shape
 
 
@@ -23,17 +23,17 @@ class Embedding(nn.Module):
         words, before = shape.token_width, shape.project == "before"
         self.scale = shape.embed_scale
         still = None if shape.pad_learned or shape.pad_id is None or shape.pad_id >= shape.vocab_size else shape.pad_id
-        self.token = Table(shape.vocab_size, words, padding_idx=still)
-        self.segment = Table(shape.segments, words) if shape.segments else None
+        self.token = EmbeddingTable(shape.vocab_size, words, padding_idx=still)
+        self.segment = EmbeddingTable(shape.segments, words) if shape.segments else None
         project = Linear(words, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
         self.project = project
-        self.norm = norm(shape, shape.width if before else words) if shape.embed_norm else nn.Identity()
+        self.norm = build_norm(shape, shape.width if before else words) if shape.embed_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.embedding)
         # DeBERTa projects first and norms the wide vectors; ELECTRA and ALBERT norm the narrow ones
         self.order = ("project", "norm", "dropout") if before else ("norm", "dropout", "project")
 
     def forward(
-        self, ids: Tensor, segments: Tensor | None, places: Tensor, layout: Layout, numbered: positions.Unnumbered
+        self, ids: Tensor, segments: Tensor | None, places: Tensor, layout: Layout, numbered: positions.NoPositions
     ) -> Tensor:
         x = self.token(ids) * self.scale
         if self.segment is not None:
@@ -51,13 +51,13 @@ class Stack(nn.Module):
         super().__init__()
         self.shape = shape
         self.embed = Embedding(shape)
-        self.positions = positions.added(shape)
-        self.relative = positions.related(shape)
+        self.positions = positions.build_positions(shape)
+        self.relative = positions.build_relative_scheme(shape)
         self.blocks = nn.ModuleList(Block(shape, index) for index in range(shape.blocks))
-        self.norm = norm(shape, shape.width) if shape.final_norm else nn.Identity()
+        self.norm = build_norm(shape, shape.width) if shape.final_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.final_norm)
 
-    def visible(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
+    def visible_keys(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
         """Which key each query may look at, (1|batch, 1, 1|q, k); None: every one."""
         rules = []
         if present is not None:
@@ -76,9 +76,9 @@ class Stack(nn.Module):
 
     def bias(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
         """Mask and shared position bias as one number to add to each score."""
-        see = self.visible(present, queries, keys, local=local)
-        bias = self.relative.shared(queries, keys)
-        return masked(see, bias, self.embed.token.weight.dtype)
+        see = self.visible_keys(present, queries, keys, local=local)
+        bias = self.relative.shared_bias(queries, keys)
+        return apply_mask(see, bias, self.embed.token.weight.dtype)
 
     def forward(
         self,
@@ -86,7 +86,7 @@ class Stack(nn.Module):
         layout: Layout,
         segments: Tensor | None = None,
         *,
-        kernel: Kernel = fused,
+        kernel: Kernel = fused_attention,
         part: str = "encoder",
         head_scale: Tensor | None = None,
         cross_scale: Tensor | None = None,
@@ -102,8 +102,8 @@ class Stack(nn.Module):
         queries = layout.places if places is None else places
         keys = queries if key_places is None else key_places
         present = layout.present if present is None else present
-        x = self.embed(ids, segments, layout.token_places if places is None else places, layout, self.positions)
-        given = Given(
+        x = self.embed(ids, segments, layout.token_positions if places is None else places, layout, self.positions)
+        given = AttentionInputs(
             layout=layout,
             places=queries,
             new_layout=layout,
@@ -124,18 +124,20 @@ class Stack(nn.Module):
         hidden = [x]
         for layer, block in enumerate(self.shape.block_of_layer):
             if picked is not None and layer == len(self.shape.block_of_layer) - 1:
-                given = self.picking(given, picked, present, layer)
+                given = self.restrict_queries(given, picked, present, layer)
             hidden.append(self.blocks[block](hidden[-1], given, layer))
         hidden[-1] = self.dropout(self.norm(hidden[-1]))
         return hidden
 
-    def picking(self, given: Given, picked: Tensor, present: Tensor | None, layer: int) -> Given:
+    def restrict_queries(
+        self, given: AttentionInputs, picked: Tensor, present: Tensor | None, layer: int
+    ) -> AttentionInputs:
         """For the last layer: some tokens of each text ask, for nobody reads what the others would hear."""
         bias = self.bias(present, picked, given.key_places, local=self.shape.is_local(layer))
-        return replace(given, layout=Padded(picked, None), places=picked, wide=bias, narrow=bias, picked=picked)
+        return replace(given, layout=PaddedLayout(picked, None), places=picked, wide=bias, narrow=bias, picked=picked)
 
 
-def masked(see: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+def apply_mask(see: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """Forbidden scores pushed down to where the softmax gives exactly zero."""
     if see is None:
         return None if bias is None else bias.to(dtype)
@@ -148,4 +150,4 @@ def masked(see: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tenso
 def memory_bias(layout: Layout, dtype: torch.dtype) -> Tensor | None:
     """The encoder's padding, for every query alike."""
     see = None if layout.present is None else layout.present[:, None, None, :].bool()
-    return masked(see, None, dtype)
+    return apply_mask(see, None, dtype)

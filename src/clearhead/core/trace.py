@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
-from clearhead.core.attention import Recorder, Steps
+from clearhead.core.attention import AttentionSteps, Recorder
 from clearhead.core.runner import CoreRunner
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LayerTrace:
     scores: Array  # (heads, queries, keys), scaled, before the softmax
     probs: Array  # (heads, queries, keys), each row sums to one
     context: Array  # (heads, queries, head_width)
-    products: bool = True  # scores are made of query times key; not those of additive attention
+    has_dot_products: bool = True  # scores are made of query times key; not those of additive attention
 
     def __repr__(self) -> str:
         heads, queries, keys = self.probs.shape
@@ -90,9 +90,11 @@ def trace(
     )
 
 
-def _layer(steps: Steps) -> LayerTrace:
+def _layer(steps: AttentionSteps) -> LayerTrace:
     def array(name: str) -> Array:
         return getattr(steps, name)[0].detach().float().cpu().numpy()
 
     names = ("queries", "keys", "values", "scores", "probs", "context")
-    return LayerTrace(layer=steps.layer, products=steps.products, **{name: array(name) for name in names})
+    return LayerTrace(
+        layer=steps.layer, has_dot_products=steps.has_dot_products, **{name: array(name) for name in names}
+    )

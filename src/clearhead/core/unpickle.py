@@ -16,13 +16,13 @@ from clearhead.files import read_json
 
 NAMES = ("pytorch_model.bin", "model.bin")
 INDEX = "pytorch_model.bin.index.json"
-MOST_GROWTH = 8  # half precision becomes single, and a tied tensor is written under each of its names
+MAX_GROWTH = 8  # half precision becomes single, and a tied tensor is written under each of its names
 
 
-def main(source: Path, destination: Path) -> None:
+def convert(source: Path, destination: Path) -> None:
     """Every floating-point tensor of the pickle, under its own name."""
     files = [resolve_inside(source, name) for name in NAMES if (source / name).is_file()][:1] or _shards(source)
-    room = MOST_GROWTH * sum(file.stat().st_size for file in files)
+    room = MAX_GROWTH * sum(file.stat().st_size for file in files)
     tensors = {}
     for file in files:
         for name, value in _read(file).items():
@@ -57,7 +57,7 @@ def _read(file: Path) -> dict[Any, Any]:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+        convert(Path(sys.argv[1]), Path(sys.argv[2]))
     except UnsafeError as error:
         raise SystemExit(str(error)) from None
     except Exception as error:  # the parent turns this line into one sentence

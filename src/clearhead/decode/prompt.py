@@ -80,7 +80,7 @@ class DecodingState:
             logits, self.state = self.runner.step(self.state, ids, mask, log=self.log_probs, last=True)
         else:
             runner = cast("AttentionRunner", self.runner)  # `opened` refuses others
-            logits, self.state, seen = runner.watched_step(self.state, ids, mask)
+            logits, self.state, seen = runner.step_with_attention(self.state, ids, mask)
             self.coverage = self.coverage + seen.sum(1)
         last = np.asarray(logits[:, -1], np.float32)
         check_finite(last.max(1))  # a word that is never said may have minus infinity

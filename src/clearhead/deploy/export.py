@@ -12,7 +12,7 @@ from clearhead.checkpoint.folder import AUTO, build_config, read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import SentenceModules, read_modules
-from clearhead.engine.export import ABOUT, about, exported, write_model
+from clearhead.engine.export import EXPORT_FILE, build_export_graph, describe_graph, write_model
 from clearhead.errors import InputError
 from clearhead.files import atomic_folder, check_output_folder, to_printable, write_json
 from clearhead.jobs.kinds import kind_of
@@ -78,7 +78,9 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> 
     pooling = _pooling(model, notes)
     if runner.precision == "int8":
         notes.append(ALONE)
-    g = exported(model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8)
+    g = build_export_graph(
+        model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8
+    )
     write_model(place, g, progress)
     config = build_config(model.config, model.family, model.head, model.shape, model.labels)
     write_json(place / "config.json", config)
@@ -88,9 +90,9 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> 
         model.source_tokenizer.save(place)
     if model.passport is not None:
         write_passport(place, model.passport)
-    facts = about(g) | {"precision": runner.precision} | _facts(model) | _calibration(model)
+    facts = describe_graph(g) | {"precision": runner.precision} | _facts(model) | _calibration(model)
     facts |= {} if pooling is None else {"pooling": _told(pooling)}
-    write_json(place / ABOUT, facts | {"notes": notes})
+    write_json(place / EXPORT_FILE, facts | {"notes": notes})
 
 
 def _pooling(model: Model, notes: list[str]) -> Pooling | None:

@@ -21,9 +21,9 @@ from clearhead.data.table import encode_rows
 from clearhead.deploy.int8_model import quantized_model
 from clearhead.deploy.quantize_translator import by_translations
 from clearhead.deploy.sentences import SENTENCES as OTHERS
-from clearhead.engine.calibrate import calibrated
+from clearhead.engine.calibrate import calibrate_int8
 from clearhead.engine.calibration_sentences import SENTENCES
-from clearhead.engine.int8_file import NAME as PLAN
+from clearhead.engine.int8_file import INT8_FILE as PLAN
 from clearhead.engine.int8_file import write_plan
 from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.evaluate.evaluate import run_evaluate
@@ -118,7 +118,7 @@ def _by_rows(
         raise InputError(f"{reference} has no network to quantise: {exact.method} counts words.")
     texts = _tokens(exact, rows)
     weights = scorer.model.runner.weights()
-    plan = calibrated(scorer.model.shape, weights, texts, progress)
+    plan = calibrate_int8(scorer.model.shape, weights, texts, progress)
     small = replace(exact, scorer=replace(scorer, model=quantized_model(scorer.model, plan)))
     found = {}
     for name, predictor in (("float", exact), ("int8", small)):
@@ -179,7 +179,7 @@ def _by_texts(
         cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
         looked, rest = given[: max(cut, 1)], given[cut:]
     tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
-    plan = calibrated(model.shape, model.runner.weights(), tokens, progress)
+    plan = calibrate_int8(model.shape, model.runner.weights(), tokens, progress)
     small = quantized_model(model, plan)
     one, other = (
         made.embed(rest, progress=partial(progress, f"measuring {name}")).astype(np.float64)

@@ -84,14 +84,14 @@ def _loaded(model: Model) -> Loaded:
 
 def plain_file(model: Model, folder: Path) -> Path:
     """A graph of the ONNX standard's own operators in a file, as an export gives it; made if it is not there."""
-    from clearhead.engine.assemble import Wanted, assemble
-    from clearhead.engine.export import MODEL, write_model
+    from clearhead.engine.assemble import GraphSpec, assemble
+    from clearhead.engine.export import MODEL_FILE, write_model
 
-    path, held = folder / MODEL, cast("Any", model.runner)
+    path, held = folder / MODEL_FILE, cast("Any", model.runner)
     if path.exists():
         return path
     every, pooled = model.pooling.layer != "last", "pooler" in model.pooling.modes
-    wanted = Wanted(hidden=every, last=not every, pooled=pooled, masked=True)
+    wanted = GraphSpec(hidden=every, last=not every, pooled=pooled, has_mask=True)
     write_model(folder, assemble(held.shape, held.tensors, wanted, portable=True))
     return path
 
@@ -130,7 +130,7 @@ class PlainRunner:
         order = np.argsort(-lengths, kind="stable")
         return (order[begin : begin + self.rows] for begin in range(0, len(order), self.rows))
 
-    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+    def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """One after the other: a call has all threads."""
         return map(work, jobs)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine.graph import Graph
-from clearhead.engine.layers import Parts
-from clearhead.engine.positions import angles, bucket_bias, disentangled_rows
+from clearhead.engine.layers import GraphBuilder
+from clearhead.engine.positions import bucket_bias, disentangled_rows, rotary_tables
 from clearhead.shape import Shape
 
 Array = np.ndarray[Any, Any]
@@ -17,7 +17,7 @@ LOW = -1e9  # what a forbidden score gets
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class AttentionNodes:
     """What every attention of one pass is given, by name; empty: there is none."""
 
     queries: str  # (1|batch, q): the places of the tokens that ask
@@ -33,7 +33,7 @@ class Seen:
     first: bool = False  # only the first token of each text asks
 
 
-def seeing(parts: Parts, shape: Shape, seen: Seen, prefix: str) -> Seen:
+def add_shared_biases(parts: GraphBuilder, shape: Shape, seen: AttentionNodes, prefix: str) -> AttentionNodes:
     """The same with the biases and angles that all layers share."""
     if seen.shared is not None:  # every key that there is comes before the word
         return seen
@@ -44,11 +44,13 @@ def seeing(parts: Parts, shape: Shape, seen: Seen, prefix: str) -> Seen:
         narrow=_bias(parts, shape, seen, prefix, local=True) if local else "",
     )
     if shape.relative == "rotary":
-        made = replace(made, turned=tuple(angles(parts.g, shape, seen.keys, local=here) for here in (False, True)))
+        made = replace(
+            made, turned=tuple(rotary_tables(parts.g, shape, seen.keys, local=here) for here in (False, True))
+        )
     return made
 
 
-def _bias(parts: Parts, shape: Shape, seen: Seen, prefix: str, *, local: bool) -> str:
+def _bias(parts: GraphBuilder, shape: Shape, seen: AttentionNodes, prefix: str, *, local: bool) -> str:
     """Mask and shared position bias as one number to add to each score."""
     g = parts.g
     asks = g.add("Unsqueeze", seen.queries, g.constant([1, 3]))  # (1|batch, 1, q, 1)
@@ -69,7 +71,7 @@ def _bias(parts: Parts, shape: Shape, seen: Seen, prefix: str, *, local: bool) -
         see = g.add("And", see, rule)
     # a bias must have all its queries and keys, even where a rule is the same for all of them
     flat = shared or g.add("Cast", g.add("Mul", g.add("Sub", keys, asks), g.constant(0)), to=1)
-    return g.add("Where", see, flat, g.real(LOW))
+    return g.add("Where", see, flat, g.scalar(LOW))
 
 
 def attend(
@@ -99,25 +101,25 @@ def attend(
         if bias:
             inner = shape.heads * shape.head_width
             x = g.add("Add", x, g.weight(f"{bias}.{place}", g.weights[bias][place * inner : (place + 1) * inner]))
-        heads.append(x if split and place else apart(g, x, shape))
-    scores = g.add("Mul", g.add("MatMul", heads[0], g.add("Transpose", heads[1], perm=[0, 1, 3, 2])), g.real(scale))
+        heads.append(x if split and place else split_heads(g, x, shape))
+    scores = g.add("Mul", g.add("MatMul", heads[0], g.add("Transpose", heads[1], perm=[0, 1, 3, 2])), g.scalar(scale))
     probs = g.add("Softmax", g.add("Add", scores, added) if added else scores, axis=-1)
-    return together(g, g.add("MatMul", probs, heads[2]))
+    return merge_heads(g, g.add("MatMul", probs, heads[2]))
 
 
-def apart(g: Graph, x: str, shape: Shape) -> str:
+def split_heads(g: Graph, x: str, shape: Shape) -> str:
     """(batch, length, heads * head_width) to (batch, heads, length, head_width)."""
     split = g.add("Reshape", x, g.constant([0, 0, shape.heads, shape.head_width]))
     return g.add("Transpose", split, perm=[0, 2, 1, 3])
 
 
-def together(g: Graph, x: str) -> str:
+def merge_heads(g: Graph, x: str) -> str:
     """And back."""
     return g.add("Reshape", g.add("Transpose", x, perm=[0, 2, 1, 3]), g.constant([0, 0, -1]))
 
 
 def self_attention(
-    parts: Parts, shape: Shape, x: str, name: str, block: int, layer: int, seen: Seen
+    parts: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, seen: AttentionNodes
 ) -> tuple[str, tuple[str, str] | None]:
     """Contexts of all heads side by side, before W_O; and the keys and values to keep, where there is a cache."""
     g = parts.g
@@ -131,7 +133,7 @@ def self_attention(
     else:
         q, k, v = parts.product(x, *names)
     if seen.shared is not None:
-        return _shared(parts, shape, (q, k, v), bias, scale, layer, seen)
+        return _in_place_attention(parts, shape, (q, k, v), bias, scale, layer, seen)
     if bias and (seen.turned or seen.past or shape.relative == "disentangled"):
         q, k, v = (g.add("Add", one, parts.bias(own)) for one, own in zip((q, k, v), names, strict=True))
         bias = ""
@@ -144,21 +146,27 @@ def self_attention(
     kept = None
     if seen.past:
         past = seen.past[layer]
-        k, v = (g.add("Concat", old, apart(g, new, shape), axis=2) for old, new in zip(past, (k, v), strict=True))
+        k, v = (g.add("Concat", old, split_heads(g, new, shape), axis=2) for old, new in zip(past, (k, v), strict=True))
         kept = (k, v)
     if shape.relative == "disentangled":
-        added = _disentangled(parts, shape, q, k, name, scale, added)
+        added = _add_disentangled_bias(parts, shape, q, k, name, scale, added)
     return attend(g, q, k, v, shape, scale=scale, bias=bias, added=added, split=bool(seen.past)), kept
 
 
-def _shared(
-    parts: Parts, shape: Shape, qkv: tuple[str, str, str], bias: str, scale: float, layer: int, seen: Seen
+def _in_place_attention(
+    parts: GraphBuilder,
+    shape: Shape,
+    qkv: tuple[str, str, str],
+    bias: str,
+    scale: float,
+    layer: int,
+    seen: AttentionNodes,
 ) -> tuple[str, tuple[str, str]]:
     """One new word of each row against caches that it is written into; a row may read what its neighbours hold."""
     assert seen.shared is not None
     length, group, holders = seen.shared
     inputs = [*qkv, "", seen.wide, *seen.past[layer], length, group, holders, bias]
-    made = parts.g.several(
+    made = parts.g.add_with_outputs(
         "DecoderMaskedMultiHeadAttention",
         *inputs,
         outputs=("", f"kept_key.{layer}", f"kept_value.{layer}"),
@@ -169,7 +177,9 @@ def _shared(
     return made[0], (made[1], made[2])
 
 
-def cross_attention(parts: Parts, shape: Shape, x: str, name: str, block: int, layer: int, seen: Seen) -> str:
+def cross_attention(
+    parts: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, seen: AttentionNodes
+) -> str:
     """Queries from below, keys and values from the encoder's words, split into heads already."""
     scale = shape.score_scale / (block + 1 if shape.scale_by_layer else 1)
     k, v = seen.memory[layer]
@@ -177,17 +187,17 @@ def cross_attention(parts: Parts, shape: Shape, x: str, name: str, block: int, l
     added, g = seen.memory_bias, parts.g
     if seen.shared is not None:  # rows that ask one source are its queries
         inner = shape.heads * shape.head_width
-        asked = g.add("Reshape", q, g.add("Concat", g.side(k, 0), g.constant([-1, inner]), axis=0))
+        asked = g.add("Reshape", q, g.add("Concat", g.dim(k, 0), g.constant([-1, inner]), axis=0))
         found = attend(g, asked, k, v, shape, scale=scale, added=added, split=True)
         return g.add("Reshape", found, g.constant([-1, 1, inner]))
     if added:  # (batch, 1, 1, k) for every query alike
-        length = parts.g.side(q, 1)
+        length = parts.g.dim(q, 1)
         one = parts.g.constant([1])
         added = parts.g.add("Expand", added, parts.g.add("Concat", one, one, length, one, axis=0))
     return attend(parts.g, q, k, v, shape, scale=scale, added=added, split=True)
 
 
-def memory_of(parts: Parts, shape: Shape, memory: str, prefix: str) -> list[tuple[str, str]]:
+def project_memory(parts: GraphBuilder, shape: Shape, memory: str, prefix: str) -> list[tuple[str, str]]:
     """The encoder's words as each layer of the decoder sees them: keys and values, computed once."""
     made = []
     for block in shape.block_of_layer:
@@ -195,21 +205,23 @@ def memory_of(parts: Parts, shape: Shape, memory: str, prefix: str) -> list[tupl
         products = zip("kv", parts.product(memory, f"{name}.k", f"{name}.v"), strict=True)
         biases = (parts.bias(f"{name}.{part}") for part in "kv")
         pair = [
-            apart(parts.g, parts.g.add("Add", one, bias) if bias else one, shape)
+            split_heads(parts.g, parts.g.add("Add", one, bias) if bias else one, shape)
             for (_, one), bias in zip(products, biases, strict=True)
         ]
         made.append((pair[0], pair[1]))
     return made
 
 
-def _disentangled(parts: Parts, shape: Shape, q: str, k: str, name: str, scale: float, added: str) -> str:
+def _add_disentangled_bias(
+    parts: GraphBuilder, shape: Shape, q: str, k: str, name: str, scale: float, added: str
+) -> str:
     """DeBERTa: content looks at distance (c2p) and distance at content (p2c).
 
     A text of n tokens has 2n - 1 distances. Each query meets one vector for each of them, in falling order, so that a
     query's own part of the row begins one later than the one before: the row is cut askew, without an index per score.
     """
     g = parts.g
-    length = g.side(k, 1)  # (1,)
+    length = g.dim(k, 1)  # (1,)
     rows, reach = disentangled_rows(shape)
     count = g.add("Squeeze", length)
     steps = g.add("Range", g.constant(0), g.add("Mul", count, g.constant(2)), g.constant(1))
@@ -224,14 +236,16 @@ def _disentangled(parts: Parts, shape: Shape, q: str, k: str, name: str, scale: 
         index = g.add("Add", g.add("Clip", gaps, low, high), high)
         met = g.add("Gather", table, index, axis=0)  # (2 n, inner)
         met = g.add("Reshape", met, g.constant([0, shape.heads, shape.head_width]))
-        scores = g.add("MatMul", apart(g, x, shape), g.add("Transpose", met, perm=[1, 2, 0]))  # (batch, heads, n, 2 n)
-        askew = _askew(g, scores, length, last)
+        scores = g.add(
+            "MatMul", split_heads(g, x, shape), g.add("Transpose", met, perm=[1, 2, 0])
+        )  # (batch, heads, n, 2 n)
+        askew = _skew(g, scores, length, last)
         askew = askew if term == "c2p" else g.add("Transpose", askew, perm=[0, 1, 3, 2])
         added = g.add("Add", added, askew) if added else askew
     return added
 
 
-def _askew(g: Graph, scores: str, length: str, last: str) -> str:
+def _skew(g: Graph, scores: str, length: str, last: str) -> str:
     """(batch, heads, n, 2 n) to (batch, heads, n, n): row i from its column n - 1 - i on."""
     flat = g.add("Reshape", scores, g.constant([0, 0, -1]))
     begin = g.add("Unsqueeze", last, g.constant([0]))
@@ -243,7 +257,7 @@ def _askew(g: Graph, scores: str, length: str, last: str) -> str:
     return g.add("Slice", square, zero, length, g.constant([3]))
 
 
-def _position_table(parts: Parts, shape: Shape, name: str, part: str, rows: Array, scale: float) -> str:
+def _position_table(parts: GraphBuilder, shape: Shape, name: str, part: str, rows: Array, scale: float) -> str:
     """The vector of each distance as a query or key of this layer, worked out once: constants of the model."""
     prefix = name.partition("blocks.")[0]
     own = "" if shape.share_projections else "position_"

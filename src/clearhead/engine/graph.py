@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine import proto
-from clearhead.engine.standard_operators import PLAIN
+from clearhead.engine.standard_operators import EXPANSIONS
 
 Array = np.ndarray[Any, Any]
-FUSED = {
+CONTRIB_OPERATORS = {
     "BiasGelu",
     "DecoderMaskedMultiHeadAttention",
     "DynamicQuantizeMatMul",
@@ -24,7 +24,7 @@ FUSED = {
     "QuickGelu",
     "RotaryEmbedding",
 }
-INLINE = 1024  # bytes of a constant that is written into the model itself
+MAX_INLINE_BYTES = 1024  # bytes of a constant that is written into the model itself
 
 
 @dataclass(kw_only=True)
@@ -35,33 +35,35 @@ class Graph:
     names: Mapping[str, str] = field(default_factory=dict)  # of inputs and outputs, in a file for others
     nodes: list[bytes] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
-    read: set[str] = field(default_factory=set)  # what some operator takes
-    inputs: dict[str, tuple[str, proto.Sides]] = field(default_factory=dict)  # type and sides
-    outputs: dict[str, tuple[str, proto.Sides]] = field(default_factory=dict)
-    made: int = 0
+    read_names: set[str] = field(default_factory=set)  # what some operator takes
+    inputs: dict[str, tuple[str, proto.Dims]] = field(default_factory=dict)  # type and sides
+    outputs: dict[str, tuple[str, proto.Dims]] = field(default_factory=dict)
+    node_count: int = 0
 
     def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: proto.Attribute) -> str:
         """One operator with one result that matters."""
-        return self.several(op, *inputs, outputs=outputs, **attributes)[0]
+        return self.add_with_outputs(op, *inputs, outputs=outputs, **attributes)[0]
 
-    def several(
+    def add_with_outputs(
         self, op: str, *inputs: str, outputs: int | tuple[str, ...], **attributes: proto.Attribute
     ) -> tuple[str, ...]:
         """One operator with several results; a graph for other runtimes writes it out in plain operators.
 
         Results may have names of their own: under the name of an output, the operator writes into what is bound to it.
         """
-        unnamed = bool(self.names) and op not in FUSED  # ONNX Runtime has it, and no domain that a file could name
-        if op in PLAIN and (self.portable or unnamed):
-            return PLAIN[op](self, *inputs, **attributes)
-        if op in FUSED:
+        unnamed = (
+            bool(self.names) and op not in CONTRIB_OPERATORS
+        )  # ONNX Runtime has it, and no domain that a file could name
+        if op in EXPANSIONS and (self.portable or unnamed):
+            return EXPANSIONS[op](self, *inputs, **attributes)
+        if op in CONTRIB_OPERATORS:
             attributes["domain"] = "com.microsoft"
-        self.made += 1
-        name = f"{op}_{self.made}"
+        self.node_count += 1
+        name = f"{op}_{self.node_count}"
         named = ("",) * outputs if isinstance(outputs, int) else outputs
         results = tuple(own or (f"{name}.{place}" if place else name) for place, own in enumerate(named))
-        self.nodes.append(proto.node(op, inputs, results, name, **attributes))
-        self.read.update(inputs)
+        self.nodes.append(proto.encode_node(op, inputs, results, name, **attributes))
+        self.read_names.update(inputs)
         return results
 
     def weight(self, name: str, array: Array) -> str:
@@ -75,62 +77,62 @@ class Graph:
         plain = f"{dtype}{array.tolist()}" if array.size <= 8 else f"constant_{len(self.weights)}"
         return self.weight(plain.replace(" ", ""), array)
 
-    def real(self, value: float) -> str:
+    def scalar(self, value: float) -> str:
         """One floating-point number."""
         return self.constant(value, "float32")
 
-    def input(self, name: str, dtype: str, sides: proto.Sides) -> str:
+    def input(self, name: str, dtype: str, sides: proto.Dims) -> str:
         """Something that is given at every run; true and false come as 1 and 0 in a file for others."""
         given = self.names.get(name, name)
         whole = bool(self.names) and dtype == "bool"
         self.inputs[given] = ("int64" if whole else dtype, sides)
         return self.add("Cast", given, to=proto.TYPES[dtype]) if whole else given
 
-    def output(self, name: str, value: str, sides: proto.Sides, dtype: str = "float32") -> None:
+    def output(self, name: str, value: str, sides: proto.Dims, dtype: str = "float32") -> None:
         """Something that every run gives."""
         given = self.names.get(name, name)
         self.outputs[given] = (dtype, sides)
         if value == given:
             return
-        self.nodes.append(proto.node("Identity", [value], [given], f"out_{given}"))
-        self.read.add(value)
+        self.nodes.append(proto.encode_node("Identity", [value], [given], f"out_{given}"))
+        self.read_names.add(value)
 
-    def side(self, value: str, axis: int) -> str:
+    def dim(self, value: str, axis: int) -> str:
         """How long one side of a value is, as (1,)."""
         return self.add("Shape", value, start=axis, end=axis + 1)
 
     @property
-    def large(self) -> dict[str, Array]:
+    def large_weights(self) -> dict[str, Array]:
         """Weights that are handed over as they lie in memory."""
-        return {name: array for name, array in self.used.items() if array.nbytes > INLINE}
+        return {name: array for name, array in self.used_weights.items() if array.nbytes > MAX_INLINE_BYTES}
 
     @property
-    def used(self) -> dict[str, Array]:
+    def used_weights(self) -> dict[str, Array]:
         """Weights that some operator takes."""
-        return {name: array for name, array in self.weights.items() if name in self.read}
+        return {name: array for name, array in self.weights.items() if name in self.read_names}
 
-    def pieces(self) -> Iterator[bytes | memoryview]:
+    def iter_weight_bytes(self) -> Iterator[bytes | memoryview]:
         """The large weights one after the other, as `model` says that they lie in a file; one at a time in memory."""
-        for array in self.large.values():
+        for array in self.large_weights.values():
             yield np.ascontiguousarray(array).data
-            yield bytes(-array.nbytes % ALIGN)
+            yield bytes(-array.nbytes % ALIGNMENT)
 
-    def model(
+    def to_bytes(
         self, *, version: str = "", notes: Mapping[str, str] | None = None, place: str | None = "memory"
     ) -> bytes:
         """The model as bytes, its large weights in it or elsewhere: in memory, or one after the other in a file."""
         offset, constants = 0, []
-        for name, array in self.used.items():
-            if place is None or array.nbytes <= INLINE:
-                constants.append(proto.tensor(name, array))
+        for name, array in self.used_weights.items():
+            if place is None or array.nbytes <= MAX_INLINE_BYTES:
+                constants.append(proto.encode_tensor(name, array))
                 continue
-            constants.append(proto.outside(name, array, place, offset))
-            offset += -(-array.nbytes // ALIGN) * ALIGN
+            constants.append(proto.encode_external_tensor(name, array, place, offset))
+            offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
         domains = [""] if self.portable else list(proto.OPSETS)
         inputs, outputs = (
-            [proto.value(name, *how) for name, how in part.items()] for part in (self.inputs, self.outputs)
+            [proto.encode_value_info(name, *how) for name, how in part.items()] for part in (self.inputs, self.outputs)
         )
-        return proto.model(self.nodes, constants, inputs, outputs, version=version, notes=notes, domains=domains)
+        return proto.encode_model(self.nodes, constants, inputs, outputs, version=version, notes=notes, domains=domains)
 
 
-ALIGN = 4096  # bytes: where a weight begins in a file, so that it can be mapped
+ALIGNMENT = 4096  # bytes: where a weight begins in a file, so that it can be mapped

@@ -16,10 +16,10 @@ import numpy as np
 from clearhead.batch import as_ids
 
 Array = np.ndarray[Any, Any]
-ROOM = 16  # words of a new store
+INITIAL_CAPACITY = 16  # words of a new store
 
 
-class Store:
+class KeyValueBuffers:
     """Keys and values of every layer, (rows, heads, room, head_width) each; words are written once and stay."""
 
     def __init__(self, arrays: Mapping[str, Array], used: int) -> None:
@@ -28,26 +28,26 @@ class Store:
         self._lock = Lock()
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many words have a place."""
         return int(next(iter(self.arrays.values())).shape[2])
 
-    def for_next(self, length: int) -> Store:
+    def reserve_next(self, length: int) -> KeyValueBuffers:
         """A store in which word number `length` may be written: this one, unless it is full or another went on here."""
         with self._lock:
-            if self.used == length < self.room:
+            if self.used == length < self.capacity:
                 self.used = length + 1
                 return self
-        return self.taken(None, length, length + max(ROOM, length // 2), length + 1)
+        return self.copy_rows(None, length, length + max(INITIAL_CAPACITY, length // 2), length + 1)
 
-    def taken(self, rows: Array | None, length: int, room: int, used: int | None = None) -> Store:
+    def copy_rows(self, rows: Array | None, length: int, room: int, used: int | None = None) -> KeyValueBuffers:
         """The first words of some rows, or of all, in arrays of their own."""
         made = {}
         for name, old in self.arrays.items():
             count = len(old) if rows is None else len(rows)
             made[name] = np.empty((count, old.shape[1], room, old.shape[3]), np.float32)
             made[name][:, :, :length] = old[:, :, :length] if rows is None else old[rows, :, :length]
-        return Store(made, length if used is None else used)
+        return KeyValueBuffers(made, length if used is None else used)
 
     def gathered(self, rows: Array) -> dict[str, Array]:
         """Each word from the row that holds it; `rows` is (rows, length)."""
@@ -61,7 +61,7 @@ class Store:
 class EngineState:
     """Where each row of a batch stands."""
 
-    store: Store
+    store: KeyValueBuffers
     holders: Array  # (rows, length): which row of its group holds a word
     group: int  # rows side by side that answer one source
     memory: Mapping[str, Array]  # what was read of the sources
@@ -75,28 +75,31 @@ class EngineState:
         return int(self.present.shape[1])
 
     @property
-    def owners(self) -> Array:
+    def row_sources(self) -> Array:
         """The source that each row answers."""
         return np.repeat(self.sources, self.group)
 
     def reorder(self, rows: Any) -> EngineState:
         """The same for other rows of the batch."""
         index = as_ids(rows, "rows")
-        owners = self.owners[index]
-        group, before = run_length(owners), index // self.group
+        owners = self.row_sources[index]
+        group, before = beams_per_source(owners), index // self.group
         sources = owners[::group]
         store, holders = self.store, self.holders[index]
         whole = before.reshape(-1, group)
         if group == self.group and bool((whole == whole[:, :1]).all()):  # groups stay together
             if not np.array_equal(whole[:, 0], np.arange(len(self.sources))):
                 kept = (whole[:, :1] * group + np.arange(group)).reshape(-1)
-                store = store.taken(kept, self.length, store.room)
+                store = store.copy_rows(kept, self.length, store.capacity)
         elif self.group == 1:
-            store = store.taken(index, self.length, store.room)
-            holders = own_rows(len(index), group, self.length)
+            store = store.copy_rows(index, self.length, store.capacity)
+            holders = identity_indirection(len(index), group, self.length)
         else:
             absolute = before[:, None] * self.group + holders
-            store, holders = Store(store.gathered(absolute), self.length), own_rows(len(index), group, self.length)
+            store, holders = (
+                KeyValueBuffers(store.gathered(absolute), self.length),
+                identity_indirection(len(index), group, self.length),
+            )
         return replace(
             self,
             store=store,
@@ -121,17 +124,17 @@ class EngineState:
         absolute = self.holders + (np.arange(len(self.holders)) // self.group * self.group)[:, None]
         return self.store.gathered(absolute)
 
-    def spread_memory(self) -> dict[str, Array]:
+    def repeat_memory(self) -> dict[str, Array]:
         """What was read, once for each row."""
         return {name: np.repeat(one, self.group, 0) for name, one in self.memory.items()}
 
 
-def own_rows(rows: int, group: int, length: int) -> Array:
+def identity_indirection(rows: int, group: int, length: int) -> Array:
     """Every row holds its own words."""
     return np.repeat((np.arange(rows, dtype=np.int32) % group)[:, None], length, 1)
 
 
-def run_length(owners: Array) -> int:
+def beams_per_source(owners: Array) -> int:
     """How many rows side by side answer each source; 1 where that differs."""
     ends = np.flatnonzero(np.append(owners[1:] != owners[:-1], True)) + 1
     lengths = np.diff(ends, prepend=0)

@@ -22,7 +22,7 @@ class Dense(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class GraphBuilder:
     """A graph that is being written, the tensors that it is written from, and how a matrix is multiplied."""
 
     g: Graph
@@ -56,10 +56,10 @@ class Parts:
 
     def norm(self, x: str, name: str, shape: Shape) -> str:
         """A layer norm, or one by the root of the mean square."""
-        return norm(self, x, name, kind=shape.norm, eps=shape.eps)
+        return add_norm(self, x, name, kind=shape.norm, eps=shape.eps)
 
 
-def norm(parts: Parts, x: str, name: str, *, eps: float, kind: str = "layer") -> str:
+def add_norm(parts: GraphBuilder, x: str, name: str, *, eps: float, kind: str = "layer") -> str:
     """A norm over each token's numbers.
 
     ONNX Runtime has an operator that adds and norms at once. On a CPU it goes number by number and takes longer than
@@ -75,18 +75,18 @@ def norm(parts: Parts, x: str, name: str, *, eps: float, kind: str = "layer") ->
 
 def activate(g: Graph, name: str, x: str, bias: str = "") -> str:
     """An activation by its name in config files, after adding a bias where there is one."""
-    if bias and name in WITH_BIAS:
-        return g.add(WITH_BIAS[name], x, bias)
+    if bias and name in FUSED_WITH_BIAS:
+        return g.add(FUSED_WITH_BIAS[name], x, bias)
     return ACTIVATIONS[name](g, g.add("Add", x, bias) if bias else x)
 
 
-WITH_BIAS = {"gelu": "BiasGelu", "gelu_python": "BiasGelu"} | dict.fromkeys(
+FUSED_WITH_BIAS = {"gelu": "BiasGelu", "gelu_python": "BiasGelu"} | dict.fromkeys(
     ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh"), "FastGelu"
 )
 
 
-def _clipped(g: Graph, x: str, low: float, high: float) -> str:
-    return g.add("Clip", x, g.real(low), g.real(high))
+def _clip(g: Graph, x: str, low: float, high: float) -> str:
+    return g.add("Clip", x, g.scalar(low), g.scalar(high))
 
 
 def _mish(g: Graph, x: str) -> str:
@@ -100,35 +100,35 @@ def _squared_relu(g: Graph, x: str) -> str:
 
 def _laplace(g: Graph, x: str) -> str:
     mu, sigma = 0.707107, 0.282095
-    scaled = g.add("Mul", g.add("Sub", x, g.real(mu)), g.real(1 / (sigma * math.sqrt(2.0))))
-    return g.add("Mul", g.add("Add", g.add("Erf", scaled), g.real(1.0)), g.real(0.5))
+    scaled = g.add("Mul", g.add("Sub", x, g.scalar(mu)), g.scalar(1 / (sigma * math.sqrt(2.0))))
+    return g.add("Mul", g.add("Add", g.add("Erf", scaled), g.scalar(1.0)), g.scalar(0.5))
 
 
-def _named(op: str, **attributes: Any) -> Callable[[Graph, str], str]:
+def _operator(op: str, **attributes: Any) -> Callable[[Graph, str], str]:
     return lambda g, x: g.add(op, x, **attributes)
 
 
 ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
-    "gelu": _named("Gelu"),
-    "gelu_10": lambda g, x: _clipped(g, g.add("Gelu", x), -10.0, 10.0),
-    "gelu_python": _named("Gelu"),
-    "gelu_new": _named("FastGelu"),
-    "gelu_fast": _named("FastGelu"),
-    "gelu_accurate": _named("FastGelu"),
-    "gelu_pytorch_tanh": _named("FastGelu"),
-    "quick_gelu": _named("QuickGelu", alpha=1.702),
-    "leaky_relu": _named("LeakyRelu", alpha=0.01),
+    "gelu": _operator("Gelu"),
+    "gelu_10": lambda g, x: _clip(g, g.add("Gelu", x), -10.0, 10.0),
+    "gelu_python": _operator("Gelu"),
+    "gelu_new": _operator("FastGelu"),
+    "gelu_fast": _operator("FastGelu"),
+    "gelu_accurate": _operator("FastGelu"),
+    "gelu_pytorch_tanh": _operator("FastGelu"),
+    "quick_gelu": _operator("QuickGelu", alpha=1.702),
+    "leaky_relu": _operator("LeakyRelu", alpha=0.01),
     "linear": lambda _, x: x,
     "mish": _mish,
-    "relu": _named("Relu"),
+    "relu": _operator("Relu"),
     "relu2": _squared_relu,
-    "relu6": lambda g, x: _clipped(g, x, 0.0, 6.0),
-    "sigmoid": _named("Sigmoid"),
-    "silu": _named("QuickGelu", alpha=1.0),
-    "swish": _named("QuickGelu", alpha=1.0),
-    "tanh": _named("Tanh"),
+    "relu6": lambda g, x: _clip(g, x, 0.0, 6.0),
+    "sigmoid": _operator("Sigmoid"),
+    "silu": _operator("QuickGelu", alpha=1.0),
+    "swish": _operator("QuickGelu", alpha=1.0),
+    "tanh": _operator("Tanh"),
     "laplace": _laplace,
-    "elu": _named("Elu", alpha=1.0),
+    "elu": _operator("Elu", alpha=1.0),
 }
 
 

@@ -14,7 +14,7 @@ from clearhead.shape import Pooling
 Array = np.ndarray[Any, Any]
 
 
-def pooled(g: Graph, modes: Sequence[str], tokens: str, mask: str, pooler: str) -> str:
+def pool_texts(g: Graph, modes: Sequence[str], tokens: str, mask: str, pooler: str) -> str:
     """Token vectors (batch, length, width) to text vectors; several ways are laid side by side."""
     real = g.add("Cast", mask, to=1)
     column = g.add("Unsqueeze", real, g.constant([-1]))  # (batch, length, 1)
@@ -23,7 +23,7 @@ def pooled(g: Graph, modes: Sequence[str], tokens: str, mask: str, pooler: str) 
         return g.add("ReduceSum", x, g.constant([1]), keepdims=0)
 
     def share(weights: str, *, root: bool = False) -> str:
-        count = g.add("Max", total(weights), g.real(1e-9))
+        count = g.add("Max", total(weights), g.scalar(1e-9))
         return g.add("Div", total(g.add("Mul", tokens, weights)), g.add("Sqrt", count) if root else count)
 
     def at(*, last: bool) -> str:
@@ -31,11 +31,11 @@ def pooled(g: Graph, modes: Sequence[str], tokens: str, mask: str, pooler: str) 
         return g.add("GatherND", tokens, place, batch_dims=1)
 
     def largest() -> str:
-        present = g.add("Greater", column, g.real(0.0))
-        return g.add("ReduceMax", g.add("Where", present, tokens, g.real(-np.inf)), g.constant([1]), keepdims=0)
+        present = g.add("Greater", column, g.scalar(0.0))
+        return g.add("ReduceMax", g.add("Where", present, tokens, g.scalar(-np.inf)), g.constant([1]), keepdims=0)
 
     def numbered() -> str:
-        end = g.add("Add", g.add("Squeeze", g.side(mask, 1)), g.constant(1))
+        end = g.add("Add", g.add("Squeeze", g.dim(mask, 1)), g.constant(1))
         place = g.add("Cast", g.add("Range", g.constant(1), end, g.constant(1)), to=1)
         return g.add("Mul", column, g.add("Unsqueeze", place, g.constant([-1])))
 
@@ -52,7 +52,7 @@ def pooled(g: Graph, modes: Sequence[str], tokens: str, mask: str, pooler: str) 
     return made[0] if len(made) == 1 else g.add("Concat", *made, axis=-1)
 
 
-def finished(g: Graph, x: str, pooling: Pooling, dense: Sequence[Mapping[str, Array]]) -> str:
+def add_dense_steps(g: Graph, x: str, pooling: Pooling, dense: Sequence[Mapping[str, Array]]) -> str:
     """Dense steps and unit length, as the folder says."""
     for place, (step, weights) in enumerate(zip(pooling.dense, dense, strict=True)):
         names = {key: g.weight(f"sentence.{place}.{key}", array) for key, array in weights.items()}
@@ -60,5 +60,5 @@ def finished(g: Graph, x: str, pooling: Pooling, dense: Sequence[Mapping[str, Ar
         x = activate(g, step.activation, x, names["bias"] if step.bias else "")
     if pooling.normalize:
         length = g.add("ReduceL2", x, g.constant([-1]), keepdims=1)
-        x = g.add("Div", x, g.add("Max", length, g.real(1e-12)))
+        x = g.add("Div", x, g.add("Max", length, g.scalar(1e-12)))
     return x

@@ -11,38 +11,38 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine.graph import Graph
-from clearhead.engine.layers import Parts
+from clearhead.engine.layers import GraphBuilder
 from clearhead.shape import Shape
 
 Array = np.ndarray[Any, Any]
 
 
-def places(g: Graph, ids: str) -> str:
+def count_positions(g: Graph, ids: str) -> str:
     """0, 1, 2, ... for the tokens of (batch, length) ids: (1, length)."""
-    length = g.add("Squeeze", g.side(ids, 1))
+    length = g.add("Squeeze", g.dim(ids, 1))
     return g.add("Unsqueeze", g.add("Range", g.constant(0), length, g.constant(1)), g.constant([0]))
 
 
-def added(parts: Parts, shape: Shape, x: str, ids: str, at: str, prefix: str) -> str:
+def add_positions(parts: GraphBuilder, shape: Shape, x: str, ids: str, at: str, prefix: str) -> str:
     """The words x with what tells their places: a learned vector, waves, or nothing."""
     g = parts.g
     if shape.positions == "none":
         return x
     if shape.positions == "learned":
         if shape.position_offset:
-            at = _counted(g, ids, shape.position_offset - 1)
+            at = _count_from_padding(g, ids, shape.position_offset - 1)
         return g.add("Add", x, g.add("Gather", parts.weight(f"{prefix}positions.table.weight"), at, axis=0))
-    return g.add("Add", x, _waves(g, at, shape.width, halves=shape.positions == "sinusoidal_halves"))
+    return g.add("Add", x, _sinusoids(g, at, shape.width, halves=shape.positions == "sinusoidal_halves"))
 
 
-def _counted(g: Graph, ids: str, pad: int) -> str:
+def _count_from_padding(g: Graph, ids: str, pad: int) -> str:
     """RoBERTa's numbering: padding does not count, and the first word's number is pad + 1."""
     real = g.add("Cast", g.add("Not", g.add("Equal", ids, g.constant(pad))), to=7)
     count = g.add("CumSum", real, g.constant(1))
     return g.add("Add", g.add("Mul", count, real), g.constant(pad))
 
 
-def _waves(g: Graph, at: str, width: int, *, halves: bool) -> str:
+def _sinusoids(g: Graph, at: str, width: int, *, halves: bool) -> str:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same), in doubles as the tables were made."""
     even = np.arange(0, width, 2, dtype=np.float64)
     slow, turn = 10000.0 ** (even / width), np.zeros(len(even))
@@ -57,7 +57,7 @@ def _waves(g: Graph, at: str, width: int, *, halves: bool) -> str:
     return g.add("Cast", g.add("Sin", g.add("Add", angles, g.constant(turn, "float64"))), to=1)
 
 
-def angles(g: Graph, shape: Shape, at: str, *, local: bool) -> tuple[str, str]:
+def rotary_tables(g: Graph, shape: Shape, at: str, *, local: bool) -> tuple[str, str]:
     """Cosine and sine of each place and each pair of numbers: (length, head_width / 2)."""
     base = shape.local_rope_theta if local else shape.rope_theta
     even = np.arange(0, shape.head_width, 2, dtype=np.float32)
@@ -67,23 +67,23 @@ def angles(g: Graph, shape: Shape, at: str, *, local: bool) -> tuple[str, str]:
     return g.add("Cos", angle), g.add("Sin", angle)
 
 
-def by_distance(g: Graph, table: Array, reach: int, gaps: str) -> str:
+def look_up_distances(g: Graph, table: Array, reach: int, gaps: str) -> str:
     """The row of each distance out of a table for -reach to reach; those beyond have the last row's."""
     low, high = g.constant(-reach), g.constant(reach)
     index = g.add("Add", g.add("Clip", gaps, low, high), high)
     return g.add("Gather", g.constant(table, table.dtype.name), index, axis=0)
 
 
-def bucket_bias(parts: Parts, shape: Shape, queries: str, keys: str, prefix: str) -> str:
+def bucket_bias(parts: GraphBuilder, shape: Shape, queries: str, keys: str, prefix: str) -> str:
     """T5's and MPNet's bias: a number for each bucket of distances and each head, (1|batch, heads, q, k)."""
     g = parts.g
     reach = max(shape.bucket_max_distance, shape.buckets) + 1
-    table = np.ascontiguousarray(parts.tensors[f"{prefix}relative.table.weight"][buckets(shape, reach)])
+    table = np.ascontiguousarray(parts.tensors[f"{prefix}relative.table.weight"][distance_buckets(shape, reach)])
     gaps = g.add("Sub", g.add("Unsqueeze", keys, g.constant([1])), g.add("Unsqueeze", queries, g.constant([2])))
-    return g.add("Transpose", by_distance(g, table, reach, gaps), perm=[0, 3, 1, 2])
+    return g.add("Transpose", look_up_distances(g, table, reach, gaps), perm=[0, 3, 1, 2])
 
 
-def buckets(shape: Shape, reach: int) -> Array:
+def distance_buckets(shape: Shape, reach: int) -> Array:
     """The bucket of each distance from -reach to reach, keys to the right positive."""
     gap = np.arange(-reach, reach + 1)
     count, base = shape.buckets, np.zeros_like(gap)

@@ -23,10 +23,10 @@ TYPES = {
 IR_VERSION = 9
 OPSETS = {"": 18, "com.microsoft": 1}
 Attribute = int | float | str | Sequence[int] | Sequence[float]
-Sides = Sequence[int | str]  # a side of a tensor is a number, or the name of one that may be any
+Dims = Sequence[int | str]  # a side of a tensor is a number, or the name of one that may be any
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """A whole number in groups of seven bits; negative ones as 64 bits."""
     value &= (1 << 64) - 1
     made = bytearray()
@@ -37,66 +37,72 @@ def varint(value: int) -> bytes:
     return bytes(made)
 
 
-def number(field: int, value: int) -> bytes:
+def encode_int(field: int, value: int) -> bytes:
     """A field that is a whole number."""
-    return varint(field << 3) + varint(value)
+    return encode_varint(field << 3) + encode_varint(value)
 
 
-def chunk(field: int, value: bytes | str) -> bytes:
+def encode_bytes(field: int, value: bytes | str) -> bytes:
     """A field that is text, bytes or another message."""
     raw = value.encode() if isinstance(value, str) else value
-    return varint(field << 3 | 2) + varint(len(raw)) + raw
+    return encode_varint(field << 3 | 2) + encode_varint(len(raw)) + raw
 
 
-def node(op: str, inputs: Iterable[str], outputs: Iterable[str], name: str, **attributes: Attribute) -> bytes:
+def encode_node(op: str, inputs: Iterable[str], outputs: Iterable[str], name: str, **attributes: Attribute) -> bytes:
     """One operator; `domain` says whose."""
     domain = attributes.pop("domain", "")
-    parts = [chunk(1, one) for one in inputs] + [chunk(2, one) for one in outputs]
-    parts += [chunk(3, name), chunk(4, op)]
-    parts += [chunk(5, _attribute(key, value)) for key, value in attributes.items()]
-    return b"".join(parts) + (chunk(7, str(domain)) if domain else b"")
+    parts = [encode_bytes(1, one) for one in inputs] + [encode_bytes(2, one) for one in outputs]
+    parts += [encode_bytes(3, name), encode_bytes(4, op)]
+    parts += [encode_bytes(5, _encode_attribute(key, value)) for key, value in attributes.items()]
+    return b"".join(parts) + (encode_bytes(7, str(domain)) if domain else b"")
 
 
-def _attribute(name: str, value: Attribute) -> bytes:
-    head = chunk(1, name)
+def _encode_attribute(name: str, value: Attribute) -> bytes:
+    head = encode_bytes(1, name)
     if isinstance(value, str):
-        return head + chunk(4, value) + number(20, 3)
+        return head + encode_bytes(4, value) + encode_int(20, 3)
     if isinstance(value, int):
-        return head + number(3, value) + number(20, 2)
+        return head + encode_int(3, value) + encode_int(20, 2)
     if isinstance(value, float):
-        return head + _real(2, value) + number(20, 1)
+        return head + _encode_float(2, value) + encode_int(20, 1)
     if all(isinstance(one, int) for one in value):
-        return head + b"".join(number(8, int(one)) for one in value) + number(20, 7)
-    return head + b"".join(_real(7, one) for one in value) + number(20, 6)
+        return head + b"".join(encode_int(8, int(one)) for one in value) + encode_int(20, 7)
+    return head + b"".join(_encode_float(7, one) for one in value) + encode_int(20, 6)
 
 
-def _real(field: int, value: float) -> bytes:
-    return varint(field << 3 | 5) + struct.pack("<f", value)
+def _encode_float(field: int, value: float) -> bytes:
+    return encode_varint(field << 3 | 5) + struct.pack("<f", value)
 
 
-def tensor(name: str, array: Any) -> bytes:
+def encode_tensor(name: str, array: Any) -> bytes:
     """A constant with its numbers."""
-    return _tensor_head(name, array) + chunk(9, array.tobytes())
+    return _encode_tensor_header(name, array) + encode_bytes(9, array.tobytes())
 
 
-def outside(name: str, array: Any, place: str, offset: int = 0) -> bytes:
+def encode_external_tensor(name: str, array: Any, place: str, offset: int = 0) -> bytes:
     """A constant whose numbers lie elsewhere: in a file beside the model, or in memory under its name."""
     entries = {"location": place, "offset": str(offset), "length": str(array.nbytes)}
-    listed = [chunk(13, chunk(1, key) + chunk(2, value)) for key, value in entries.items()]
-    return _tensor_head(name, array) + b"".join(listed) + number(14, 1)
+    listed = [encode_bytes(13, encode_bytes(1, key) + encode_bytes(2, value)) for key, value in entries.items()]
+    return _encode_tensor_header(name, array) + b"".join(listed) + encode_int(14, 1)
 
 
-def _tensor_head(name: str, array: Any) -> bytes:
-    return b"".join(number(1, side) for side in array.shape) + number(2, TYPES[array.dtype.name]) + chunk(8, name)
+def _encode_tensor_header(name: str, array: Any) -> bytes:
+    return (
+        b"".join(encode_int(1, side) for side in array.shape)
+        + encode_int(2, TYPES[array.dtype.name])
+        + encode_bytes(8, name)
+    )
 
 
-def value(name: str, dtype: str, sides: Sides) -> bytes:
+def encode_value_info(name: str, dtype: str, sides: Dims) -> bytes:
     """What goes in or comes out: its name, type and sides."""
-    dims = [chunk(1, number(1, side) if isinstance(side, int) else chunk(2, side)) for side in sides]
-    return chunk(1, name) + chunk(2, chunk(1, number(1, TYPES[dtype]) + chunk(2, b"".join(dims))))
+    dims = [encode_bytes(1, encode_int(1, side) if isinstance(side, int) else encode_bytes(2, side)) for side in sides]
+    return encode_bytes(1, name) + encode_bytes(
+        2, encode_bytes(1, encode_int(1, TYPES[dtype]) + encode_bytes(2, b"".join(dims)))
+    )
 
 
-def model(
+def encode_model(
     nodes: Iterable[bytes],
     constants: Iterable[bytes],
     inputs: Iterable[bytes],
@@ -109,14 +115,14 @@ def model(
     """A whole model file."""
     graph = b"".join(
         [
-            *(chunk(1, one) for one in nodes),
-            chunk(2, "clearhead"),
-            *(chunk(5, one) for one in constants),
-            *(chunk(11, one) for one in inputs),
-            *(chunk(12, one) for one in outputs),
+            *(encode_bytes(1, one) for one in nodes),
+            encode_bytes(2, "clearhead"),
+            *(encode_bytes(5, one) for one in constants),
+            *(encode_bytes(11, one) for one in inputs),
+            *(encode_bytes(12, one) for one in outputs),
         ]
     )
-    opsets = [chunk(8, chunk(1, domain) + number(2, OPSETS[domain])) for domain in domains]
-    said = [chunk(14, chunk(1, key) + chunk(2, text)) for key, text in (notes or {}).items()]
-    head = number(1, IR_VERSION) + chunk(2, "clearhead") + chunk(3, version)
-    return head + chunk(7, graph) + b"".join(opsets) + b"".join(said)
+    opsets = [encode_bytes(8, encode_bytes(1, domain) + encode_int(2, OPSETS[domain])) for domain in domains]
+    said = [encode_bytes(14, encode_bytes(1, key) + encode_bytes(2, text)) for key, text in (notes or {}).items()]
+    head = encode_int(1, IR_VERSION) + encode_bytes(2, "clearhead") + encode_bytes(3, version)
+    return head + encode_bytes(7, graph) + b"".join(opsets) + b"".join(said)

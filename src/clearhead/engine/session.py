@@ -13,47 +13,49 @@ from clearhead.errors import CheckpointError, MissingPackageError
 from clearhead.files import to_printable
 
 Array = np.ndarray[Any, Any]
-QUIET = 3  # errors alone
-SPIN = 20  # microseconds: longer than from one step of a model to the next, shorter than a turn of another process
-BOUNDED = (1, 26)  # the first version that can be told; in older ones threads sleep at once
+ERRORS_ONLY = 3  # errors alone
+SPIN_MICROSECONDS = (
+    20  # microseconds: longer than from one step of a model to the next, shorter than a turn of another process
+)
+SPIN_LIMIT_VERSION = (1, 26)  # the first version that can be told; in older ones threads sleep at once
 
 
 @cache
-def runtime() -> Any:
+def import_onnxruntime() -> Any:
     """ONNX Runtime itself, or one sentence that says how to get it."""
     try:
         import onnxruntime
     except ImportError:
         raise MissingPackageError("The engine", "onnxruntime") from None
-    onnxruntime.set_default_logger_severity(QUIET)
+    onnxruntime.set_default_logger_severity(ERRORS_ONLY)
     return onnxruntime
 
 
-def waiting(threads: int, version: str) -> dict[str, str]:
+def spin_settings(threads: int, version: str) -> dict[str, str]:
     """How threads wait for the next product: they spin as long as a model's steps are apart, and then sleep.
 
     Without a limit they spin for milliseconds, which is the time of another process where there is one.
     """
     major, minor = (int(part) for part in version.split(".")[:2])
-    bounded = threads > 1 and (major, minor) >= BOUNDED
+    bounded = threads > 1 and (major, minor) >= SPIN_LIMIT_VERSION
     spinning = {"session.intra_op.allow_spinning": "1" if bounded else "0"}
-    return spinning | ({"session.intra_op.spin_duration_us": str(SPIN)} if bounded else {})
+    return spinning | ({"session.intra_op.spin_duration_us": str(SPIN_MICROSECONDS)} if bounded else {})
 
 
 class Session:
     """A graph that is ready to run; several threads may run it at once."""
 
     def __init__(self, graph: Graph, *, threads: int = 1, profile: str | None = None) -> None:
-        ort = runtime()
+        ort = import_onnxruntime()
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        for name, value in waiting(threads, ort.__version__).items():
+        for name, value in spin_settings(threads, ort.__version__).items():
             options.add_session_config_entry(name, value)
         if profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, profile
-        large = {name: np.ascontiguousarray(array) for name, array in graph.large.items()}
+        large = {name: np.ascontiguousarray(array) for name, array in graph.large_weights.items()}
         # values are views of these arrays, so that both stay as long as the session does
         self.kept = [ort.OrtValue.ortvalue_from_numpy(array) for array in large.values()]
         if large:
@@ -62,9 +64,9 @@ class Session:
                 options.add_initializer(name, value)  # and are used where they lie: without this they are copied
         self.inputs, self.outputs = tuple(graph.inputs), tuple(graph.outputs)
         try:
-            self.session = ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
+            self.session = ort.InferenceSession(graph.to_bytes(), options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise _typed(error) from None
+            raise _convert_error(error) from None
 
     def run(self, given: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Arrays by name in, arrays by name out."""
@@ -72,20 +74,20 @@ class Session:
         try:
             found = self.session.run(names, dict(given))
         except Exception as error:
-            raise _typed(error) from None
+            raise _convert_error(error) from None
         return dict(zip(names, found, strict=True))
 
     def run_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The same, with results as values of the runtime, which another session can read without a copy."""
-        values = {name: _value(one) for name, one in given.items()}
+        values = {name: _to_ort_value(one) for name, one in given.items()}
         return dict(zip(self.outputs, self.session.run_with_ort_values(self.outputs, values), strict=True))
 
-    def bind(self, given: Mapping[str, Array], written: Mapping[str, Array]) -> Bound:
+    def bind(self, given: Mapping[str, Array], written: Mapping[str, Array]) -> BoundSession:
         """Arrays that every run reads and writes where they lie."""
-        return Bound(self, given, written)
+        return BoundSession(self, given, written)
 
 
-class Bound:
+class BoundSession:
     """A session with some of its inputs and outputs in fixed places; not for two threads at once."""
 
     def __init__(self, session: Session, given: Mapping[str, Array], written: Mapping[str, Array]) -> None:
@@ -93,7 +95,7 @@ class Bound:
         self.kept: dict[str, tuple[Array, Any]] = {}
         self.binding = self.session.io_binding()
         self.free = tuple(name for name in session.outputs if name not in written)
-        places = {id(one): _value(one) for one in given.values()}
+        places = {id(one): _to_ort_value(one) for one in given.values()}
         for name, one in given.items():
             self.binding.bind_ortvalue_input(name, places[id(one)])
         for name in session.outputs:
@@ -107,7 +109,7 @@ class Bound:
         """The one result that has no fixed place."""
         for name, one in given.items():
             if name not in self.kept or self.kept[name][0] is not one:
-                self.kept[name] = one, _value(one)
+                self.kept[name] = one, _to_ort_value(one)
                 self.binding.bind_ortvalue_input(name, self.kept[name][1])
         for name in self.free:
             self.binding.bind_output(name, "cpu")  # a new place, so that what was given before stays as it is
@@ -115,7 +117,7 @@ class Bound:
         return self.binding.get_outputs()[self.first]
 
 
-def _typed(error: Exception) -> Exception:
+def _convert_error(error: Exception) -> Exception:
     """What the runtime itself raises as one sentence; anything else as it is."""
     if not type(error).__module__.startswith("onnxruntime"):
         return error
@@ -123,8 +125,8 @@ def _typed(error: Exception) -> Exception:
     return CheckpointError(f"ONNX Runtime cannot run the network that config.json describes: {said}.")
 
 
-def _value(given: Any) -> Any:
+def _to_ort_value(given: Any) -> Any:
     """An array as a value of the runtime, without a copy."""
     if not isinstance(given, np.ndarray):
         return given
-    return runtime().OrtValue.ortvalue_from_numpy(np.ascontiguousarray(given))
+    return import_onnxruntime().OrtValue.ortvalue_from_numpy(np.ascontiguousarray(given))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from clearhead.engine import positions
-from clearhead.engine.attention import Seen, cross_attention, seeing, self_attention
-from clearhead.engine.layers import Parts, activate, norm
+from clearhead.engine.attention import AttentionNodes, add_shared_biases, cross_attention, self_attention
+from clearhead.engine.layers import GraphBuilder, activate, add_norm
 from clearhead.shape import Shape
 
 
 @dataclass
-class Stacked:
+class StackOutput:
     """What a stack has made, by name."""
 
     hidden: list[str] = field(default_factory=list)  # the embeddings first
@@ -23,16 +23,16 @@ class Stacked:
         return self.hidden[-1]
 
 
-def embed(parts: Parts, shape: Shape, ids: str, segments: str, at: str, prefix: str, words: str) -> str:
+def add_embedding(parts: GraphBuilder, shape: Shape, ids: str, segments: str, at: str, prefix: str, words: str) -> str:
     """Words and segments to vectors, with positions, norm, and a projection where words are narrower."""
     g = parts.g
     x = g.add("Gather", parts.weight(words), ids, axis=0)
     if shape.embed_scale != 1.0:
-        x = g.add("Mul", x, g.real(shape.embed_scale))
+        x = g.add("Mul", x, g.scalar(shape.embed_scale))
     if shape.segments:
         table = parts.weight(f"{prefix}embed.segment.weight")
         x = g.add("Add", x, g.add("Gather", table, segments or g.constant([0]), axis=0))
-    x = positions.added(parts, shape, x, ids, at, prefix)
+    x = positions.add_positions(parts, shape, x, ids, at, prefix)
     if shape.project == "before":
         x = parts.linear(x, f"{prefix}embed.project")
     if shape.embed_norm:
@@ -40,17 +40,25 @@ def embed(parts: Parts, shape: Shape, ids: str, segments: str, at: str, prefix: 
     return parts.linear(x, f"{prefix}embed.project") if shape.project == "after" else x
 
 
-def stack(
-    parts: Parts, shape: Shape, ids: str, segments: str, seen: Seen, prefix: str, words: str, *, first: bool = False
-) -> Stacked:
+def add_stack(
+    parts: GraphBuilder,
+    shape: Shape,
+    ids: str,
+    segments: str,
+    seen: AttentionNodes,
+    prefix: str,
+    words: str,
+    *,
+    first: bool = False,
+) -> StackOutput:
     """Hidden states of every layer; with `first`, the last layer works out each text's first token alone."""
-    x = embed(parts, shape, ids, segments, seen.queries, prefix, words)
-    seen = seeing(parts, shape, seen, prefix)
-    made = Stacked([x])
+    x = add_embedding(parts, shape, ids, segments, seen.queries, prefix, words)
+    seen = add_shared_biases(parts, shape, seen, prefix)
+    made = StackOutput([x])
     for layer, block in enumerate(shape.block_of_layer):
         if first and layer == shape.layers - 1:
-            seen = asked_by_first(parts, seen)
-        x, kept = _block(parts, shape, x, f"{prefix}blocks.{block}", block, layer, seen)
+            seen = restrict_to_first_token(parts, seen)
+        x, kept = _add_block(parts, shape, x, f"{prefix}blocks.{block}", block, layer, seen)
         made.hidden.append(x)
         if kept is not None:
             made.kept.append(kept)
@@ -59,7 +67,7 @@ def stack(
     return made
 
 
-def asked_by_first(parts: Parts, seen: Seen) -> Seen:
+def restrict_to_first_token(parts: GraphBuilder, seen: AttentionNodes) -> AttentionNodes:
     """What is given where only the first token asks: the first row of each bias."""
     g = parts.g
 
@@ -69,18 +77,18 @@ def asked_by_first(parts: Parts, seen: Seen) -> Seen:
     return replace(seen, wide=row(seen.wide), narrow=row(seen.narrow), first=True)
 
 
-def _block(
-    parts: Parts, shape: Shape, x: str, name: str, block: int, layer: int, seen: Seen
+def _add_block(
+    parts: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, seen: AttentionNodes
 ) -> tuple[str, tuple[str, str] | None]:
     """Self-attention, cross-attention where there is an encoder, feed-forward, each with a way around it."""
     after = shape.norm_position == "after"
 
     def before(x: str, part: str) -> str:
-        return x if after or not _normed(shape, block, part) else parts.norm(x, f"{name}.{part}.norm", shape)
+        return x if after or not _has_norm(shape, block, part) else parts.norm(x, f"{name}.{part}.norm", shape)
 
     def joined(x: str, inner: str, last: str, part: str) -> str:
         total = parts.g.add("Add", x, parts.linear(inner, last))
-        return parts.norm(total, f"{name}.{part}.norm", shape) if after and _normed(shape, block, part) else total
+        return parts.norm(total, f"{name}.{part}.norm", shape) if after and _has_norm(shape, block, part) else total
 
     inner = f"{name}.attend.inner"
     context, kept = self_attention(parts, shape, before(x, "attend"), inner, block, layer, seen)
@@ -92,15 +100,17 @@ def _block(
         context = cross_attention(parts, shape, before(y, "cross"), inner, block, layer, seen)
         y = joined(y, context, f"{inner}.out", "cross")
     inner = f"{name}.feed.inner"
-    y = joined(y, _feed(parts, shape, before(y, "feed"), inner), f"{inner}.down", "feed")
-    return (_convolved(parts, shape, x, y, f"{name}.convolve", seen) if shape.conv_kernel and block == 0 else y), kept
+    y = joined(y, _feed_forward_hidden(parts, shape, before(y, "feed"), inner), f"{inner}.down", "feed")
+    return (
+        _add_convolution(parts, shape, x, y, f"{name}.convolve", seen) if shape.conv_kernel and block == 0 else y
+    ), kept
 
 
-def _normed(shape: Shape, block: int, part: str) -> bool:
+def _has_norm(shape: Shape, block: int, part: str) -> bool:
     return shape.first_norm or block > 0 or part != "attend"
 
 
-def _feed(parts: Parts, shape: Shape, x: str, name: str) -> str:
+def _feed_forward_hidden(parts: GraphBuilder, shape: Shape, x: str, name: str) -> str:
     """act(W_1 x), or act(W_g x) * W_1 x: what W_2 is given."""
     g = parts.g
     if shape.feed_forward == "plain":
@@ -112,7 +122,7 @@ def _feed(parts: Parts, shape: Shape, x: str, name: str) -> str:
     return g.add("Mul", opened, g.add("Add", up, bias) if bias else up)
 
 
-def _convolved(parts: Parts, shape: Shape, x: str, y: str, name: str, seen: Seen) -> str:
+def _add_convolution(parts: GraphBuilder, shape: Shape, x: str, y: str, name: str, seen: AttentionNodes) -> str:
     """DeBERTa's convolution over neighbouring words, beside the first block: norm(y + act(conv(x)))."""
     g = parts.g
     if seen.present:  # padding is silence to its neighbours
@@ -127,4 +137,4 @@ def _convolved(parts: Parts, shape: Shape, x: str, y: str, name: str, seen: Seen
         group=shape.conv_groups,
     )
     beside = activate(g, shape.conv_activation, g.add("Transpose", wide, perm=[0, 2, 1]))
-    return norm(parts, g.add("Add", y, beside), f"{name}.norm", eps=shape.eps)
+    return add_norm(parts, g.add("Add", y, beside), f"{name}.norm", eps=shape.eps)

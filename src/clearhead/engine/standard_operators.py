@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clearhead.engine.graph import Graph
 
-Expanded = Callable[..., tuple[str, ...]]
+Expansion = Callable[..., tuple[str, ...]]
 
 
 def matmul(g: Graph, a: str, b: str, *, transB: int = 0) -> tuple[str, ...]:  # noqa: N803
@@ -22,8 +22,8 @@ def matmul(g: Graph, a: str, b: str, *, transB: int = 0) -> tuple[str, ...]:  # 
 
 def gelu(g: Graph, x: str) -> tuple[str, ...]:
     """0.5 x (1 + erf(x / sqrt(2)))."""
-    wave = g.add("Erf", g.add("Div", x, g.real(math.sqrt(2))))
-    return (g.add("Mul", g.add("Mul", x, g.add("Add", wave, g.real(1.0))), g.real(0.5)),)
+    wave = g.add("Erf", g.add("Div", x, g.scalar(math.sqrt(2))))
+    return (g.add("Mul", g.add("Mul", x, g.add("Add", wave, g.scalar(1.0))), g.scalar(0.5)),)
 
 
 def bias_gelu(g: Graph, x: str, bias: str) -> tuple[str, ...]:
@@ -34,48 +34,48 @@ def bias_gelu(g: Graph, x: str, bias: str) -> tuple[str, ...]:
 def fast_gelu(g: Graph, x: str, bias: str | None = None) -> tuple[str, ...]:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
     x = x if bias is None else g.add("Add", x, bias)
-    cube = g.add("Mul", g.add("Pow", x, g.real(3.0)), g.real(0.044715))
-    wave = g.add("Tanh", g.add("Mul", g.add("Add", x, cube), g.real(math.sqrt(2 / math.pi))))
-    return (g.add("Mul", g.add("Mul", x, g.real(0.5)), g.add("Add", wave, g.real(1.0))),)
+    cube = g.add("Mul", g.add("Pow", x, g.scalar(3.0)), g.scalar(0.044715))
+    wave = g.add("Tanh", g.add("Mul", g.add("Add", x, cube), g.scalar(math.sqrt(2 / math.pi))))
+    return (g.add("Mul", g.add("Mul", x, g.scalar(0.5)), g.add("Add", wave, g.scalar(1.0))),)
 
 
 def quick_gelu(g: Graph, x: str, *, alpha: float) -> tuple[str, ...]:
     """x sigmoid(alpha x)."""
-    return (g.add("Mul", x, g.add("Sigmoid", g.add("Mul", x, g.real(alpha)))),)
+    return (g.add("Mul", x, g.add("Sigmoid", g.add("Mul", x, g.scalar(alpha)))),)
 
 
-def root_mean_square(g: Graph, x: str, scale: str, *, epsilon: float, **_: Any) -> tuple[str, ...]:
+def rms_norm(g: Graph, x: str, scale: str, *, epsilon: float, **_: Any) -> tuple[str, ...]:
     """x / sqrt(mean(x^2) + eps) * scale."""
-    mean = g.add("ReduceMean", g.add("Pow", x, g.real(2.0)), g.constant([-1]), keepdims=1)
-    root = g.add("Sqrt", g.add("Add", mean, g.real(epsilon)))
+    mean = g.add("ReduceMean", g.add("Pow", x, g.scalar(2.0)), g.constant([-1]), keepdims=1)
+    root = g.add("Sqrt", g.add("Add", mean, g.scalar(epsilon)))
     return (g.add("Mul", g.add("Div", x, root), scale),)
 
 
 def rotary(g: Graph, x: str, _: str, cos: str, sin: str, *, num_heads: int) -> tuple[str, ...]:
     """(batch, length, width): each head's halves turned by the angle of their place; places are 0, 1, 2, ..."""
     split = g.add("Reshape", x, g.constant([0, 0, num_heads, -1]))
-    first, second = g.several("Split", split, outputs=2, axis=-1, num_outputs=2)
+    first, second = g.add_with_outputs("Split", split, outputs=2, axis=-1, num_outputs=2)
     cos, sin = (g.add("Unsqueeze", one, g.constant([1])) for one in (cos, sin))  # (length, 1, half)
     left = g.add("Sub", g.add("Mul", first, cos), g.add("Mul", second, sin))
     right = g.add("Add", g.add("Mul", second, cos), g.add("Mul", first, sin))
     return (g.add("Reshape", g.add("Concat", left, right, axis=-1), g.constant([0, 0, -1])),)
 
 
-def whole_product(g: Graph, x: str, bytes_: str, scale: str, *more: str) -> tuple[str, ...]:
+def dynamic_quantize_matmul(g: Graph, x: str, bytes_: str, scale: str, *more: str) -> tuple[str, ...]:
     """x in eight bits by its own least and largest number, times bytes, back in float; a bias comes last."""
-    whole, step, zero = g.several("DynamicQuantizeLinear", x, outputs=3)
+    whole, step, zero = g.add_with_outputs("DynamicQuantizeLinear", x, outputs=3)
     product = g.add("Cast", g.add("MatMulInteger", whole, bytes_, zero), to=1)
     made = g.add("Mul", product, g.add("Mul", step, scale))
     return (g.add("Add", made, more[-1]) if more else made,)
 
 
-PLAIN: dict[str, Expanded] = {
-    "DynamicQuantizeMatMul": whole_product,
+EXPANSIONS: dict[str, Expansion] = {
+    "DynamicQuantizeMatMul": dynamic_quantize_matmul,
     "FusedMatMul": matmul,
     "Gelu": gelu,
     "BiasGelu": bias_gelu,
     "FastGelu": fast_gelu,
     "QuickGelu": quick_gelu,
-    "SimplifiedLayerNormalization": root_mean_square,
+    "SimplifiedLayerNormalization": rms_norm,
     "RotaryEmbedding": rotary,
 }

@@ -21,7 +21,7 @@ from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_view import View, check_any_head, check_head, check_layer, telling, view
 from clearhead.html import short_repr
 from clearhead.model.alignment import average_rows, sum_columns
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
@@ -74,10 +74,10 @@ class Alignment:
 def trace_written(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> Trace:
     """The trace of a text with the target that the model itself writes; `choices` are fields of `Decoding`."""
     need_text(text)
-    writer = Writer(model, num_beams=num_beams, **choices)
+    writer = TextGenerator(model, num_beams=num_beams, **choices)
     if model.shape.decoder is None:
         raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
-    answers = writer.watched(text, None)
+    answers = writer.generate_hypotheses(text, None)
     if not answers or not writer.new_ids(answers[0]):
         raise InputError("The model wrote nothing for this text, so there is no alignment to see.")
     return model.trace(text, target=answers[0].ids)

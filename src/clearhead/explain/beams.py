@@ -30,7 +30,7 @@ from clearhead.explain.svg import (
 from clearhead.explain.svg.colors import BLUE, GRAY, GREEN, INK, PALE_BLUE, PALE_GRAY, PALE_GREEN, SOFT, WHITE
 from clearhead.explain.tokens import Token
 from clearhead.html import short_repr
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -138,7 +138,7 @@ class Spot:
 def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> BeamTree:
     """Search the answer to one text and keep every step; `choices` are fields of `clearhead.decode.Decoding`."""
     need_text(text)
-    writer = Writer(model, num_beams=num_beams, **({"num_return_sequences": num_beams} | choices))
+    writer = TextGenerator(model, num_beams=num_beams, **({"num_return_sequences": num_beams} | choices))
     if num_beams < 2:
         raise InputError("A beam of 1 keeps one beginning, which is no tree; take 2 or more, or look at the steps.")
     nodes_so_far: list[dict[str, Any]] = []
@@ -164,7 +164,7 @@ def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) ->
             )
         ways[step.group] = [numbers[rank] for rank in step.continued]
 
-    answers = writer.watched(text, watch)
+    answers = writer.generate_hypotheses(text, watch)
     if not answers:
         raise InputError("There is nothing to decode: the text has no token.")
     words = tokens_of(model, [node["id"] for node in nodes_so_far])

@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.explain.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 from clearhead.explain.growth_picture import save_growth
 from clearhead.html import render_table, short_repr
-from clearhead.model.loading import need_torch
+from clearhead.model.loading import require_torch
 from clearhead.progress import KnownCountCallback, from_counts
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
@@ -255,7 +255,7 @@ def complexity(
         _check(name, values)
     if threads is not None and not 1 <= threads <= 1024:
         raise InputError(f"threads must be from 1 to 1024, and it is {threads}.")
-    need_torch("Timing layers")
+    require_torch("Timing layers")
     from clearhead.core.complexity import time_layers
 
     def time_round() -> tuple[Times, int]:

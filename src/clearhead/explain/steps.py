@@ -28,7 +28,7 @@ from clearhead.explain.svg import (
 from clearhead.explain.svg.colors import BLUE, DULL_BLUE, INK, PINK, SOFT
 from clearhead.explain.tokens import Token
 from clearhead.html import short_repr
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -116,8 +116,8 @@ def decoding_steps(
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP:
         raise InputError(f"top must be a whole number from 1 to {MOST_TOP}, and it is {top!r:.40}.")
     if target is None:
-        writer = Writer(model, num_beams=num_beams, **choices)
-        answers = writer.watched(text, None)
+        writer = TextGenerator(model, num_beams=num_beams, **choices)
+        answers = writer.generate_hypotheses(text, None)
         ids = writer.new_ids(answers[0]) if answers else []
         how = (
             f"the best of a beam of {num_beams}"
@@ -128,12 +128,12 @@ def decoding_steps(
         )
     else:
         ids = _given(model, target)
-        writer = Writer(model, **(choices | {"max_length": len(ids) + 1}))
+        writer = TextGenerator(model, **(choices | {"max_length": len(ids) + 1}))
         how = "the target that was given"
     if not ids:
         raise InputError("There is nothing to see step by step: no word was written.")
     thought = []
-    for word, (logits, allowed) in zip(ids, writer.follow(text, ids), strict=True):
+    for word, (logits, allowed) in zip(ids, writer.teacher_force(text, ids), strict=True):
         probs = np.exp(logits.astype(np.float64) - float(logits.max()))
         probs /= probs.sum()
         best = np.argsort(-probs, kind="stable")[:top].tolist()

@@ -122,7 +122,7 @@ def _layer(layer: LayerTrace, vectors: bool) -> dict[str, Any]:
         "probs": _base64(np.round(layer.probs.astype(np.float64) * STEP).clip(0, STEP).astype("<u2")),
     }
     arrays = (layer.queries, layer.keys, layer.scores)
-    if vectors and layer.products and all(np.isfinite(array).all() for array in arrays):
+    if vectors and layer.has_dot_products and all(np.isfinite(array).all() for array in arrays):
         data["width"] = layer.queries.shape[-1]
         data["q"], data["k"] = _small(layer.queries), _small(layer.keys)
         data["scores"] = _base64(layer.scores.astype("<f4"))

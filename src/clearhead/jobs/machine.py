@@ -10,7 +10,7 @@ from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.plan import NETWORK_METHODS, RunPlan
 from clearhead.jobs.run_file import ComputeHistory, check_machine, read_run_file
 from clearhead.machine.cpu import Machine, base_machine, engine_version
-from clearhead.model.loading import need_torch
+from clearhead.model.loading import require_torch
 from clearhead.training.settings import TrainSettings
 
 
@@ -27,7 +27,7 @@ def resolve_compute(plan: RunPlan) -> Compute:
     """Threads and precision of a run, resolved once, and the machine that computes it."""
     if runs_without_torch(plan):
         return Compute(threads=plan.threads, settings=plan.settings, machine=base_machine())
-    need_torch("Training a network")
+    require_torch("Training a network")
     from clearhead.training.threads import use_threads
 
     threads = plan.threads

@@ -13,7 +13,7 @@ from clearhead.jobs.prepare import PreparedData, prepare_data
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.ladder.methods import METHODS
 from clearhead.machine.threads import passive_waiting
-from clearhead.model.loading import load, need_torch
+from clearhead.model.loading import load, require_torch
 
 
 def prepare_rows(
@@ -28,7 +28,7 @@ def prepare_rows(
         plan = next(iter(plans.values()))
         return prepare_data(seen, plan, None, _fit(plan, None)), None
     try:
-        need_torch("Training a network")
+        require_torch("Training a network")
         from clearhead.training.threads import use_threads
 
         use_threads(plan.threads)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.model.alignment import Aligner, Alignment, average_rows, sum_columns
-    from clearhead.model.describe import Description, describe_model, size_rows, trained_facts, trained_rows
+    from clearhead.model.describe import Description, describe_model, size_rows, training_facts, training_rows
     from clearhead.model.embedding import Embedder, TruncationWarning
     from clearhead.model.fill import Guess
-    from clearhead.model.generation import Writer
+    from clearhead.model.generation import TextGenerator
     from clearhead.model.layers import Layer, choose_layer, pool, pooling_modes
-    from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers, need_torch, new_shape
+    from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers, new_shape, require_torch
     from clearhead.model.model import Model
     from clearhead.model.opening import as_model, source_prefix
 else:
@@ -24,12 +24,12 @@ else:
         __name__,
         {
             "alignment": ("Aligner", "Alignment", "average_rows", "sum_columns"),
-            "describe": ("Description", "describe_model", "size_rows", "trained_facts", "trained_rows"),
+            "describe": ("Description", "describe_model", "size_rows", "training_facts", "training_rows"),
             "embedding": ("Embedder", "TruncationWarning"),
             "fill": ("Guess",),
-            "generation": ("Writer",),
+            "generation": ("TextGenerator",),
             "layers": ("Layer", "choose_layer", "pool", "pooling_modes"),
-            "loading": ("create", "has_tokenizer", "load", "load_tokenizers", "need_torch", "new_shape"),
+            "loading": ("create", "has_tokenizer", "load", "load_tokenizers", "require_torch", "new_shape"),
             "model": ("Model",),
             "opening": ("as_model", "source_prefix"),
         },
@@ -43,8 +43,8 @@ __all__ = [
     "Guess",
     "Layer",
     "Model",
+    "TextGenerator",
     "TruncationWarning",
-    "Writer",
     "as_model",
     "average_rows",
     "choose_layer",
@@ -53,13 +53,13 @@ __all__ = [
     "has_tokenizer",
     "load",
     "load_tokenizers",
-    "need_torch",
     "new_shape",
     "pool",
     "pooling_modes",
+    "require_torch",
     "size_rows",
     "source_prefix",
     "sum_columns",
-    "trained_facts",
-    "trained_rows",
+    "training_facts",
+    "training_rows",
 ]

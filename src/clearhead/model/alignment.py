@@ -69,13 +69,13 @@ class Aligner:
             if value is not None and (type(value) is not int or not 0 <= value < most):
                 raise InputError(f"{name} must be from 0 to {most - 1}, and it is {value!r}.")
         try:
-            from clearhead.core.cross_attention import looked
+            from clearhead.core.cross_attention import compute_cross_attention
         except ImportError:
             raise MissingExtraError("Aligning words", "train") from None
-        self.model, self.head, self._looked = model, head, looked
-        self.layers = telling_layers(layers) if layer is None else (layer,)
+        self.model, self.head, self._compute_attention = model, head, compute_cross_attention
+        self.layers = best_alignment_layers(layers) if layer is None else (layer,)
         self.source, self.target = model.tokenizer, model.target_tokenizer or model.tokenizer
-        self.limits = (_longest(model.max_length(), model.shape.stack), _longest(None, decoder))
+        self.limits = (_max_length(model.max_length(), model.shape.stack), _max_length(None, decoder))
 
     def align(
         self, pairs: Sequence[tuple[str, str]], prefix: str = "", progress: Progress = no_progress
@@ -83,17 +83,19 @@ class Aligner:
         """Texts and their translations."""
         sources = self.source.encode_batch([prefix + source for source, _ in pairs], max_length=self.limits[0])
         targets = self.target.encode_batch([target for _, target in pairs], max_length=self.limits[1])
-        found = self.looks([one.ids for one in sources], [one.ids for one in targets], progress)
+        found = self.cross_attention([one.ids for one in sources], [one.ids for one in targets], progress)
         made = []
         for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
             spans = find_word_spans(source, keep_contractions=True), find_word_spans(target, keep_contractions=True)
-            weights = joined(looked, places(read, spans[0], len(prefix)), places(written, spans[1]), spans)
+            weights = merge_tokens(
+                looked, map_words_to_tokens(read, spans[0], len(prefix)), map_words_to_tokens(written, spans[1]), spans
+            )
             made.append(
                 Alignment(
                     source_words=tuple(source[start:end] for start, end in spans[0]),
                     target_words=tuple(target[start:end] for start, end in spans[1]),
                     weights=weights,
-                    links=linked(weights),
+                    links=link_words(weights),
                     layers=self.layers,
                     head=self.head,
                 )
@@ -104,7 +106,7 @@ class Aligner:
         """A source as the model reads it, cut where it ends."""
         return self.source.encode(text, max_length=self.limits[0])
 
-    def looks(
+    def cross_attention(
         self,
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
@@ -127,19 +129,19 @@ class Aligner:
             shifted = [[start, *targets[row][:-1]] for row in rows]
             target_ids, target_mask = pad_rows(shifted, start)
             batch = Batch(ids=ids, mask=mask, target_ids=target_ids, target_mask=target_mask)
-            for row, probs in zip(rows, self._looked(core, batch, self.layers, self.head), strict=True):
+            for row, probs in zip(rows, self._compute_attention(core, batch, self.layers, self.head), strict=True):
                 made[row] = probs[: len(targets[row]), : len(sources[row])].astype(np.float32)
             done += len(rows)
             progress("aligning", done, len(made))
         return made
 
 
-def telling_layers(layers: int) -> tuple[int, ...]:
+def best_alignment_layers(layers: int) -> tuple[int, ...]:
     """The decoder layers whose cross-attention aligns best: the upper half."""
     return tuple(range(layers // 2, layers))
 
 
-def places(encoding: Encoding, spans: Sequence[Span], before: int = 0) -> list[list[int]]:
+def map_words_to_tokens(encoding: Encoding, spans: Sequence[Span], before: int = 0) -> list[list[int]]:
     """The tokens of each word; `before` characters of the text that was encoded come first and are no words."""
     made: list[list[int]] = [[] for _ in spans]
     word = 0
@@ -156,7 +158,7 @@ def places(encoding: Encoding, spans: Sequence[Span], before: int = 0) -> list[l
     return made
 
 
-def joined(looked: Array, read: Sequence[Sequence[int]], written: Sequence[Sequence[int]], spans: Any) -> Array:
+def merge_tokens(looked: Array, read: Sequence[Sequence[int]], written: Sequence[Sequence[int]], spans: Any) -> Array:
     """Tokens as words: the mean over the pieces of a target word, the sum over those of a source word."""
     import numpy as np
 
@@ -181,7 +183,7 @@ def sum_columns(probs: Array, groups: Sequence[Sequence[int]]) -> Array:
     return np.stack([probs[:, list(group)].sum(1) for group in groups], 1)
 
 
-def linked(weights: Array) -> tuple[tuple[int, int], ...]:
+def link_words(weights: Array) -> tuple[tuple[int, int], ...]:
     """(source, target) of every target word that looked at any source word."""
     if not weights.size:
         return ()
@@ -204,6 +206,6 @@ def check_pairs(sources: Iterable[str], targets: Iterable[str]) -> list[tuple[st
     return pairs
 
 
-def _longest(given: int | None, stack: Any) -> int | None:
+def _max_length(given: int | None, stack: Any) -> int | None:
     known = (given, None if stack.positions == "none" else stack.max_length)
     return min((one for one in known if one is not None), default=None)

@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from clearhead.shape import ModelShape, Shape
 
 
-HEAD_READS = {
+HEAD_POOLING_TEXTS = {
     "first": "the first token's state",
     "last": "the last token's state",
     "mean": "the mean of all token states",
 }
 
 
-def architecture(shape: ModelShape, title: str) -> str:
+def describe_architecture(shape: ModelShape, title: str) -> str:
     """One line: family, layers, width, heads."""
     stack = shape.stack
     depth = f"{stack.layers}" if shape.decoder is None else f"{stack.layers} + {shape.decoder.layers}"
     if stack.recurrent is not None:
-        return f"{title}: {depth} layers of {stack.recurrent.cell.upper()}, width {stack.width}, {recurrence(shape)}"
+        cell = stack.recurrent.cell.upper()
+        return f"{title}: {depth} layers of {cell}, width {stack.width}, {describe_recurrence(shape)}"
     return f"{title}: {depth} layers, width {stack.width}, {stack.heads} heads, feed-forward {stack.feed_forward_width}"
 
 
-def recurrence(shape: ModelShape) -> str:
+def describe_recurrence(shape: ModelShape) -> str:
     """How a recurrent pair reads and looks back."""
     if shape.stack.recurrent and shape.stack.recurrent.independent_directions:
         return "read forward and backward apart"
@@ -44,7 +45,7 @@ def recurrence(shape: ModelShape) -> str:
     return f"{ways}, {how.score} attention" + (", input feeding" if how.input_feeding else "")
 
 
-def positions(shape: Shape) -> str:
+def describe_positions(shape: Shape) -> str:
     """How a stack knows where a word stands."""
     if shape.recurrent is not None:
         return "the order of reading"
@@ -63,7 +64,7 @@ def positions(shape: Shape) -> str:
     return " and ".join(part for part in (words, relative) if part) or "none"
 
 
-def facts(model: Model) -> dict[str, Any]:
+def collect_facts(model: Model) -> dict[str, Any]:
     """Everything that `clearhead describe` tells, as plain values."""
     shape, stack = model.shape, model.shape.stack
     blocks = stack.recurrent is None  # and what only blocks have
@@ -71,16 +72,16 @@ def facts(model: Model) -> dict[str, Any]:
         "reference": model.reference,
         "family": model.family.title,
         "model_type": model.family.model_type,
-        "architecture": architecture(shape, model.family.title),
+        "architecture": describe_architecture(shape, model.family.title),
         "layers": stack.layers,
         "decoder_layers": shape.decoder.layers if shape.decoder else None,
         "width": stack.width,
         "heads": stack.heads if blocks else None,
         "head_width": stack.head_width if blocks else None,
         "feed_width": stack.feed_forward_width if blocks else None,
-        "recurrence": None if blocks else recurrence(shape),
+        "recurrence": None if blocks else describe_recurrence(shape),
         "vocabulary": stack.vocab_size,
-        "positions": positions(stack),
+        "positions": describe_positions(stack),
         "norm": f"{stack.norm}, {stack.norm_position} each sub-layer" if blocks else None,
         "activation": f"{stack.activation}, {stack.feed_forward}" if blocks else None,
         "max_length": model.max_length(model.pooling),
@@ -107,19 +108,19 @@ def facts(model: Model) -> dict[str, Any]:
             "clearhead": model.passport.clearhead,
             "golden_texts": len(model.passport.golden),
             "pruned": model.passport.pruned,
-            **trained_facts(model.passport),
+            **training_facts(model.passport),
         }
     return described
 
 
-def trained_facts(passport: Passport) -> dict[str, Any]:
+def training_facts(passport: Passport) -> dict[str, Any]:
     """What a passport says of training and of eight bits, as plain values."""
     import msgspec
 
     return {"trained": msgspec.to_builtins(passport.trained), "int8": msgspec.to_builtins(passport.int8)}
 
 
-def trained_rows(passport: Passport) -> list[tuple[str, str]]:
+def training_rows(passport: Passport) -> list[tuple[str, str]]:
     """The same for people: the task, the rows, the measured quality, and the verdict on eight bits."""
     made: list[tuple[str, str]] = []
     if (trained := passport.trained) is not None:
@@ -128,7 +129,7 @@ def trained_rows(passport: Passport) -> list[tuple[str, str]]:
         made.append(("reads", ", ".join(read) or "texts"))
         made += [(f"{part} rows", f"{mark.rows:,} of {mark.name}") for part, mark in trained.data.items()]
         made += [
-            (f"{part}: {name}", _measured(found))
+            (f"{part}: {name}", _format_metric(found))
             for part, every in trained.metrics.items()
             for name, found in every.items()
         ]
@@ -139,16 +140,16 @@ def trained_rows(passport: Passport) -> list[tuple[str, str]]:
     return made
 
 
-def _measured(found: Mapping[str, float | None]) -> str:
+def _format_metric(found: Mapping[str, float | None]) -> str:
     value, low, high = (found.get(name) for name in ("value", "low", "high"))
     if value is None:
         return "not defined"
     return f"{value:.4f}" + ("" if low is None or high is None else f" ({low:.4f} to {high:.4f})")
 
 
-def rows(model: Model) -> list[tuple[str, str]]:
+def summary_rows(model: Model) -> list[tuple[str, str]]:
     """What people want to see first, as name and value."""
-    told = facts(model)
+    told = collect_facts(model)
     top = model.shape.head
     shown = [
         ("architecture", told["architecture"]),
@@ -157,7 +158,7 @@ def rows(model: Model) -> list[tuple[str, str]]:
         *([("norm, feed-forward", f"{told['norm']}; {told['activation']}")] if told["norm"] else []),
         ("tokenizer", told["tokenizer"] or "none"),
         ("head", "none" if top is None else f"{model.head}: {top.outputs:,} outputs" + (", tied" if top.tied else "")),
-        *([("head reads", HEAD_READS[told["head_pooling"]])] if told["head_pooling"] else []),
+        *([("head reads", HEAD_POOLING_TEXTS[told["head_pooling"]])] if told["head_pooling"] else []),
     ]
     if model.has_labels:
         shown.append(("labels", ", ".join(model.labels[:12]) + (" ..." if len(model.labels) > 12 else "")))
@@ -171,14 +172,14 @@ def rows(model: Model) -> list[tuple[str, str]]:
     passport = told["passport"]
     shown.append(("passport", f"clearhead {passport['clearhead']}, verified" if passport else "none"))
     if model.passport is not None:
-        shown += trained_rows(model.passport)
+        shown += training_rows(model.passport)
     shown += [("note", note) for note in model.notes]
     return shown
 
 
 def summary(model: Model) -> str:
     """The repr: the same rows as plain text."""
-    lines = rows(model)
+    lines = summary_rows(model)
     width = max(len(name) for name, _ in lines)
     return "\n".join([f"Model {model.reference}".rstrip(), *(f"  {name:<{width}}  {value}" for name, value in lines)])
 
@@ -188,12 +189,12 @@ def summary_html(model: Model) -> str:
     left = "text-align:left"
     lines = (
         write_row([write_cell(escape(name), "row", style=left), write_cell(escape(value), style=left)])
-        for name, value in rows(model)
+        for name, value in summary_rows(model)
     )
     return write_table(lines, caption=escape(model.reference))
 
 
-def parts(model: Model) -> dict[str, int]:
+def count_parameters(model: Model) -> dict[str, int]:
     """How many parameters each part has."""
     counted: dict[str, int] = {}
     for name, size in tensors.expected_sizes(model.shape).items():
@@ -226,8 +227,8 @@ class Description:
 
 def describe_model(model: Model, disk_bytes: int | None = None) -> Description:
     """A model with a network, and what its files take on disk where that is known."""
-    shown_rows = tuple(rows(model) + size_rows(disk_bytes))
-    told = facts(model) | {"parts": parts(model), "disk_bytes": disk_bytes}
+    shown_rows = tuple(summary_rows(model) + size_rows(disk_bytes))
+    told = collect_facts(model) | {"parts": count_parameters(model), "disk_bytes": disk_bytes}
     return Description(facts=told, tables=((model.reference, shown_rows),))
 
 

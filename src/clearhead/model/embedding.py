@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from clearhead.batch import pad_rows
 from clearhead.errors import InputError
 from clearhead.model import layers as features
-from clearhead.model.inputs import MOST_TOKENS, checked_batch
+from clearhead.model.inputs import MAX_TOKENS, check_batch
 from clearhead.progress import Progress, no_progress
 from clearhead.shape import Pooling
 from clearhead.text.encoding import TokenIds
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 BATCH_TOKENS = 2048  # enough work for each core without running out of its cache
-FIRST, CHUNK = 512, 4096  # texts that are read, sorted by length and worked on together
+FIRST_CHUNK_TEXTS, CHUNK_TEXTS = 512, 4096  # texts that are read, sorted by length and worked on together
 
 
 class TruncationWarning(UserWarning):
@@ -46,7 +46,7 @@ class Embedder:
     ) -> None:
         self.model = model
         self.prompt = prompt
-        self.plan, own = _plan(model.pooling, layer, pooling)
+        self.plan, own = _resolve_pooling(model.pooling, layer, pooling)
         self.dense = model.dense if own else ()
         self.normalize = self.plan.normalize if normalize is None else normalize
         self.seen = self.cut = self.lost = 0  # texts so far, those that were too long, and their tokens left out
@@ -55,7 +55,7 @@ class Embedder:
         """One float32 vector per text, in the order given."""
         import numpy as np
 
-        check_list(texts)
+        check_texts(texts)
         rows = list(texts)
         made = np.zeros((len(rows), self.width), np.float32)
         done = 0
@@ -70,11 +70,11 @@ class Embedder:
 
         `skip` texts, as many as the vectors of an earlier stream, are read and passed over: the rest has the same bits.
         """
-        check_list(texts)
+        check_texts(texts)
         prompt_tokens = self._prompt_tokens()
-        few = isinstance(texts, list) and len(texts) <= FIRST  # nothing follows that could be read ahead
-        every = (self._encoded(chunk) for chunk in chunks(texts, skip))
-        for encoded in every if few else ahead(every):
+        few = isinstance(texts, list) and len(texts) <= FIRST_CHUNK_TEXTS  # nothing follows that could be read ahead
+        every = (self._encoded(chunk) for chunk in iter_chunks(texts, skip))
+        for encoded in every if few else prefetch(every):
             longer = [one.truncated for one in encoded if one.truncated]
             self.cut, self.lost, self.seen = self.cut + len(longer), self.lost + sum(longer), self.seen + len(encoded)
             yield self._vectors(encoded, prompt_tokens, batch_tokens)
@@ -99,8 +99,8 @@ class Embedder:
         def work(rows: Array) -> tuple[Array, Array]:
             return rows, self._pooled([encoded[row] for row in rows.tolist()], skip, alone=len(jobs) == 1)
 
-        for rows, vectors in runner.each(work, jobs):
-            made[rows] = features.finish(vectors, self.plan, self.dense, normalize=self.normalize)
+        for rows, vectors in runner.map_jobs(work, jobs):
+            made[rows] = features.finish_vectors(vectors, self.plan, self.dense, normalize=self.normalize)
         return made
 
     @property
@@ -129,7 +129,7 @@ class Embedder:
     def _limit(self) -> int:
         """The longest that the folder allows, or that memory does."""
         limit = self.model.max_length(self.plan)
-        return MOST_TOKENS if limit is None else limit
+        return MAX_TOKENS if limit is None else limit
 
     def _prompt_tokens(self) -> int:
         """How many tokens at the beginning are the prompt's and are left out of the pooled ones."""
@@ -141,7 +141,7 @@ class Embedder:
     def vectors(self, ids: Array, mask: Array, segments: Array | None) -> Array:
         """Finished vectors of texts that are encoded and padded already."""
         pooled = self._token_pool(ids, mask, segments, 0, alone=False)
-        return features.finish(pooled, self.plan, self.dense, normalize=self.normalize)
+        return features.finish_vectors(pooled, self.plan, self.dense, normalize=self.normalize)
 
     def _pooled(self, encoded: Sequence[TokenIds], skip: int, *, alone: bool) -> Array:
         stack = self.model.shape.stack
@@ -151,14 +151,16 @@ class Embedder:
 
     def _token_pool(self, ids: Array, mask: Array, segments: Array | None, skip: int, *, alone: bool) -> Array:
         every = self.plan.layer != "last"
-        batch, _ = checked_batch(self.model.shape, ids, None if mask.all() else mask, segments, None, None)
+        batch, _ = check_batch(self.model.shape, ids, None if mask.all() else mask, segments, None, None)
         out = self.model.runner.encode(batch, layers=every, pooled="pooler" in self.plan.modes, alone=alone)
         tokens = features.choose_layer(out.hidden, self.plan.layer) if every else out.last
         mask[:, :skip] = False
         return features.pool(tokens, mask, out.pooled, self.plan.modes)  # type: ignore[arg-type]
 
 
-def _plan(folder: Pooling, layer: features.Layer | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
+def _resolve_pooling(
+    folder: Pooling, layer: features.Layer | None, pooling: str | Sequence[str] | None
+) -> tuple[Pooling, bool]:
     """The folder's pooling, or another one without what was trained for the folder's."""
     if layer is None and pooling is None:
         return folder, True
@@ -169,7 +171,7 @@ def _plan(folder: Pooling, layer: features.Layer | None, pooling: str | Sequence
     return replace(folder, modes=modes, layer=where, dense=(), normalize=False), False
 
 
-def check_list(texts: object) -> None:
+def check_texts(texts: object) -> None:
     """One sentence where texts did not come as a list or another row of them."""
     if isinstance(texts, str):
         raise InputError("embed takes a list of texts, and it was given one text; put it in a list.")
@@ -177,23 +179,23 @@ def check_list(texts: object) -> None:
         raise InputError(f"embed takes a list of texts, and it was given {type(texts).__name__}.")
 
 
-def chunks(texts: Iterable[str], skip: int = 0) -> Iterator[list[str]]:
+def iter_chunks(texts: Iterable[str], skip: int = 0) -> Iterator[list[str]]:
     """Texts some at a time, few first so that work begins at once; what is no text is refused with its place.
 
     The chunks of the first `skip` texts are left out.
     """
-    seen, size = 0, FIRST
+    seen, size = 0, FIRST_CHUNK_TEXTS
     rows = iter(texts)
     while some := list(islice(rows, size)):
         for place, text in enumerate(some):
             if not isinstance(text, str):
                 raise InputError(f"texts[{seen + place}] is {type(text).__name__}, expected a text.")
-        seen, size = seen + len(some), CHUNK
+        seen, size = seen + len(some), CHUNK_TEXTS
         if seen > skip:
             yield some
 
 
-def ahead(items: Iterator[Made]) -> Iterator[Made]:
+def prefetch(items: Iterator[T]) -> Iterator[T]:
     """The same items, the next one made by another thread while this one is used."""
     with ThreadPoolExecutor(1, thread_name_prefix="clearhead-ahead") as one:
         following = one.submit(next, items, None)

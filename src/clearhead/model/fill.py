@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clearhead.batch import check_finite
 from clearhead.checkpoint.hub import format_fill_models
 from clearhead.errors import InputError
-from clearhead.model.inputs import read_whole
+from clearhead.model.inputs import encode_untruncated
 
 if TYPE_CHECKING:
     from clearhead.model.model import Model
@@ -36,7 +36,7 @@ def fill(model: Model, text: str, top: int) -> list[list[Guess]]:
     mask_token, mask_id = model.tokenizer.mask_token, model.tokenizer.mask_id
     if mask_token is None or mask_id is None:
         raise InputError("This model's tokenizer has no mask token.")
-    encoding = read_whole(model.tokenizer, model.shape, text.replace("[MASK]", mask_token))
+    encoding = encode_untruncated(model.tokenizer, model.shape, text.replace("[MASK]", mask_token))
     masks = [index for index, token in enumerate(encoding.ids) if token == mask_id]
     if not masks:
         raise InputError(f"The text has no {mask_token} to fill.")

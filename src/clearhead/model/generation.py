@@ -12,7 +12,7 @@ from clearhead.decode import Generated, Hypothesis, resolve_plan
 from clearhead.decode.settings import FORMER_NAMES, Decoding
 from clearhead.errors import InputError
 from clearhead.model.embedding import TruncationWarning
-from clearhead.model.inputs import MOST_TOKENS, checked_batch
+from clearhead.model.inputs import MAX_TOKENS, check_batch
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class Writer:
+class TextGenerator:
     """One way to write: a model, and a plan made of settings and what the folder says."""
 
     def __init__(self, model: Model, **choices: Any) -> None:
         from clearhead.decode import Decoder
 
-        self.model, self.settings = model, settings_of(choices)
+        self.model, self.settings = model, make_settings(choices)
         tokenizer = model.target_tokenizer or model.source_tokenizer
         self.plan = resolve_plan(self.settings, model.shape, model.config, model.generation, tokenizer)
         runner = model.core if self.settings.coverage_penalty else model.runner
@@ -64,7 +64,7 @@ class Writer:
             made += found + [np.zeros(0, np.int64)] * (self.settings.num_return_sequences - len(found))
         return made
 
-    def watched(self, text: str, watch: StepCallback | None) -> list[Hypothesis]:
+    def generate_hypotheses(self, text: str, watch: StepCallback | None) -> list[Hypothesis]:
         """The answers to one text, best first; `watch` sees every step of the search."""
         return self.decoder.generate(self._read([text])[0], watch=watch)[0]
 
@@ -72,7 +72,7 @@ class Writer:
         """The ids of an answer without the prefix, which the model did not choose."""
         return list(hypothesis.ids[len(self.plan.prefix_ids) :])
 
-    def follow(self, text: str, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
+    def teacher_force(self, text: str, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """What the decoder thought before each of these words of an answer: its logits, and what it may say."""
         return self.decoder.teacher_force(self._read([text])[0][0], ids)
 
@@ -85,7 +85,7 @@ class Writer:
                 raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
         tokenizer, stack = self.model.tokenizer, self.model.shape.stack
         if self.model.shape.decoder is None:
-            most = stack.max_length if stack.positions == "learned" and stack.max_length is not None else MOST_TOKENS
+            most = stack.max_length if stack.positions == "learned" and stack.max_length is not None else MAX_TOKENS
             prompts = tokenizer.encode_ids(texts, max_length=most)
             for place, one in enumerate(prompts):
                 if one.truncated:
@@ -96,7 +96,7 @@ class Writer:
             return [DecodingInput(ids=tuple(one.ids)) for one in prompts], [0] * len(texts)
         known = (self.model.max_length(), None if stack.positions == "none" else stack.max_length)
         limit = min((one for one in known if one is not None), default=None)
-        limit = MOST_TOKENS if limit is None else limit
+        limit = MAX_TOKENS if limit is None else limit
         found = tokenizer.encode_ids(texts, max_length=limit)
         every = [DecodingInput(ids=tuple(one.ids)) for one in found]
         cut = [one.truncated for one in found]
@@ -115,12 +115,12 @@ class Writer:
 
         from clearhead.decode import DecodingInput
 
-        if mask is None and _ragged(ids):
+        if mask is None and _has_ragged_rows(ids):
             ids, mask = pad_rows([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
         words = as_ids(ids, "ids")
         if words.ndim == 2 and 0 in words.shape:
             return [DecodingInput(ids=()) for _ in words]
-        batch, _ = checked_batch(self.model.shape, words, mask, None, None, None)
+        batch, _ = check_batch(self.model.shape, words, mask, None, None, None)
         real = batch.mask
         pad_id, paired = self.plan.pad_id, self.model.shape.decoder is not None
         if real is None and not paired and pad_id is not None and pad_id not in self.plan.end_ids:
@@ -134,13 +134,13 @@ class Writer:
         return made
 
 
-def _ragged(ids: Any) -> bool:
+def _has_ragged_rows(ids: Any) -> bool:
     """Whether these are rows of different length."""
     rows = ids if isinstance(ids, list | tuple) and all(hasattr(row, "__len__") for row in ids) else ()
     return len({len(row) for row in rows}) > 1
 
 
-def settings_of(choices: dict[str, Any]) -> Decoding:
+def make_settings(choices: dict[str, Any]) -> Decoding:
     """Choices as settings; one that does not exist is named."""
     names = [field.name for field in fields(Decoding)]
     if unknown := [name for name in choices if name not in names and name not in FORMER_NAMES]:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_TOKENS = 4_096  # of a text where neither the folder nor the positions say: attention takes their square in memory
+MAX_TOKENS = 4_096  # of a text where neither the folder nor the positions say: attention takes their square in memory
 
 
-def read_whole(tokenizer: Tokenizer, shape: ModelShape, text: str, second: str | None = None) -> Encoding:
+def encode_untruncated(tokenizer: Tokenizer, shape: ModelShape, text: str, second: str | None = None) -> Encoding:
     """One text or two, whole; refused at once where the network cannot read so many tokens."""
     stack = shape.stack
-    limit = stack.max_length if stack.positions == "learned" and stack.max_length is not None else MOST_TOKENS
+    limit = stack.max_length if stack.positions == "learned" and stack.max_length is not None else MAX_TOKENS
     encoding = tokenizer.encode(text, second, max_length=limit)
     if encoding.truncated:
         raise InputError(
@@ -31,7 +31,7 @@ def read_whole(tokenizer: Tokenizer, shape: ModelShape, text: str, second: str |
     return encoding
 
 
-def checked_batch(
+def check_batch(
     shape: ModelShape, ids: Any, mask: Any, segments: Any, target_ids: Any, target_mask: Any
 ) -> tuple[Batch, int | None]:
     """A batch that fits the model, and the number of choices when the ids were (batch, choices, length)."""
@@ -39,9 +39,11 @@ def checked_batch(
     choices = None
     if shape.head is not None and shape.head.kind == "choice" and words.ndim == 3:
         choices = words.shape[1]
-        words, mask, segments = (_flat(value, words.shape) for value in (words, mask, segments))
+        words, mask, segments = (_flatten_choices(value, words.shape) for value in (words, mask, segments))
     _check_ids(words, shape.stack, "ids")
-    batch = Batch(ids=words, mask=_mask(mask, words, "mask"), segments=_segments(segments, words, shape.stack))
+    batch = Batch(
+        ids=words, mask=_check_mask(mask, words, "mask"), segments=_check_segments(segments, words, shape.stack)
+    )
     if target_ids is None:
         if target_mask is not None:
             raise InputError("target_mask was given without target_ids.")
@@ -52,20 +54,20 @@ def checked_batch(
     _check_ids(targets, shape.decoder, "target_ids")
     if len(targets) != len(words):
         raise InputError(f"ids has {len(words)} rows and target_ids has {len(targets)}.")
-    batch.target_ids, batch.target_mask = targets, _mask(target_mask, targets, "target_mask")
+    batch.target_ids, batch.target_mask = targets, _check_mask(target_mask, targets, "target_mask")
     return batch, choices
 
 
-def _flat(value: Any, size: tuple[int, ...]) -> Any:
+def _flatten_choices(value: Any, size: tuple[int, ...]) -> Any:
     if value is None:
         return None
-    array = _array(value, "mask or segments")
+    array = _to_array(value, "mask or segments")
     if array.shape != size:
         raise InputError(f"mask and segments must be {size} like ids, and one is {array.shape}.")
     return array.reshape(-1, size[-1])
 
 
-def _array(value: Any, name: str) -> Array:
+def _to_array(value: Any, name: str) -> Array:
     import numpy as np
 
     if hasattr(value, "detach"):  # a torch tensor, without importing torch
@@ -95,12 +97,12 @@ def _check_ids(ids: Array, shape: Shape, name: str) -> None:
         )
 
 
-def _mask(mask: Any, ids: Array, name: str) -> Array | None:
+def _check_mask(mask: Any, ids: Array, name: str) -> Array | None:
     if mask is None:
         return None
     import numpy as np
 
-    array = _array(mask, name)
+    array = _to_array(mask, name)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be true or false for each token, and it is {array.dtype}.")
     if array.shape != ids.shape:
@@ -110,7 +112,7 @@ def _mask(mask: Any, ids: Array, name: str) -> Array | None:
     return array.astype(np.bool_)
 
 
-def _segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
+def _check_segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
     if segments is None:
         return None
     array = as_ids(segments, "segments")
@@ -124,6 +126,6 @@ def _segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
     return array
 
 
-def by_part(scale: Any) -> dict[str, Any] | None:
+def head_scale_by_part(scale: Any) -> dict[str, Any] | None:
     """Scales of heads by part; a plain table of numbers means the encoder's heads."""
     return scale if scale is None or isinstance(scale, dict) else {"encoder": scale}

@@ -90,7 +90,7 @@ def pooling_modes(given: str | Sequence[str]) -> tuple[str, ...]:
     return modes
 
 
-def activation(name: str, x: Array) -> Array:
+def apply_activation(name: str, x: Array) -> Array:
     """The few activations that dense steps of sentence encoders use."""
     import numpy as np
 
@@ -109,7 +109,7 @@ def activation(name: str, x: Array) -> Array:
     return kinds[name]().astype(x.dtype)
 
 
-def finish(vectors: Array, pooling: Pooling, dense: Sequence[Mapping[str, Array]], *, normalize: bool) -> Array:
+def finish_vectors(vectors: Array, pooling: Pooling, dense: Sequence[Mapping[str, Array]], *, normalize: bool) -> Array:
     """Dense steps and unit length, as the folder says."""
     import numpy as np
 
@@ -117,7 +117,7 @@ def finish(vectors: Array, pooling: Pooling, dense: Sequence[Mapping[str, Array]
         vectors = vectors @ weights["weight"].T
         if shape.bias:
             vectors = vectors + weights["bias"]
-        vectors = activation(shape.activation, vectors)
+        vectors = apply_activation(shape.activation, vectors)
     check_finite(vectors)
     if normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)

@@ -87,7 +87,7 @@ def load(
     automatic = head_pooling == "auto"
     if automatic:
         head_pooling = "mean" if sentences is not None and uses_mean_pooling(sentences.pooling) else None
-    read = read_checkpoint(place, head, _labels(labels), head_pooling, keep_head=automatic)
+    read = read_checkpoint(place, head, _check_labels(labels), head_pooling, keep_head=automatic)
     if read.mean_head:
         sentences = drop_mean_head_modules(sentences)
     if sentences is not None:
@@ -95,8 +95,8 @@ def load(
     passport = read_passport(place)
     if passport is not None and head == AUTO and labels is None:
         check_labels(passport, read.labels)
-    source, target = _tokenizers(place, read.family.model_type, read.config, passport)
-    pruned = _pruned(read.shape, passport)
+    source, target = _load_tokenizers(place, read.family.model_type, read.config, passport)
+    pruned = _read_pruned_heads(read.shape, passport)
     engine = runs_engine("engine" if precision == "int8" else runtime, device, read)
     for warning in read.warnings:
         log.warning("%s", warning)
@@ -107,7 +107,7 @@ def load(
     copied = None if isinstance(weights, Model) else weights
 
     def core() -> CoreRunner:
-        return _runner(_network(read, pruned, seed, copied), device)
+        return _core_runner(_build_network(read, pruned, seed, copied), device)
 
     return Model(
         runner=engine_runner(read, pruned, threads, passport, precision, source, held) if engine else core(),
@@ -141,10 +141,10 @@ def create(
     seed: int = 0,
 ) -> Model:
     """A new model with fresh weights: a family, perhaps a preset size, and keys of its config.json."""
-    need_torch("Making a model")
-    from clearhead.core.build import build
+    require_torch("Making a model")
+    from clearhead.core.build import build_network
 
-    names = _labels(labels) or ()
+    names = _check_labels(labels) or ()
     said = {} if tokenizer is None else {"vocab_size": tokenizer.vocab_size}
     given, shape = new_shape(family, preset, {**said, **(config or {})}, head, len(names))
     kind = FAMILIES[family]
@@ -153,7 +153,7 @@ def create(
         longest = stack.max_length if stack.positions == "learned" else None
         tokenizer = tokenizer.copy_for_model(longest, segments=stack.segments > 1)
     return Model(
-        runner=_runner(build(shape, seed=seed), device),
+        runner=_core_runner(build_network(shape, seed=seed), device),
         config=given,
         family=kind,
         head=head,
@@ -181,7 +181,7 @@ def new_shape(
     return given, shape
 
 
-def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
+def _check_labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
     if labels is None:
         return None
     if isinstance(labels, str) or not all(isinstance(label, str) for label in labels) or not labels:
@@ -202,16 +202,16 @@ def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Toke
     else:
         config = read_config(place)
         model_type = detect_model_type(config, () if "model_type" in config else list_tensors(place))
-    source, target = _tokenizers(place, str(model_type), config, read_passport(place))
+    source, target = _load_tokenizers(place, str(model_type), config, read_passport(place))
     if source is None:
         raise CheckpointError(f"{place} has no tokenizer files.")
     return source, target
 
 
-def _tokenizers(
+def _load_tokenizers(
     place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
-    for path in _entries(place):
+    for path in _list_entries(place):
         if path.suffix in TOKENIZER_FILES and not resolve_inside(place, path.name).is_file():
             raise UnsafeError(f"{to_printable(path.name)} is not a regular file, so it is not opened.")
     if not has_tokenizer(place):
@@ -229,7 +229,7 @@ def _tokenizers(
     return pair.source, pair.target
 
 
-def _entries(place: Path) -> list[Path]:
+def _list_entries(place: Path) -> list[Path]:
     try:
         return sorted(place.iterdir())
     except OSError as error:
@@ -242,20 +242,20 @@ def has_tokenizer(place: Path) -> bool:
     return any((place / name).exists() for name in names) or any(place.glob("*.model"))
 
 
-def _network(read: Checkpoint, pruned: PrunedHeads, seed: int, held: Mapping[str, Array] | None) -> Network:
-    need_torch("Running a model")
-    from clearhead.core.build import build, widen
+def _build_network(read: Checkpoint, pruned: PrunedHeads, seed: int, held: Mapping[str, Array] | None) -> Network:
+    require_torch("Running a model")
+    from clearhead.core.build import build_network, convert_to_float32
 
-    arrays = shared_arrays(read, held, widen, writable=True)
+    arrays = shared_arrays(read, held, convert_to_float32, writable=True)
     shared = held or {}
     own = {name: copy_aligned(array) if array is shared.get(name) else array for name, array in arrays.items()}
-    network = build(read.shape, own.items(), seed=seed)
+    network = build_network(read.shape, own.items(), seed=seed)
     for part, blocks in pruned.items():
         network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return network
 
 
-def _pruned(shape: ModelShape, passport: Passport | None) -> PrunedHeads:
+def _read_pruned_heads(shape: ModelShape, passport: Passport | None) -> PrunedHeads:
     """The heads that a passport says are gone, which the model must have had."""
     pruned = {} if passport is None else passport.pruned
     try:
@@ -266,13 +266,13 @@ def _pruned(shape: ModelShape, passport: Passport | None) -> PrunedHeads:
     return pruned
 
 
-def _runner(network: Network, device: str) -> CoreRunner:
+def _core_runner(network: Network, device: str) -> CoreRunner:
     from clearhead.core.runner import CoreRunner
 
     return CoreRunner(network, device)
 
 
-def need_torch(what: str) -> None:
+def require_torch(what: str) -> None:
     """Say which extra is missing before anything is done in vain."""
     try:
         load_torch()

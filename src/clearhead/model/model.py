@@ -20,8 +20,8 @@ from clearhead.model.alignment import Aligner, Alignment, check_pairs
 from clearhead.model.describe import summary, summary_html
 from clearhead.model.embedding import BATCH_TOKENS, Embedder
 from clearhead.model.fill import Guess, fill
-from clearhead.model.generation import Writer
-from clearhead.model.inputs import by_part, checked_batch
+from clearhead.model.generation import TextGenerator
+from clearhead.model.inputs import check_batch, head_scale_by_part
 from clearhead.model.saving import save
 from clearhead.model.tracing import trace_text
 from clearhead.progress import KnownCountCallback, from_counts
@@ -134,11 +134,11 @@ class Model:
         head_scale: Any = None,
     ) -> Output:
         """One pass over (batch, length) ids; mask=None: every token is real. Arrays out are numpy."""
-        batch, choices = checked_batch(self.shape, ids, mask, segments, target_ids, target_mask)
+        batch, choices = check_batch(self.shape, ids, mask, segments, target_ids, target_mask)
         if head_scale is None:
             out = self.runner.run(batch, hidden=hidden)
         else:
-            out = self.core.run(batch, hidden=hidden, head_scale=by_part(head_scale))
+            out = self.core.run(batch, hidden=hidden, head_scale=head_scale_by_part(head_scale))
         if choices is not None and out.logits is not None:
             out.logits = out.logits.reshape(-1, choices)
         return out
@@ -191,12 +191,12 @@ class Model:
         `choices` are fields of `Decoding`: max_length, length_penalty, num_return_sequences, sample, top_p, prefix,
         stop, ... `progress` is called with (texts done, number of texts).
         """
-        return Writer(self, num_beams=num_beams, **choices).generate(texts, from_counts(progress))
+        return TextGenerator(self, num_beams=num_beams, **choices).generate(texts, from_counts(progress))
 
     @renamed_parameters(**FORMER_NAMES)
     def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
         """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
-        return Writer(self, **choices).stream(text)
+        return TextGenerator(self, **choices).stream(text)
 
     @renamed_parameters(**FORMER_NAMES)
     def generate_ids(
@@ -215,7 +215,7 @@ class Model:
         may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
         its id. `num_return_sequences` answers are that many rows, empty ones where there are fewer.
         """
-        writer = Writer(
+        writer = TextGenerator(
             self,
             num_beams=num_beams,
             max_length=max_length,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RUNTIMES = ("auto", "engine", "core")
 PRECISIONS = ("float", "int8")
 ALIGNMENT = 64  # bytes of a cache line, and of the widest vectors
-GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
 
 
 class UncheckedInt8Warning(UserWarning):
@@ -45,7 +45,7 @@ def runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
         return True
     if read.new_tensors or device not in ("auto", "cpu"):
         return False
-    if device == "auto" and GRAPHICS.exists():
+    if device == "auto" and NVIDIA_DRIVER.exists():
         from importlib.util import find_spec
 
         if find_spec("torch") is not None:
@@ -69,9 +69,9 @@ def engine_runner(
     `weights` are tensors of the folder that are in memory already.
     """
     from clearhead.engine.int8_file import read_plan
-    from clearhead.engine.runner import EngineRunner, silenced
+    from clearhead.engine.runner import EngineRunner, silence_pruned_heads
 
-    tensors = silenced(shared_arrays(read, None if pruned else weights), read.shape, pruned)
+    tensors = silence_pruned_heads(shared_arrays(read, None if pruned else weights), read.shape, pruned)
     good = passport is not None and passport.int8 is not None and passport.int8.passed
     if precision == "float" or (precision is None and not good):
         return EngineRunner(read.shape, tensors, threads)
@@ -84,7 +84,7 @@ def engine_runner(
             stacklevel=3,
         )
     if plan is None:
-        plan = _quantized_now(read.shape, tensors, tokenizer)
+        plan = _quantize_now(read.shape, tensors, tokenizer)
     return EngineRunner(read.shape, tensors, threads, plan)
 
 
@@ -120,11 +120,11 @@ def copy_aligned(array: Any) -> Any:
     return copied
 
 
-def _quantized_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
+def _quantize_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
     """A plan from everyday sentences, or without any where the model has no tokenizer."""
-    from clearhead.engine.calibrate import calibrated
+    from clearhead.engine.calibrate import calibrate_int8
     from clearhead.engine.int8 import Int8Plan
 
     if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan
         return Int8Plan()
-    return calibrated(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])
+    return calibrate_int8(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])

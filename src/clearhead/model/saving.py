@@ -23,16 +23,16 @@ GENERATION = "generation_config.json"
 def save(model: Model, folder: Path, shard_bytes: int) -> Path:
     """Write the folder, and return it."""
     try:
-        _write(model, folder, shard_bytes)
+        _write_folder(model, folder, shard_bytes)
     except OSError as error:
         raise CheckpointError(f"{folder} cannot be written: {error.strerror or error}.") from error
     return folder
 
 
-def _write(model: Model, place: Path, shard_bytes: int) -> None:
+def _write_folder(model: Model, place: Path, shard_bytes: int) -> None:
     from clearhead import __version__
 
-    arrays, pruned = model.runner.weights(), pruned_heads_of(model)
+    arrays, pruned = model.runner.weights(), list_pruned_heads(model)
     folders.write_checkpoint(
         place,
         config=model.config,
@@ -75,10 +75,10 @@ def _write(model: Model, place: Path, shard_bytes: int) -> None:
     )
 
 
-def pruned_heads_of(model: Model) -> dict[str, dict[str, list[int]]]:
+def list_pruned_heads(model: Model) -> dict[str, dict[str, list[int]]]:
     """The attention heads that were removed: of the network where it is the core that runs, else of the passport."""
     if not model.runner.capabilities.gradients:
         return {} if model.passport is None else model.passport.pruned
-    from clearhead.core.build import pruned_heads
+    from clearhead.core.build import find_pruned_heads
 
-    return pruned_heads(model.core.network)
+    return find_pruned_heads(model.core.network)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.model.inputs import by_part, checked_batch, read_whole
+from clearhead.model.inputs import check_batch, encode_untruncated, head_scale_by_part
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
@@ -19,24 +19,24 @@ def trace_text(model: Model, text: str, second: str | None, target: str | Sequen
     core = model.core
     from clearhead.core.trace import trace
 
-    encoding = read_whole(model.tokenizer, model.shape, text, second)
+    encoding = encode_untruncated(model.tokenizer, model.shape, text, second)
     segments = [encoding.segments] if model.shape.stack.segments > 1 else None
     target_ids, target_tokens, written = None, None, None
     texts: dict[str, Any] = {"text": text, "second": second, "special": list(encoding.special)}
     if target is not None:
         if model.shape.decoder is None:
             raise InputError("target= is for models with a decoder.")
-        goal, written, about = _read_target(model, target)
+        goal, written, about = _encode_target(model, target)
         texts |= about
         start = model.shape.decoder_start_id or 0
         target_ids = [[start, *goal[:-1]]]  # shifted right: each position predicts the next token
         target_tokens = ["<start>", *written[:-1]]
-    batch, _ = checked_batch(model.shape, [encoding.ids], None, segments, target_ids, None)
-    traced = trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=by_part(scale))
+    batch, _ = check_batch(model.shape, [encoding.ids], None, segments, target_ids, None)
+    traced = trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=head_scale_by_part(scale))
     return replace(traced, **texts)
 
 
-def _read_target(model: Model, target: str | Sequence[int]) -> tuple[list[int], list[str], dict[str, Any]]:
+def _encode_target(model: Model, target: str | Sequence[int]) -> tuple[list[int], list[str], dict[str, Any]]:
     """The ids and tokens of what a decoder writes, its text, and which tokens are no part of it."""
     tokenizer = model.target_tokenizer or model.tokenizer
     if isinstance(target, str):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import read_passport
-from clearhead.model.describe import Description, size_rows, trained_facts, trained_rows
+from clearhead.model.describe import Description, size_rows, training_facts, training_rows
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, VectorScorer
@@ -32,7 +32,7 @@ def collect_classic_facts(folder: Path) -> dict[str, Any]:
         "width": None if vectors is None else vectors.width,
         "parameters": (size := _count_parameters(classic) + (0 if vectors is None else int(vectors.matrix.size))),
         "memory_bytes": 4 * size,
-        "passport": None if passport is None else {"clearhead": passport.clearhead, **trained_facts(passport)},
+        "passport": None if passport is None else {"clearhead": passport.clearhead, **training_facts(passport)},
     }
 
 
@@ -47,7 +47,7 @@ def format_classic_facts(folder: Path) -> list[tuple[str, str]]:
     if labels := told["labels"]:
         shown.append(("labels", ", ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")))
     passport = read_passport(folder)
-    return shown if passport is None else [*shown, *trained_rows(passport)]
+    return shown if passport is None else [*shown, *training_rows(passport)]
 
 
 def describe_classic(folder: Path, reference: str, disk_bytes: int) -> Description:

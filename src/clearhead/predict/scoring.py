@@ -151,7 +151,7 @@ def compute_network_logits(
     for group in group_by_budget(lengths[order].tolist(), budget or runner.packed_tokens):
         chosen = order[group.start : group.stop]
         part = data.packed(windows[chosen], owners[chosen], data.targets[:0])
-        parts.append(runner.packed(part.ids, part.segments, part.lengths))
+        parts.append(runner.run_packed(part.ids, part.segments, part.lengths))
         done += len(chosen)
         progress("scoring", done, len(order))
     if not parts:
@@ -253,7 +253,7 @@ def compute_window_features(
     def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
         return chosen, made(*_pad_windows(data, windows[chosen], model))
 
-    for chosen, found in model.runner.each(work, jobs):
+    for chosen, found in model.runner.map_jobs(work, jobs):
         kept = kept or [np.zeros((len(windows), part.shape[1]), np.float32) for part in found]
         for whole, part in zip(kept, found, strict=True):
             whole[chosen] = part
@@ -302,7 +302,7 @@ def compute_word_arrays(
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
         return chosen, made(model.runner.encode(batch, layers=True, pooled=False, alone=len(jobs) == 1).hidden)
 
-    for chosen, found in model.runner.each(work, jobs):
+    for chosen, found in model.runner.map_jobs(work, jobs):
         kept = kept or [np.zeros((len(reads), part.shape[-1]), np.float32) for part in found]
         for place, window in enumerate(chosen.tolist()):
             words = by_window[bounds[window] : bounds[window + 1]]

@@ -20,7 +20,7 @@ from clearhead.jobs.run_folder import METRICS_FILE, check_run_folder, remove_uns
 from clearhead.jobs.training_state import STATE_FOLDER, remove_state, restore_weights
 from clearhead.machine.cpu import versions
 from clearhead.model import Model
-from clearhead.model.loading import need_torch
+from clearhead.model.loading import require_torch
 from clearhead.pretrain.card import write_card
 from clearhead.pretrain.data import (
     CORPUS_FOLDER,
@@ -69,7 +69,7 @@ class PretrainJob:
 
     def plan(self) -> None:
         """Resolve where and how precisely the run computes, and begin its folder, in which text and vocabulary lie."""
-        need_torch("Pre-training")
+        require_torch("Pre-training")
         from clearhead.training.threads import use_threads
         from clearhead.training.torch_machine import detect_torch_machine
 

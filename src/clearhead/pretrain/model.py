@@ -176,13 +176,13 @@ def load_checkpoint(plan: PretrainPlan, events: RunEvents) -> tuple[Model, Pretr
 
 def make_electra_pair(model: Model, seed: int, reference: str | None = None) -> ElectraPair:
     """ELECTRA's two networks: the model, and a narrower generator over its words; a checkpoint may have its own."""
-    from clearhead.core.build import build
+    from clearhead.core.build import build_network
     from clearhead.training.objectives.pretraining import ElectraPair
 
     own = None if reference is None else _load_generator(model, reference)
     if own is not None:
         return ElectraPair(own.use_core().network, model.use_core().network, config=own.config)
-    generator = build(generator_shape(model), seed=seed + 1).to(model.core.device)
+    generator = build_network(generator_shape(model), seed=seed + 1).to(model.core.device)
     return ElectraPair(generator, model.use_core().network, config=generator_config(model), fresh=True)
 
 

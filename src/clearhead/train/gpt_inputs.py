@@ -76,7 +76,7 @@ def _resize_vocabulary(network: Network, vocab: int, like: int | None, seed: int
     """The same network with so many words."""
     import numpy as np
 
-    from clearhead.core.build import build, named_arrays, pruned_heads
+    from clearhead.core.build import build_network, find_pruned_heads, named_arrays
 
     shape = network.shape
     arrays = named_arrays(network)
@@ -84,7 +84,7 @@ def _resize_vocabulary(network: Network, vocab: int, like: int | None, seed: int
     base = words[like] if like is not None and like < len(words) else words.mean(0)
     apart = np.random.default_rng(seed).normal(0, shape.stack.init_std, (vocab - len(words), words.shape[1]))
     arrays[EMBEDDING_WEIGHT] = np.concatenate([words, (base + apart).astype(words.dtype)])
-    made = build(replace(shape, stack=replace(shape.stack, vocab_size=vocab)), arrays.items(), seed=seed)
-    for part, blocks in pruned_heads(network).items():
+    made = build_network(replace(shape, stack=replace(shape.stack, vocab_size=vocab)), arrays.items(), seed=seed)
+    for part, blocks in find_pruned_heads(network).items():
         made.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from clearhead.core.attention import Attention, Where, fused
+from clearhead.core.attention import Attention, AttentionId, fused_attention
 
 RESOLUTION = 1 << 16  # rates are rounded to multiples of 1 / RESOLUTION
 
@@ -33,11 +33,11 @@ class FastDropout(nn.Dropout):
 
 
 def dropout_attention(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: AttentionId
 ) -> Tensor:
     """Attention with dropout on its probabilities; torch's fused kernel is fast only without dropout."""
     if dropout in (0, 1):
-        return fused(q, k, v, bias, scale, dropout, where)
+        return fused_attention(q, k, v, bias, scale, dropout, where)
     scores = (q * scale) @ k.transpose(-1, -2)
     probs = (scores if bias is None else scores + bias).softmax(-1)
     return (probs * dropout_mask(probs, dropout)) @ v
@@ -58,5 +58,5 @@ def set_dropout(network: nn.Module, rate: float | None) -> None:
     for module in network.modules():
         if isinstance(module, nn.Dropout) and module.p:
             module.p = rate
-        elif isinstance(module, Attention) and module.drop:
-            module.drop = rate
+        elif isinstance(module, Attention) and module.dropout_rate:
+            module.dropout_rate = rate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
-from clearhead.core.attention import fused
+from clearhead.core.attention import fused_attention
 from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
@@ -298,7 +298,7 @@ def _forward(network: Any, batch: Part, device: str, *, with_hidden: bool = Fals
         None if array is None else torch.as_tensor(array, device=device)
         for array in (batch.ids, batch.segments, batch.lengths, batch.target_ids, batch.target_lengths)
     )
-    kernel = dropout_attention if torch.device(device).type == "cpu" else fused
+    kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
     return network(
         ids,
         None,

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from clearhead.data.sources.texts import comes_in_lines
 from clearhead.errors import InputError
 from clearhead.html import short_repr
-from clearhead.model.generation import Writer
+from clearhead.model.generation import TextGenerator
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
 from clearhead.progress import Progress, no_progress
@@ -187,7 +187,7 @@ def _loaded(
 
 def stream_text(model: Model, prompt: str, **choices: Any) -> Iterator[str]:
     """What is written after one prompt, in pieces, each as soon as it is known."""
-    writer = Writer(model, **choices)
+    writer = TextGenerator(model, **choices)
     pieces = writer.stream(prompt)  # refuses a prompt that is too long before anything else is done with it
     if model.source_tokenizer is not None:
         writer.decoder.decode = after(model.tokenizer, prompt)

@@ -25,7 +25,7 @@ from clearhead.jobs.training_state import STATE_FOLDER, remove_state, restore_we
 from clearhead.machine.cpu import versions
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
-from clearhead.model.loading import load, need_torch
+from clearhead.model.loading import load, require_torch
 from clearhead.progress import for_stage
 from clearhead.train.finish import Run, base_model_name, write_metrics
 from clearhead.train.network import describe_early_end, finish_stopped_run, run_training, training_seconds
@@ -67,7 +67,7 @@ class TranslateJob:
     def plan(self) -> None:
         """Refuse what a translator cannot learn with, and find out where it computes."""
         request, asked = self.request, self.request.plan
-        need_torch("Learning to translate")
+        require_torch("Learning to translate")
         if asked.method != "finetune":
             raise InputError(f"translate is learned by finetune, and not by {asked.method}.")
         for name in ("freeze_encoder", "gradual_unfreezing", "lm_weight"):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clearhead.model.alignment import Aligner, places, sum_columns
+from clearhead.model.alignment import Aligner, map_words_to_tokens, sum_columns
 from clearhead.text.words import extend_over_punctuation, find_word_spans
 
 if TYPE_CHECKING:
@@ -48,12 +48,14 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
         return list(made)
     aligner, signs = Aligner(model), takes_signs(tokenizer)
     sources = {row: aligner.read(made[row].source) for row, _, _ in jobs}
-    looked = aligner.looks([sources[row].ids for row, _, _ in jobs], [made[row].best[n].ids for row, n, _ in jobs])
+    looked = aligner.cross_attention(
+        [sources[row].ids for row, _, _ in jobs], [made[row].best[n].ids for row, n, _ in jobs]
+    )
     texts: dict[tuple[int, int], str] = {}
     for (row, place, found), probs in zip(jobs, looked, strict=True):
         source = made[row].source[len(prefix) :]
         spans = find_word_spans(source, keep_contractions=True)
-        columns = places(sources[row], spans, len(prefix))
+        columns = map_words_to_tokens(sources[row], spans, len(prefix))
         weights = [sum_columns(probs[[token]], columns)[0].tolist() if columns else [] for token in found.tokens]
         taken = [extend_over_punctuation(source, span) if signs else span for span in spans]
         texts[row, place] = filled(found, weights, [source[start:end] for start, end in taken])

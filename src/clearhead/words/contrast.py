@@ -11,7 +11,7 @@ from clearhead.batch import Batch
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.html import render_table, short_repr
-from clearhead.model.alignment import places
+from clearhead.model.alignment import map_words_to_tokens
 from clearhead.text.subwords import make_whole_word_lookup
 from clearhead.text.words import find_compound_spans, find_word
 from clearhead.words import WordVectors
@@ -190,7 +190,7 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     import numpy as np
 
     encoding = model.tokenizer.encode(text, max_length=model.max_length())
-    at = places(encoding, [span])[0]
+    at = map_words_to_tokens(encoding, [span])[0]
     if not at:
         what = "is cut off: the sentence is too long for the model" if encoding.truncated else "has no token of its own"
         raise InputError(f"{to_printable(text[span[0] : span[1]], 40)!r} in {to_printable(text)!r} {what}.")
@@ -200,7 +200,7 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     rows = [encoding.ids[place] for place in at]
     words = []
     spans = find_compound_spans(text)
-    for (start, end), own in zip(spans, places(encoding, spans), strict=True):
+    for (start, end), own in zip(spans, map_words_to_tokens(encoding, spans), strict=True):
         if own and not set(own) & set(at):
             words.append((text[start:end], _mean(hidden[-1][0], own)))
     return _Seen(

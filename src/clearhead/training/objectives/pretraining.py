@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.core.attention import Kernel, fused
-from clearhead.core.layout import Layout, Packed, Padded
+from clearhead.core.attention import Kernel, fused_attention
+from clearhead.core.layout import Layout, PackedLayout, PaddedLayout
 from clearhead.core.models import Network
 from clearhead.pretraining.batch import PretrainBatch
 from clearhead.training.dropout import dropout_attention
@@ -64,7 +64,7 @@ def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float]
     """The losses of a batch, each summed over its targets and multiplied by its share."""
     if isinstance(network, ElectraPair):
         return _electra_losses(network, batch, shares, device)
-    kernel = dropout_attention if torch.device(device).type == "cpu" else fused
+    kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
     read, out = _target_states(network, batch, device, kernel), network.head.out
     found = {"words": linear_cross_entropy(read.before, out.weight, out.bias, read.words, shares["words"])}
     if "pairs" in shares:
@@ -78,7 +78,7 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
     """Loss and correctness of every target of a batch, without gradients."""
     if isinstance(network, ElectraPair):
         return _score_electra(network, batch, device, seed)
-    read = _target_states(network, batch, device, fused)
+    read = _target_states(network, batch, device, fused_attention)
     found = {"words": _score_words(read.before, network.head, read.words, _target_owners(batch)[batch.positions])}
     if batch.pair_labels is not None and network.second is not None:
         truth = _tensor(batch.pair_labels, device)
@@ -126,21 +126,21 @@ class _TargetStates:
 def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
     """Hidden states at every target; of the last layer, nothing else is computed."""
     ids, words = _tensor(batch.ids, device), _tensor(batch.labels, device)
-    layout: Layout = Packed(_tensor(batch.lengths, device))
+    layout: Layout = PackedLayout(_tensor(batch.lengths, device))
     segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
     target = None
     if batch.target_ids is not None:
-        target = _tensor(batch.target_ids, device), Packed(_tensor(batch.target_lengths, device))
+        target = _tensor(batch.target_ids, device), PackedLayout(_tensor(batch.target_lengths, device))
     everywhere = len(batch.positions) == len(batch.ids) * batch.targets_per_token and target is None
     if target is not None or everywhere or network.shape.stack.layers < 2 or batch.targets_per_token > 1:
-        hidden = network.below_head(ids, layout, segments, target, kernel=kernel)
+        hidden = network.compute_head_input(ids, layout, segments, target, kernel=kernel)
         if batch.targets_per_token > 1:  # the states of each direction one after the other
             hidden = hidden.reshape(len(hidden) * batch.targets_per_token, -1)
         asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(batch.positions, device))
     else:
         picked, rows, columns = _pick_query_positions(batch)
-        hidden = network.below_head(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
-        layout = Padded(hidden[..., 0], None)
+        hidden = network.compute_head_input(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
+        layout = PaddedLayout(hidden[..., 0], None)
         asked = hidden[_tensor(rows, device), _tensor(columns, device)]
     head = network.head
     assert head is not None
@@ -179,7 +179,7 @@ def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kerne
     read = ids.index_copy(0, places, said)
     wrong = (read != ids.index_copy(0, places, made.words)).float()
     segments = None if pair.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
-    hidden = pair.model.encode(read, Packed(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
+    hidden = pair.model.encode(read, PackedLayout(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
     head = pair.model.head
     answers = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
     return _ElectraRound(made, answers, wrong)
@@ -188,7 +188,9 @@ def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kerne
 def _electra_losses(
     pair: ElectraPair, batch: PretrainBatch, shares: dict[str, float], device: str
 ) -> dict[str, Tensor]:
-    made = _electra_forward(pair, batch, device, dropout_attention if torch.device(device).type == "cpu" else fused)
+    made = _electra_forward(
+        pair, batch, device, dropout_attention if torch.device(device).type == "cpu" else fused_attention
+    )
     out = pair.generator.head.out  # type: ignore[union-attr]
     loss = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="sum")
     return {
@@ -200,7 +202,7 @@ def _electra_losses(
 def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, TargetScores]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # what the generator draws here must not change what it draws in training
-        made = _electra_forward(pair, batch, device, fused)
+        made = _electra_forward(pair, batch, device, fused_attention)
     owners = _target_owners(batch)
     losses = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="none")
     right = ((made.answers > 0) == (made.is_replaced > 0)).double()
