@@ -54,8 +54,8 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
         alone = compute_table_features(model, data, layer=one.layer, pooling=(one.pooling,))
         np.testing.assert_allclose(made.select(one), alone, atol=2e-5, err_msg=str(one))
         assert made.select(one).shape[1] == (128 if one.layer == "concat_last_four" else 32)
-    assert made.megabytes == pytest.approx(len(rows) * 32 * 4 * len(made.parts) / 1e6)
-    assert len(made.parts) == 3 * 7 + 1  # a choice shares what it can with the others
+    assert made.megabytes == pytest.approx(len(rows) * 32 * 4 * len(made.components) / 1e6)
+    assert len(made.components) == 3 * 7 + 1  # a choice shares what it can with the others
 
 
 def test_one_pass_is_one_pass(deep: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from clearhead.jobs.prepare import PreparedData
 from clearhead.predict.scoring import FeatureScorer, compare_vectors
 from clearhead.tasks import TASKS
 from clearhead.train.baselines import BaselineComparison, describe_better_baseline
-from clearhead.train.network import MIN_DEV_ROWS, describe_kept
+from clearhead.train.network import MIN_DEV_ROWS, describe_kept_weights
 from clearhead.training.state import TrainingProgress
 from tests.rows import QUICK, paired, scored
 from tests.small import labelled
@@ -153,7 +153,7 @@ def kept(rows: int, **progress: Any) -> str | None:
         task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, messages=(), skipped={}
     )
     stopped = bool(progress.pop("was_stopped", False))
-    return describe_kept(TrainingProgress(**progress), "accuracy", prepared, was_stopped=stopped)
+    return describe_kept_weights(TrainingProgress(**progress), "accuracy", prepared, was_stopped=stopped)
 
 
 def test_the_epoch_that_was_kept_is_named() -> None:

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 Poolings = Mapping[str, Callable[["Array"], "Array"]]  # by name: token vectors (batch, length, width) to features
 
 POOLINGS = ("cls", "mean", "max")  # of any layer; the pooler stands on the last one alone
-LINEAR = ("cls", "mean", "each")  # pooling a sum of layers is the sum of the pooled layers; each: no pooling at all
+LINEAR_POOLINGS = (
+    "cls",
+    "mean",
+    "each",
+)  # pooling a sum of layers is the sum of the pooled layers; each: no pooling at all
 MIN_LAYERS = {"second_to_last": 2, "sum_all": 2, "sum_last_four": 4, "concat_last_four": 4}  # layers
 
 
@@ -35,72 +39,77 @@ class PooledLayers(NamedTuple):
     pooling: str
 
 
-def list_layers(count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def list_layers(layer_count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a model of so many layers can give, and why the other choices are left out."""
-    short = {layer: least for layer, least in MIN_LAYERS.items() if count < least}
-    said = (f"{layer} is left out: it needs {least} layers, and there are {count}." for layer, least in short.items())
-    return tuple(layer for layer in POOLING_LAYERS if layer not in short), tuple(said)
+    unavailable = {layer: min_layers for layer, min_layers in MIN_LAYERS.items() if layer_count < min_layers}
+    notes = (
+        f"{layer} is left out: it needs {min_layers} layers, and there are {layer_count}."
+        for layer, min_layers in unavailable.items()
+    )
+    return tuple(layer for layer in POOLING_LAYERS if layer not in unavailable), tuple(notes)
 
 
 def list_choices(model: Model) -> tuple[tuple[LayerChoice, ...], tuple[str, ...]]:
     """Every layer choice with every pooling that this model can give, and what is left out and why."""
-    layers, said = list_layers(model.shape.stack.layers)
-    made = [LayerChoice(layer=layer, pooling=pooling) for layer in layers for pooling in POOLINGS]
+    layers, notes = list_layers(model.shape.stack.layers)
+    choices = [LayerChoice(layer=layer, pooling=pooling) for layer in layers for pooling in POOLINGS]
     if model.shape.pooler is None:
-        return tuple(made), (*said, "pooler is left out: this checkpoint has none.")
-    return (*made, LayerChoice(layer="last", pooling="pooler")), said
+        return tuple(choices), (*notes, "pooler is left out: this checkpoint has none.")
+    return (*choices, LayerChoice(layer="last", pooling="pooler")), notes
 
 
-def split_choice(choice: LayerChoice, count: int) -> tuple[PooledLayers, ...]:
+def split_choice(choice: LayerChoice, layer_count: int) -> tuple[PooledLayers, ...]:
     """What a choice is made of in a model of so many layers, to be laid side by side."""
-    four = tuple(range(count - 3, count + 1))
-    layers: dict[str, tuple[tuple[int, ...], ...]] = {
+    last_four = tuple(range(layer_count - 3, layer_count + 1))
+    layer_groups: dict[str, tuple[tuple[int, ...], ...]] = {
         "first": ((0,),),  # the embeddings, as the lecture counts
-        "last": ((count,),),
-        "second_to_last": ((count - 1,),),
-        "sum_all": (tuple(range(1, count + 1)),),
-        "sum_last_four": (four,),
-        "concat_last_four": tuple((layer,) for layer in four),
+        "last": ((layer_count,),),
+        "second_to_last": ((layer_count - 1,),),
+        "sum_all": (tuple(range(1, layer_count + 1)),),
+        "sum_last_four": (last_four,),
+        "concat_last_four": tuple((layer,) for layer in last_four),
     }
-    return tuple(PooledLayers(one, choice.pooling) for one in layers[choice.layer])
+    return tuple(PooledLayers(layers, choice.pooling) for layers in layer_groups[choice.layer])
 
 
-def pool_layers(hidden: Sequence[Array], pools: Poolings, pieces: Iterable[PooledLayers]) -> dict[PooledLayers, Array]:
+def pool_layers(
+    hidden: Sequence[Array], poolings: Poolings, components: Iterable[PooledLayers]
+) -> dict[PooledLayers, Array]:
     """Many pieces of one pass, each layer pooled once where that is linear."""
-    each: dict[tuple[int, str], Array] = {}
-    made: dict[PooledLayers, Array] = {}
-    for piece in pieces:
-        way = pools[piece.pooling]
-        if piece.pooling in LINEAR:
-            for layer in piece.layers:
-                if (layer, piece.pooling) not in each:
-                    each[layer, piece.pooling] = way(hidden[layer])
-            first, *rest = (each[layer, piece.pooling] for layer in piece.layers)
-            made[piece] = sum(rest, start=first)
+    pooled_layers: dict[tuple[int, str], Array] = {}
+    features: dict[PooledLayers, Array] = {}
+    for component in components:
+        pool_tokens = poolings[component.pooling]
+        if component.pooling in LINEAR_POOLINGS:
+            for layer in component.layers:
+                if (layer, component.pooling) not in pooled_layers:
+                    pooled_layers[layer, component.pooling] = pool_tokens(hidden[layer])
+            first_layer, *other_layers = (pooled_layers[layer, component.pooling] for layer in component.layers)
+            features[component] = sum(other_layers, start=first_layer)
         else:
-            lowest, *others = (hidden[layer] for layer in piece.layers)
-            made[piece] = way(sum(others, start=lowest))
-    return made
+            lowest, *others = (hidden[layer] for layer in component.layers)
+            features[component] = pool_tokens(sum(others, start=lowest))
+    return features
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFeatures:
     """The features of many choices, kept as their distinct pieces."""
 
-    parts: Mapping[PooledLayers, Array]  # (rows, width) float32 each
+    components: Mapping[PooledLayers, Array]  # (rows, width) float32 each
     layers: int
 
     def select(self, choice: LayerChoice) -> Array:
         """(rows, features) of one choice."""
         import numpy as np
 
-        parts = [self.parts[piece] for piece in split_choice(choice, self.layers)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, -1)
+        arrays = [self.components[component] for component in split_choice(choice, self.layers)]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, -1)
 
     @property
     def megabytes(self) -> float:
         """How much memory they take."""
-        return sum(piece.nbytes for piece in self.parts.values()) / 1e6
+        return sum(array.nbytes for array in self.components.values()) / 1e6
 
 
 def compute_text_features(
@@ -112,18 +121,20 @@ def compute_text_features(
     progress: Progress = no_progress,
 ) -> LayerFeatures:
     """Features of all choices in one pass over the rows; a row's windows are averaged, as everywhere."""
-    count = model.shape.stack.layers
-    wanted = list(dict.fromkeys(piece for choice in choices for piece in split_choice(choice, count)))
+    layer_count = model.shape.stack.layers
+    components = list(dict.fromkeys(component for choice in choices for component in split_choice(choice, layer_count)))
 
-    def made(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
+    def compute_components(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
-        out = model.runner.encode(batch, layers=True, pooled=True)
-        pools = {mode: _make_pooling(mode, mask, out.pooled) for mode in {piece.pooling for piece in wanted}}
-        found = pool_layers(out.hidden, pools, wanted)
-        return [found[piece] for piece in wanted]
+        output = model.runner.encode(batch, layers=True, pooled=True)
+        poolings = {
+            mode: _make_pooling(mode, mask, output.pooled) for mode in {component.pooling for component in components}
+        }
+        features = pool_layers(output.hidden, poolings, components)
+        return [features[component] for component in components]
 
-    arrays = compute_window_features(model, data, made, budget=budget, progress=progress)
-    return LayerFeatures(parts=dict(zip(wanted, arrays, strict=True)), layers=count)
+    arrays = compute_window_features(model, data, compute_components, budget=budget, progress=progress)
+    return LayerFeatures(components=dict(zip(components, arrays, strict=True)), layers=layer_count)
 
 
 def _make_pooling(mode: str, mask: Array, pooled: Array | None) -> Callable[[Array], Array]:

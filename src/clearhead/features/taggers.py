@@ -10,7 +10,7 @@ from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
 from clearhead.features.layer_choices import LayerFeatures, list_layers, pool_layers, split_choice
-from clearhead.features.sweep import FOLDS, Judge, choose_best, cross_validate
+from clearhead.features.sweep import FOLDS, FoldScorer, choose_best, cross_validate
 from clearhead.jobs.method import LayerChoice, LayerSweep
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
@@ -37,8 +37,8 @@ def select_tags(data: Encoded) -> Array:
     """(words,) the tags of the words that are read."""
     import numpy as np
 
-    known = data.marked(np.arange(len(data)))["known"]
-    tags: Array = data.targets.values[known]
+    is_tagged = data.marked(np.arange(len(data)))["known"]
+    tags: Array = data.targets.values[is_tagged]
     return tags
 
 
@@ -56,37 +56,41 @@ def fit_tagger(
     import numpy as np
 
     space = LabelSpace(names=prepared.space.names, kind="classes")
-    chosen = strength or plan.C
-    if chosen is None:
-        some = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MAX_TUNING_WORDS])
-        chosen = fit_linear(features[some], tags[some], space, seed=seed, progress=progress).strength
-    return fit_linear(features, tags, space, strength=chosen, seed=seed, progress=progress)
+    chosen_strength = strength or plan.C
+    if chosen_strength is None:
+        tuning_words = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MAX_TUNING_WORDS])
+        chosen_strength = fit_linear(
+            features[tuning_words], tags[tuning_words], space, seed=seed, progress=progress
+        ).strength
+    return fit_linear(features, tags, space, strength=chosen_strength, seed=seed, progress=progress)
 
 
-def sample_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:
+def sample_rows(data: Encoded, word_count: int, seed: int, min_rows: int = 1) -> Array:
     """Rows that have about so many words together, drawn anew for each seed; all of them where there are fewer."""
     import numpy as np
 
-    places = data.marks.places[data.places]
-    counts = np.bincount(places.owners, weights=places.values >= 0, minlength=len(data))
+    word_tokens = data.marks.places[data.places]
+    words_per_row = np.bincount(word_tokens.owners, weights=word_tokens.values >= 0, minlength=len(data))
     order = np.random.default_rng(seed).permutation(len(data))
-    kept = int(np.searchsorted(np.cumsum(counts[order]), words, side="right"))
-    return np.sort(order[: max(kept, least)])
+    row_count = int(np.searchsorted(np.cumsum(words_per_row[order]), word_count, side="right"))
+    return np.sort(order[: max(row_count, min_rows)])
 
 
 def compute_word_features(
     model: Model, data: Encoded, choices: Sequence[LayerChoice], *, progress: Progress
 ) -> LayerFeatures:
     """Features of all choices in one pass over the texts, a row for every word."""
-    count = model.shape.stack.layers
-    wanted = list(dict.fromkeys(piece for choice in choices for piece in split_choice(choice, count)))
+    layer_count = model.shape.stack.layers
+    components = list(dict.fromkeys(component for choice in choices for component in split_choice(choice, layer_count)))
 
-    def made(hidden: Sequence[Array]) -> list[Array]:
-        found = pool_layers(hidden, {NO_POOLING: lambda tokens: tokens}, wanted)
-        return [found[piece] for piece in wanted]
+    def compute_components(hidden: Sequence[Array]) -> list[Array]:
+        features = pool_layers(hidden, {NO_POOLING: lambda tokens: tokens}, components)
+        return [features[component] for component in components]
 
-    arrays = compute_word_arrays(model, data, made, progress=for_stage(progress, "features of all layers"))
-    return LayerFeatures(parts=dict(zip(wanted, arrays, strict=True)), layers=count)
+    arrays = compute_word_arrays(
+        model, data, compute_components, progress=for_stage(progress, "features of all layers")
+    )
+    return LayerFeatures(components=dict(zip(components, arrays, strict=True)), layers=layer_count)
 
 
 def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: int, progress: Progress) -> LayerSweep:
@@ -95,12 +99,12 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     train = prepared.parts["train"]
     layers, notes = list_layers(model.shape.stack.layers)
     choices = [LayerChoice(layer=layer, pooling=NO_POOLING) for layer in layers]
-    whole = encode_part(model, train)
-    rows = sample_rows(whole, MAX_SWEEP_WORDS, seed, FOLDS)
-    data = whole.select(rows)
-    begun = time.perf_counter()
+    train_data = encode_part(model, train)
+    rows = sample_rows(train_data, MAX_SWEEP_WORDS, seed, FOLDS)
+    data = train_data.select(rows)
+    started = time.perf_counter()
     features = compute_word_features(model, data, choices, progress=progress)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     assert prepared.task.rows.strata is not None
     labels, kind = prepared.task.rows.strata(data.targets, prepared.space)
     try:
@@ -108,36 +112,40 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     except InputError as error:
         raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
-    swept = cross_validate(
-        choices, features.select, folds, _make_word_judge(data, prepared, plan, metric, seed), progress=progress
+    scores = cross_validate(
+        choices, features.select, folds, _make_word_fold_scorer(data, prepared, plan, metric, seed), progress=progress
     )
-    best = choose_best(swept, metric)
-    found = next(one for one in swept if one.layer == best.layer)
-    how = f"{int(folds.max()) + 1}-fold cross-validation on {len(rows):,} training rows"
+    best = choose_best(scores, metric)
+    best_score = next(score for score in scores if score.layer == best.layer)
+    validation = f"{int(folds.max()) + 1}-fold cross-validation on {len(rows):,} training rows"
     cost = f"features of all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
-    said = f"sweep: {best.layer} has the best {metric}, {found.score:.4f} by {how} ({cost})."
-    return LayerSweep(scores=swept, best=best, features=features.select(best), notes=(said, *notes))
+    summary = f"sweep: {best.layer} has the best {metric}, {best_score.score:.4f} by {validation} ({cost})."
+    return LayerSweep(scores=scores, best=best, features=features.select(best), notes=(summary, *notes))
 
 
-def _make_word_judge(data: Encoded, prepared: PreparedData, plan: RunPlan, metric: str, seed: int) -> Judge:
+def _make_word_fold_scorer(data: Encoded, prepared: PreparedData, plan: RunPlan, metric: str, seed: int) -> FoldScorer:
     """A linear model on the words of each fold's other rows, measured on the fold's rows as the task measures."""
     import numpy as np
 
     task, space = prepared.task, prepared.space
     tags = select_tags(data)
-    owners = data.marked(np.arange(len(data)))["readers"]
+    word_rows = data.marked(np.arange(len(data)))["readers"]
     assert task.head.words is not None
-    spread = task.head.words
+    arrange_words = task.head.words
 
-    def judge(features: Array, folds: Array) -> list[float]:
+    def score_folds(features: Array, folds: Array) -> list[float]:
         strength = fit_tagger(features[:MAX_TUNING_WORDS], tags[:MAX_TUNING_WORDS], prepared, plan, seed=seed).strength
         scores = []
         for fold in range(int(folds.max()) + 1):
-            held = folds[owners] == fold
-            linear = fit_tagger(features[~held], tags[~held], prepared, plan, seed=seed, strength=strength)
-            part = data.select(np.flatnonzero(folds == fold))
-            answers = task.decode.read(spread(linear.logits(features[held]), part), space, Calibration())
-            scores.append(task.metrics.measure(answers, part.targets, space, 0)[metric].value)
+            is_held_out = folds[word_rows] == fold
+            linear = fit_tagger(
+                features[~is_held_out], tags[~is_held_out], prepared, plan, seed=seed, strength=strength
+            )
+            fold_data = data.select(np.flatnonzero(folds == fold))
+            predicted = task.decode.read(
+                arrange_words(linear.logits(features[is_held_out]), fold_data), space, Calibration()
+            )
+            scores.append(task.metrics.measure(predicted, fold_data.targets, space, 0)[metric].value)
         return scores
 
-    return judge
+    return score_folds

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LINEAR = ("mean", "cls", "lasttoken", "mean_sqrt_len_tokens", "weightedmean")  # pooling a sum is the sum of the pooled
+MIXABLE_POOLINGS = (
+    "mean",
+    "cls",
+    "lasttoken",
+    "mean_sqrt_len_tokens",
+    "weightedmean",
+)  # pooling a sum is the sum of the pooled
 MAX_ROWS = 5000  # whose layers are weighed: in memory there are all layers of each
 MAX_WORDS = 10_000
 
@@ -53,19 +59,21 @@ def learn_text_weights(
     import numpy as np
 
     modes = tuple(pooling or model.pooling.modes)
-    if wrong := [mode for mode in modes if mode not in LINEAR]:
-        weighted, mean = setting("layer", "weighted"), setting("pooling", "mean")
-        raise InputError(f"{weighted} adds up pooled layers, and {wrong[0]} does not add up; say {mean}.")
+    if unsupported := [mode for mode in modes if mode not in MIXABLE_POOLINGS]:
+        weighted_layer, mean_pooling = setting("layer", "weighted"), setting("pooling", "mean")
+        raise InputError(
+            f"{weighted_layer} adds up pooled layers, and {unsupported[0]} does not add up; say {mean_pooling}."
+        )
     train = prepared.parts["train"]
     rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MAX_ROWS])
 
-    def made(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
+    def pool_all_layers(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
         hidden = model.runner.encode(batch, layers=True, pooled=False).hidden
         return [pool(layer, mask, None, modes) for layer in hidden]
 
     layers = compute_window_features(
-        model, encode_part(model, train).select(rows), made, progress=for_stage(progress, "all layers")
+        model, encode_part(model, train).select(rows), pool_all_layers, progress=for_stage(progress, "all layers")
     )
     mixture = fit_scalar_mix(
         layers,
@@ -76,7 +84,7 @@ def learn_text_weights(
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )
-    return LayerWeights(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
+    return LayerWeights(mixture=mixture, note=_make_note(mixture, len(rows), len(train), "rows"))
 
 
 def learn_word_weights(
@@ -90,19 +98,23 @@ def learn_word_weights(
 ) -> LayerWeights:
     """Of words with a tag each."""
 
-    part = data.select(sample_rows(data, MAX_WORDS, seed))
-    layers = compute_word_arrays(model, part, list, progress=for_stage(progress, "all layers"))
+    sample = data.select(sample_rows(data, MAX_WORDS, seed))
+    layers = compute_word_arrays(model, sample, list, progress=for_stage(progress, "all layers"))
     space = LabelSpace(names=prepared.space.names, kind="classes")
     mixture = fit_scalar_mix(
         layers,
-        select_tags(part),
+        select_tags(sample),
         space,
         strength=plan.C,
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )
-    return LayerWeights(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
+    return LayerWeights(mixture=mixture, note=_make_note(mixture, len(sample), len(data), "rows"))
 
 
-def _note(mixture: ScalarMix, some: int, every: int, what: str) -> str:
-    return mixture.summary if some == every else f"{mixture.summary} Found on {some:,} of {every:,} training {what}."
+def _make_note(mixture: ScalarMix, fitted_count: int, total_count: int, unit: str) -> str:
+    return (
+        mixture.summary
+        if fitted_count == total_count
+        else f"{mixture.summary} Found on {fitted_count:,} of {total_count:,} training {unit}."
+    )

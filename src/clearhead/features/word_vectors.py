@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 CHUNK_TEXTS = 1000  # texts that are read at once
-KEPT_FREQUENT = 100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
+MAX_FREQUENT_WORDS = (
+    100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
+)
 
 
 def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
@@ -68,33 +70,36 @@ def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
 
 def select_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tuple[str, ...]]:
     """The vectors that a model keeps: of the training rows' words, and of the file's most frequent ones."""
-    needed: set[int] = set()
-    words = known = 0
+    needed_rows: set[int] = set()
+    word_count = known_count = 0
     for first, second in train.texts():
         for text in (first, second or ""):
             rows = vectors.rows_of(text)
-            words, known = words + len(split_vector_words(text)), known + len(rows)
-            needed.update(rows)
-    if not needed:
+            word_count, known_count = word_count + len(split_vector_words(text)), known_count + len(rows)
+            needed_rows.update(rows)
+    if not needed_rows:
         raise InputError(f"{vectors.name} knows no word of the training rows; take vectors of their language.")
-    share = min(known / max(words, 1), 1.0)  # a word can be known by two parts
-    said = f"word vectors: {share:.1%} of the words in the training rows are known to {vectors.name}."
-    if len(vectors) <= KEPT_FREQUENT:
-        return vectors, (*vectors.notes, said)
-    kept = sorted(needed | set(range(KEPT_FREQUENT)))
-    cut = f"The model keeps {len(kept):,} of {len(vectors):,} vectors: the first ones and those of the training rows."
-    return vectors.select(kept), (*vectors.notes, said, cut)
+    coverage = min(known_count / max(word_count, 1), 1.0)  # a word can be known by two parts
+    coverage_note = f"word vectors: {coverage:.1%} of the words in the training rows are known to {vectors.name}."
+    if len(vectors) <= MAX_FREQUENT_WORDS:
+        return vectors, (*vectors.notes, coverage_note)
+    kept_rows = sorted(needed_rows | set(range(MAX_FREQUENT_WORDS)))
+    selection_note = (
+        f"The model keeps {len(kept_rows):,} of {len(vectors):,} vectors: "
+        "the first ones and those of the training rows."
+    )
+    return vectors.select(kept_rows), (*vectors.notes, coverage_note, selection_note)
 
 
 def compute_part_features(vectors: WordVectors, part: PartRows, inputs: FitInputs) -> Array:
     """(rows, features) of one part, read once more."""
     import numpy as np
 
-    texts, made = part.texts(), []
-    done = 0
+    texts, chunk_features = part.texts(), []
+    rows_done = 0
     while chunk := list(islice(texts, CHUNK_TEXTS)):
-        seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
-        made.append(vectors.features([first for first, _ in chunk], seconds))
-        done += len(chunk)
-        inputs.events.progress("features", done, len(part))
-    return np.concatenate(made)
+        second_texts = None if part.columns.text_b is None else [second or "" for _, second in chunk]
+        chunk_features.append(vectors.features([first for first, _ in chunk], second_texts))
+        rows_done += len(chunk)
+        inputs.events.progress("features", rows_done, len(part))
+    return np.concatenate(chunk_features)

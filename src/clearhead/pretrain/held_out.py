@@ -97,7 +97,7 @@ def score_held_out(
         for name, answers in score_targets(network, lesson, device, seed=number).items():
             found.setdefault(name, []).append(answers)
     words, real = found["words"], [~special[lesson.labels] for lesson in lessons]
-    owners = [one.owners[some] for one, some in zip(words, real, strict=True)]
+    owners = [one.text_indices[some] for one, some in zip(words, real, strict=True)]
     losses, low, high = estimate_clustered_mean(
         [one.losses[some] for one, some in zip(words, real, strict=True)], owners
     )
@@ -114,7 +114,7 @@ def score_held_out(
     if "replaced" in found:
         more["replaced_accuracy"] = float(np.concatenate([one.correct for one in found["replaced"]]).mean())
         more["replaced_loss"] = float(np.concatenate([one.losses for one in found["replaced"]]).mean())
-        more["replaced_majority"] = 1 - float(np.concatenate([one.truth for one in found["replaced"]]).mean())
+        more["replaced_majority"] = 1 - float(np.concatenate([one.labels for one in found["replaced"]]).mean())
     return HeldOutScores(
         step=step,
         loss=losses,

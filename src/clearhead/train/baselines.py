@@ -28,7 +28,7 @@ from clearhead.model import Model
 from clearhead.predict.scoring import PairFeatures, compute_pair_features
 from clearhead.progress import Progress
 from clearhead.tasks.task import Calibration
-from clearhead.train.finish import FittedBaseline, held_out_logits, measure_parts
+from clearhead.train.finish import FittedBaseline, compute_held_out_logits, measure_parts
 from clearhead.train.methods import FIT_METHODS
 from clearhead.training.settings import TrainSettings
 
@@ -59,40 +59,44 @@ class BaselineComparison:
 
 def has_baselines(prepared: PreparedData, plan: RunPlan, *, both_orders: bool) -> bool:
     """Whether cheap methods can do what a run does."""
-    fits = plan.method in NETWORK_METHODS or plan.method == "features"
-    can = "features" in prepared.task.methods and not both_orders and len(prepared.parts) > 1
-    return plan.baselines and fits and can
+    is_comparable = plan.method in NETWORK_METHODS or plan.method == "features"
+    has_features_method = "features" in prepared.task.methods and not both_orders and len(prepared.parts) > 1
+    return plan.baselines and is_comparable and has_features_method
 
 
 def fit_baselines(
-    prepared: PreparedData, plan: RunPlan, folder: Path, progress: Progress, encoder: Callable[[RunPlan], Model]
+    prepared: PreparedData, plan: RunPlan, folder: Path, progress: Progress, load_encoder: Callable[[RunPlan], Model]
 ) -> tuple[FittedBaseline, ...]:
-    """Every baseline of a task; `encoder` is the model that the run started from, without a head."""
+    """Every baseline of a task; `load_encoder` is the model that the run started from, without a head."""
     if not has_baselines(prepared, plan, both_orders=bool(plan.both_orders)):
         return ()
-    fewer = _sample_rows(prepared, plan.settings.seed)
-    own = features_plan(plan)
+    sample = _sample_training_rows(prepared, plan.settings.seed)
+    baseline_plan = make_features_plan(plan)
     inputs = FitInputs(
-        prepared=fewer, plan=own, settings=own.settings, folder=folder, events=RunEvents(progress=progress)
+        prepared=sample,
+        plan=baseline_plan,
+        settings=baseline_plan.settings,
+        folder=folder,
+        events=RunEvents(progress=progress),
     )
-    made = []
-    for method, fit in _baseline_fits(inputs, encoder, keeps_network=plan.method in NETWORK_METHODS).items():
-        begun = time.perf_counter()
+    baselines = []
+    for method, fit in _list_baseline_fits(inputs, load_encoder, keeps_network=plan.method in NETWORK_METHODS).items():
+        started = time.perf_counter()
         try:
-            logits = held_out_logits(fewer, fit())
+            logits = compute_held_out_logits(sample, fit())
         except ClearheadError:
             continue  # such as classes of one row each, to which nothing can be fitted
-        seconds = round(time.perf_counter() - begun, 2)
-        made.append(FittedBaseline(method=method, rows=len(fewer.parts["train"]), logits=logits, seconds=seconds))
-    return tuple(made)
+        seconds = round(time.perf_counter() - started, 2)
+        baselines.append(FittedBaseline(method=method, rows=len(sample.parts["train"]), logits=logits, seconds=seconds))
+    return tuple(baselines)
 
 
-def features_plan(plan: RunPlan) -> RunPlan:
+def make_features_plan(plan: RunPlan) -> RunPlan:
     """The plan of a network as one of frozen features."""
-    return replace(plan, **features_settings(plan.settings))
+    return replace(plan, **features_plan_changes(plan.settings))
 
 
-def features_settings(settings: TrainSettings) -> dict[str, Any]:
+def features_plan_changes(settings: TrainSettings) -> dict[str, Any]:
     """What a plan of frozen features has in place of a network's choices."""
     return {
         "method": "features",
@@ -104,59 +108,61 @@ def features_settings(settings: TrainSettings) -> dict[str, Any]:
 
 
 def compare_baselines(
-    fits: tuple[FittedBaseline, ...],
+    baselines: tuple[FittedBaseline, ...],
     prepared: PreparedData,
     plan: RunPlan,
     logits: Mapping[str, Any],
-    reading: Calibration,
+    calibration: Calibration,
     part: str,
 ) -> tuple[BaselineComparison, ...]:
     """Every baseline beside the kept model, on the same rows."""
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.metrics.main(space)
     asked = Comparison(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
-    mine = task.decode.read(logits[part], space, reading)
-    made = []
-    for fit in fits:
-        their_reading, evaluations, _ = measure_parts(prepared, fit.logits, replace(plan, target_accuracy=None))
-        theirs = task.decode.read(fit.logits[part], space, their_reading)
+    predicted = task.decode.read(logits[part], space, calibration)
+    comparisons = []
+    for baseline in baselines:
+        baseline_calibration, evaluations, _ = measure_parts(
+            prepared, baseline.logits, replace(plan, target_accuracy=None)
+        )
+        baseline_predicted = task.decode.read(baseline.logits[part], space, baseline_calibration)
         interval = evaluations[part].metrics[metric]
         value, low, high = (
-            float(one) if isfinite(one) else None for one in (interval.value, interval.low, interval.high)
+            float(bound) if isfinite(bound) else None for bound in (interval.value, interval.low, interval.high)
         )
-        made.append(
+        comparisons.append(
             BaselineComparison(
-                method=fit.method,
-                rows=fit.rows,
+                method=baseline.method,
+                rows=baseline.rows,
                 value=value,
                 low=low,
                 high=high,
-                difference=measure_difference(mine, theirs, asked),
-                seconds=fit.seconds,
+                difference=measure_difference(predicted, baseline_predicted, asked),
+                seconds=baseline.seconds,
             )
         )
-    return tuple(made)
+    return tuple(comparisons)
 
 
-def _baseline_fits(
-    inputs: FitInputs, encoder: Callable[[RunPlan], Model], *, keeps_network: bool
+def _list_baseline_fits(
+    inputs: FitInputs, load_encoder: Callable[[RunPlan], Model], *, keeps_network: bool
 ) -> dict[str, Callable[[], FittedMethod]]:
     """How each baseline of a task is fitted; features are none beside features."""
     fits: dict[str, Callable[[], FittedMethod]] = {}
     if "majority" in inputs.prepared.task.methods:
         fits["majority"] = lambda: FIT_METHODS["majority"](inputs)
-    one_text = inputs.prepared.columns.text_b is None
-    if one_text and not keeps_network:
+    is_single_text = inputs.prepared.columns.text_b is None
+    if is_single_text and not keeps_network:
         return fits
     try:
-        model = encoder(inputs.plan)
+        model = load_encoder(inputs.plan)
     except ClearheadError:
         return fits  # no encoder without its head
-    if one_text:
+    if is_single_text:
         return fits | {"features": lambda: FIT_METHODS["features"](replace(inputs, model=model))}
-    compared = PairBaselines(model, inputs)
+    pair_baselines = PairBaselines(model, inputs)
     names = ("cosine", "features") if keeps_network else ("cosine",)
-    return fits | {name: partial(compared.fit, name) for name in names}
+    return fits | {name: partial(pair_baselines.fit, name) for name in names}
 
 
 class PairBaselines:
@@ -164,30 +170,30 @@ class PairBaselines:
 
     def __init__(self, model: Model, inputs: FitInputs) -> None:
         self._model, self._inputs = model, inputs
-        self._made: dict[int, PairFeatures] = {}
+        self._features: dict[int, PairFeatures] = {}
 
     def fit(self, name: str) -> FittedMethod:
         """A linear model on the one or the other."""
 
         inputs, train = self._inputs, self._inputs.prepared.parts["train"]
         linear = fit_linear(
-            self._columns(name, train),
+            self._select_features(name, train),
             train.targets,
             inputs.prepared.space,
             strength=inputs.plan.C,
             class_weight=inputs.settings.class_weight,
             seed=inputs.settings.seed,
         )
-        return FittedMethod(logits=lambda part: linear.logits(self._columns(name, part)), save=_refuse_save)
+        return FittedMethod(logits=lambda part: linear.logits(self._select_features(name, part)), save=_refuse_save)
 
-    def _columns(self, name: str, part: PartRows) -> Array:
-        if id(part) not in self._made:
-            fit = make_length_policy(self._inputs.plan, self._model)
-            self._made[id(part)] = compute_pair_features(
-                self._model, read_text_rows(part), fit, progress=self._inputs.stage_progress("features")
+    def _select_features(self, name: str, part: PartRows) -> Array:
+        if id(part) not in self._features:
+            length_policy = make_length_policy(self._inputs.plan, self._model)
+            self._features[id(part)] = compute_pair_features(
+                self._model, read_text_rows(part), length_policy, progress=self._inputs.stage_progress("features")
             )
-        made = self._made[id(part)]
-        return made.cosine[:, None] if name == "cosine" else made.features
+        features = self._features[id(part)]
+        return features.cosine[:, None] if name == "cosine" else features.features
 
 
 def _refuse_save(folder: Path, trained: TrainingRecord) -> None:
@@ -195,7 +201,7 @@ def _refuse_save(folder: Path, trained: TrainingRecord) -> None:
     raise AssertionError(f"no baseline is saved, and one was to be in {folder} for {trained.task}")
 
 
-def _sample_rows(prepared: PreparedData, seed: int) -> PreparedData:
+def _sample_training_rows(prepared: PreparedData, seed: int) -> PreparedData:
     """The same with at most so many training rows that a baseline takes seconds."""
     import numpy as np
 
@@ -210,22 +216,24 @@ def describe_better_baseline(baselines: tuple[BaselineComparison, ...], metric: 
     """A sentence where a cheaper method is better than the network beyond noise; None: none is."""
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
 
-    def loses(one: BaselineComparison) -> bool:
+    def is_better(one: BaselineComparison) -> bool:
         bound = one.difference.high if sign > 0 else one.difference.low
         return one.value is not None and bound is not None and sign * bound < 0
 
-    better = [one for one in baselines if loses(one)]
+    better = [baseline for baseline in baselines if is_better(baseline)]
     if not better:
         return None
-    best = max(better, key=lambda one: sign * (one.value or 0.0))
-    features = setting("method", "features", of="train")
-    otherwise = f", or train with {features}" if any(one.method == "features" for one in baselines) else ""
+    best = max(better, key=lambda baseline: sign * (baseline.value or 0.0))
+    features_setting = setting("method", "features", of="train")
+    alternative = (
+        f", or train with {features_setting}" if any(baseline.method == "features" for baseline in baselines) else ""
+    )
     advice = {
-        "features": f"train with {features}",
-        "cosine": f"compare the vectors of `embed` by their cosine{otherwise}",
+        "features": f"train with {features_setting}",
+        "cosine": f"compare the vectors of `embed` by their cosine{alternative}",
         "finetune": f"train with {setting('method', 'finetune', of='train')}",
         "majority": "check the labels, or train longer or on more rows",
     }[best.method]
-    found = best.difference
-    gap = f"difference {found.difference:+.3f}, {found.low:+.3f} to {found.high:+.3f}"
+    difference = best.difference
+    gap = f"difference {difference.difference:+.3f}, {difference.low:+.3f} to {difference.high:+.3f}"
     return f"{best.method} is better than this model: {metric} {best.value:.3f} against {value:.3f} ({gap}); {advice}."

@@ -79,13 +79,13 @@ class Run:
     @property
     def over_seeds(self) -> dict[str, dict[str, float]]:
         """Mean and spread (standard deviation) of the main metric over the seeds, by part."""
-        made = {}
+        statistics = {}
         for part in ("dev", "test"):
-            found = [getattr(score, part) for score in self.seeds]
-            values = [value for value in found if value is not None]
-            if len(values) > 1:
-                made[part] = {"mean": mean(values), "spread": stdev(values)}
-        return made
+            part_scores = [getattr(score, part) for score in self.seeds]
+            defined_scores = [value for value in part_scores if value is not None]
+            if len(defined_scores) > 1:
+                statistics[part] = {"mean": mean(defined_scores), "spread": stdev(defined_scores)}
+        return statistics
 
     def __repr__(self) -> str:
         part = self.measured_on
@@ -101,13 +101,17 @@ class Run:
         for name in names:
             row = [name]
             for part in parts:
-                one = self.evaluations[part].metrics.get(name)
-                row += ["", ""] if one is None else [format_number(one.value), format_interval(one.low, one.high)]
+                metric = self.evaluations[part].metrics.get(name)
+                row += (
+                    ["", ""]
+                    if metric is None
+                    else [format_number(metric.value), format_interval(metric.low, metric.high)]
+                )
             rows.append(row)
-        head = ["metric", *(text for part in parts for text in (part, "95 % interval"))]
-        places = [f"{part}: {count:,} rows" for part, count in self.rows.items()]
-        notes = [", ".join(places), f"model: {self.folder}", *self.notes]
-        return render_table(f"{self.task} by {self.method}", head, rows, notes)
+        header = ["metric", *(text for part in parts for text in (part, "95 % interval"))]
+        row_counts = [f"{part}: {count:,} rows" for part, count in self.rows.items()]
+        notes = [", ".join(row_counts), f"model: {self.folder}", *self.notes]
+        return render_table(f"{self.task} by {self.method}", header, rows, notes)
 
     def to_json(self) -> dict[str, Any]:
         """What `train --json` prints."""
@@ -120,7 +124,7 @@ class Run:
             "rows": dict(self.rows),
             "measured_on": self.measured_on,
             "metrics": to_json(self.metrics),
-            "parts": {part: to_json(one.metrics) for part, one in self.evaluations.items()},
+            "parts": {part: to_json(entry.metrics) for part, entry in self.evaluations.items()},
             "seeds": [asdict(score) for score in self.seeds],
             "over_seeds": self.over_seeds,
             "notes": list(self.notes),
@@ -128,8 +132,8 @@ class Run:
             "report": None if self.report is None else str(self.report),
             "seconds": round(self.seconds, 2),
             "cost": dict(self.cost),
-            "sweep": [asdict(one) for one in self.sweep],
-            "baselines": [asdict(one) for one in self.baselines],
+            "sweep": [asdict(entry) for entry in self.sweep],
+            "baselines": [asdict(entry) for entry in self.baselines],
             "machine": None if self.machine is None else asdict(self.machine),
         }
 
@@ -154,9 +158,9 @@ class KeptModel:
     baselines: tuple[FittedBaseline, ...]
 
 
-def held_out_logits(prepared: PreparedData, result: FittedMethod) -> dict[str, Any]:
+def compute_held_out_logits(prepared: PreparedData, fitted: FittedMethod) -> dict[str, Any]:
     """What a fitted model says of the rows that it did not learn from, by part."""
-    return {name: result.logits(part) for name, part in prepared.parts.items() if name != "train"}
+    return {name: fitted.logits(part) for name, part in prepared.parts.items() if name != "train"}
 
 
 def measure_parts(
@@ -164,21 +168,23 @@ def measure_parts(
 ) -> tuple[Calibration, dict[str, Evaluation], tuple[str, ...]]:
     """The reading that dev rows suggest, and how good the answers are on dev and test."""
     task, space = prepared.task, prepared.space
-    reading, notes = Calibration(), []
+    calibration, notes = Calibration(), []
     if "dev" in logits:
         targets = prepared.parts["dev"].targets
-        reading = task.decode.fit(logits["dev"], targets, space)
+        calibration = task.decode.fit(logits["dev"], targets, space)
         if plan.target_accuracy is not None:
-            reading, note = _fit_abstention(prepared, logits["dev"], reading, plan.target_accuracy)
+            calibration, note = _fit_abstention(prepared, logits["dev"], calibration, plan.target_accuracy)
             notes.append(note)
     evaluations = {}
-    for name, given in logits.items():
+    for name, part_logits in logits.items():
         part = prepared.parts[name]
-        made = evaluation(task, space, given, part.targets, reading, **_describe_rows(prepared, part))
-        evaluations[name] = made if plan.metric is None else replace(made, main=plan.metric)
+        part_evaluation = evaluation(
+            task, space, part_logits, part.targets, calibration, **_describe_rows(prepared, part)
+        )
+        evaluations[name] = part_evaluation if plan.metric is None else replace(part_evaluation, main=plan.metric)
     if "dev" in logits and plan.method != "majority":
-        notes += _warn_constant_answer(prepared, logits["dev"], reading)
-    return reading, evaluations, tuple(notes)
+        notes += _warn_constant_answer(prepared, logits["dev"], calibration)
+    return calibration, evaluations, tuple(notes)
 
 
 def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
@@ -193,7 +199,7 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
     if tokens.any():
         slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
     else:  # words were counted, and no tokens
-        slices = {"length in characters": [len(one) + len(two or "") for one, two in part.texts()]}
+        slices = {"length in characters": [len(first) + len(second or "") for first, second in part.texts()]}
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     return {
@@ -206,34 +212,47 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
 
 
 def _fit_abstention(
-    prepared: PreparedData, logits: Any, reading: Calibration, target: float
+    prepared: PreparedData, logits: Any, calibration: Calibration, target_accuracy: float
 ) -> tuple[Calibration, str]:
     """The reading with a confidence below which the model rather says nothing."""
     task = prepared.task
-    answers = task.decode.read(logits, prepared.space, reading)
-    sure, right = task.decode.confidence(answers), task.metrics.right(answers, prepared.parts["dev"].targets)
-    if sure is None or right is None:
-        return reading, f"{task.name} has no right or wrong, so that it does not abstain."
-    found = threshold_for(sure, right, accuracy=target)
-    if found is None:
-        return reading, f"No confidence gives an accuracy of {target:.0%} on the dev rows, so that it never abstains."
-    if found.coverage == 1:
-        return reading, f"Every dev row can be answered at an accuracy of {target:.0%}, so that it never abstains."
-    said = f"answers {found.coverage:.0%} of the dev rows, of which {found.accuracy:.1%} are right"
-    note = f"Below a confidence of {found.threshold:.3f} it abstains: it {said}."
-    return replace(reading, abstain_below=found.threshold), note
+    predicted = task.decode.read(logits, prepared.space, calibration)
+    confidence, is_correct = (
+        task.decode.confidence(predicted),
+        task.metrics.right(predicted, prepared.parts["dev"].targets),
+    )
+    if confidence is None or is_correct is None:
+        return calibration, f"{task.name} has no right or wrong, so that it does not abstain."
+    operating_point = threshold_for(confidence, is_correct, accuracy=target_accuracy)
+    if operating_point is None:
+        return (
+            calibration,
+            f"No confidence gives an accuracy of {target_accuracy:.0%} on the dev rows, so that it never abstains.",
+        )
+    if operating_point.coverage == 1:
+        return (
+            calibration,
+            f"Every dev row can be answered at an accuracy of {target_accuracy:.0%}, so that it never abstains.",
+        )
+    coverage = (
+        f"answers {operating_point.coverage:.0%} of the dev rows, of which {operating_point.accuracy:.1%} are right"
+    )
+    note = f"Below a confidence of {operating_point.threshold:.3f} it abstains: it {coverage}."
+    return replace(calibration, abstain_below=operating_point.threshold), note
 
 
-def _warn_constant_answer(prepared: PreparedData, logits: Any, reading: Calibration) -> list[str]:
+def _warn_constant_answer(prepared: PreparedData, logits: Any, calibration: Calibration) -> list[str]:
     """A sentence when every development row gets the same answer."""
     import numpy as np
 
     if prepared.space.kind != "classes" or len(logits) < 10:
         return []
-    given = np.unique(prepared.task.decode.read(logits, prepared.space, reading).labels)
-    if len(given) > 1:
+    predicted = np.unique(prepared.task.decode.read(logits, prepared.space, calibration).labels)
+    if len(predicted) > 1:
         return []
-    return [f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."]
+    return [
+        f"Every dev row is answered with {prepared.space.names[int(predicted[0])]!r}: that is no better than a guess."
+    ]
 
 
 def base_model_name(model: str) -> str:
@@ -244,19 +263,19 @@ def base_model_name(model: str) -> str:
 def make_passport(
     prepared: PreparedData,
     kept: KeptModel,
-    reading: Calibration,
-    found: Mapping[str, Evaluation],
+    calibration: Calibration,
+    evaluations: Mapping[str, Evaluation],
     *,
     seeds: list[int],
     max_length: int | None,
     command: str,
-    computed: ComputeHistory,
+    compute_history: ComputeHistory,
 ) -> TrainingRecord:
     """What the model folder promises about itself."""
     plan, columns, space = kept.plan, prepared.columns, prepared.space
     layer, pooling = kept.result.layer_choice(plan)
     names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
-    named = (
+    plan_settings = (
         "dev_share",
         "test_share",
         "metric",
@@ -266,7 +285,7 @@ def make_passport(
         "both_orders",
         "head_pooling",
     )
-    settings = asdict(plan.settings) | {key: getattr(plan, key) for key in named}
+    settings = asdict(plan.settings) | {key: getattr(plan, key) for key in plan_settings}
     return TrainingRecord(
         task=prepared.task.name,
         method=plan.method,
@@ -281,10 +300,10 @@ def make_passport(
         stride=plan.stride or 0,
         layer=layer,
         pooling=[] if pooling is None else list(pooling_modes(pooling.split("+"))),
-        temperature=reading.temperature,
-        thresholds=list(reading.thresholds),
-        abstain_below=reading.abstain_below,
-        no_answer=reading.no_answer,
+        temperature=calibration.temperature,
+        thresholds=list(calibration.thresholds),
+        abstain_below=calibration.abstain_below,
+        no_answer=calibration.no_answer,
         max_answer=plan.max_answer,
         max_tokens=plan.max_tokens,
         base=base_model_name(plan.model) if plan.method not in ("tfidf", "majority") else "",
@@ -292,27 +311,30 @@ def make_passport(
         seeds=seeds,
         settings=settings,
         versions=versions(),
-        metrics={name: to_json(one.metrics) for name, one in found.items()},
+        metrics={name: to_json(evaluated.metrics) for name, evaluated in evaluations.items()},
         command=command,
-        machine=computed.machine,
-        resumed_on=list(computed.resumed_on),
+        machine=compute_history.machine,
+        resumed_on=list(compute_history.resumed_on),
     )
 
 
 def write_split(folder: Path, prepared: PreparedData) -> None:
     """Which rows of the training source were held out, by their numbers: `evaluate --part test` finds them again."""
     source = prepared.parts["train"].source
-    held = {name: part.row_numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
-    own = {name: held[name] for name in held if prepared.parts[name].source is source}
-    write_json(folder / SPLIT_FILE, {"source": source.name, "parts": own})
+    held_out = {name: part.row_numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
+    same_source = {name: held_out[name] for name in held_out if prepared.parts[name].source is source}
+    write_json(folder / SPLIT_FILE, {"source": source.name, "parts": same_source})
 
 
 def write_metrics(
-    folder: Path, found: Mapping[str, Evaluation], seeds: tuple[SeedScore, ...], sweep: tuple[LayerScore, ...] = ()
+    folder: Path,
+    evaluations: Mapping[str, Evaluation],
+    seeds: tuple[SeedScore, ...],
+    sweep: tuple[LayerScore, ...] = (),
 ) -> None:
     """Everything that was measured, for scripts."""
-    made: dict[str, Any] = {"parts": {name: one.to_json() for name, one in found.items()}}
-    made["seeds"] = [asdict(score) for score in seeds]
+    content: dict[str, Any] = {"parts": {name: evaluated.to_json() for name, evaluated in evaluations.items()}}
+    content["seeds"] = [asdict(score) for score in seeds]
     if sweep:
-        made["sweep"] = [asdict(one) for one in sweep]
-    write_json(folder / METRICS_FILE, made)
+        content["sweep"] = [asdict(evaluated) for evaluated in sweep]
+    write_json(folder / METRICS_FILE, content)

@@ -11,21 +11,24 @@ from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.prepare import encode_part
 from clearhead.predict.scoring import compute_network_logits
 
-PROBLEMS = {  # as transformers calls them
+PROBLEM_TYPES = {  # as transformers calls them
     "classes": "single_label_classification",
     "multilabel": "multi_label_classification",
     "number": "regression",
 }
 
 
-def network_result(inputs: FitInputs, notes: tuple[str, ...] = (), steps: int = 0) -> FittedMethod:
+def make_fitted_method(inputs: FitInputs, notes: tuple[str, ...] = (), steps: int = 0) -> FittedMethod:
     """A model whose network is trained already."""
     model = inputs.model
     assert model is not None
-    kind = PROBLEMS.get(inputs.prepared.space.kind)
+    problem_type = PROBLEM_TYPES.get(inputs.prepared.space.kind)
 
     def save(folder: Path, trained: TrainingRecord) -> None:
-        config = {**model.config, **({} if kind is None else {"problem_type": kind})}  # transformers reads by it
+        config = {
+            **model.config,
+            **({} if problem_type is None else {"problem_type": problem_type}),
+        }  # transformers reads by it
         if model.head == "classify":  # ... and sentence-transformers by this
             config = set_activation(config, "identity")
         replace(model, trained=trained, config=config).save(folder)

@@ -41,38 +41,42 @@ def add_marker_tokens(model: Model, seed: int) -> Model:
         return model
     from clearhead.core.runner import CoreRunner
 
-    vocab = max(model.shape.stack.vocab_size, tokenizer.vocab_size)
-    network = _resize_vocabulary(model.use_core().network, vocab, tokenizer.eos_id, seed)
-    config = {**model.config, "vocab_size": vocab}
+    vocab_size = max(model.shape.stack.vocab_size, tokenizer.vocab_size)
+    network = _resize_vocabulary(model.use_core().network, vocab_size, tokenizer.eos_id, seed)
+    config = {**model.config, "vocab_size": vocab_size}
     if config.get("pad_token_id") is None:  # transformers finds the last token of a row by it
         config["pad_token_id"] = tokenizer.pad_id
     runner = CoreRunner(network, str(model.core.device))
     return replace(model, runner=runner, config=config, source_tokenizer=tokenizer, make_core=None, _core=None)
 
 
-def resolve_both_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> bool | None:
+def resolve_both_orders(plan: RunPlan, task: Task, model: Model | None, *, has_two_texts: bool) -> bool | None:
     """Whether two texts are read in both orders: as asked, or where a causal model tells how alike they are."""
-    if plan.both_orders and (not two or not task.rows.reversible):
-        known = " and ".join(name for name, one in TASKS.items() if one.rows.reversible)
-        raise InputError(f"both_orders is for {known} with two texts, and this is {task.name} of other rows.")
+    if plan.both_orders and (not has_two_texts or not task.rows.reversible):
+        task_names = " and ".join(name for name, candidate in TASKS.items() if candidate.rows.reversible)
+        raise InputError(f"both_orders is for {task_names} with two texts, and this is {task.name} of other rows.")
     if plan.both_orders is not None or model is None or model.shape.head is None:
         return plan.both_orders
-    causal = model.shape.stack.causal and model.shape.decoder is None
-    return causal and two and task.rows.kinds == ("number",)
+    is_causal = model.shape.stack.causal and model.shape.decoder is None
+    return is_causal and has_two_texts and task.rows.kinds == ("number",)
 
 
 def check_lm_weight(model: Model, plan: RunPlan) -> None:
     """Refuse to teach the next word beside a task where the model has no word table to name it with."""
     shape = model.shape
-    words = shape.stack.causal and shape.decoder is None and model.config.get("tie_word_embeddings") is not False
-    if plan.settings.lm_weight and not (words and shape.head is not None and shape.head.kind in LAST_TOKEN_HEADS):
+    has_tied_table = (
+        shape.stack.causal and shape.decoder is None and model.config.get("tie_word_embeddings") is not False
+    )
+    if plan.settings.lm_weight and not (
+        has_tied_table and shape.head is not None and shape.head.kind in LAST_TOKEN_HEADS
+    ):
         raise InputError(
             f"lm_weight teaches the next word beside classify, pair, regress and choice, to GPT-2 and OpenAI GPT with "
             f"one table for input and output; {plan.model} is no such model, or the task is another."
         )
 
 
-def _resize_vocabulary(network: Network, vocab: int, like: int | None, seed: int) -> Network:
+def _resize_vocabulary(network: Network, vocab_size: int, template_id: int | None, seed: int) -> Network:
     """The same network with so many words."""
     import numpy as np
 
@@ -80,11 +84,17 @@ def _resize_vocabulary(network: Network, vocab: int, like: int | None, seed: int
 
     shape = network.shape
     arrays = named_arrays(network)
-    words = arrays[EMBEDDING_WEIGHT]
-    base = words[like] if like is not None and like < len(words) else words.mean(0)
-    apart = np.random.default_rng(seed).normal(0, shape.stack.init_std, (vocab - len(words), words.shape[1]))
-    arrays[EMBEDDING_WEIGHT] = np.concatenate([words, (base + apart).astype(words.dtype)])
-    made = build_network(replace(shape, stack=replace(shape.stack, vocab_size=vocab)), arrays.items(), seed=seed)
+    embeddings = arrays[EMBEDDING_WEIGHT]
+    template = (
+        embeddings[template_id] if template_id is not None and template_id < len(embeddings) else embeddings.mean(0)
+    )
+    noise = np.random.default_rng(seed).normal(
+        0, shape.stack.init_std, (vocab_size - len(embeddings), embeddings.shape[1])
+    )
+    arrays[EMBEDDING_WEIGHT] = np.concatenate([embeddings, (template + noise).astype(embeddings.dtype)])
+    resized = build_network(
+        replace(shape, stack=replace(shape.stack, vocab_size=vocab_size)), arrays.items(), seed=seed
+    )
     for part, blocks in find_pruned_heads(network).items():
-        made.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
-    return made
+        resized.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
+    return resized

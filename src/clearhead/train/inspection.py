@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
-SAMPLE = 512  # rows that the trial steps are taken from
+SAMPLE_ROWS = 512  # rows that the trial steps are taken from
 TRIAL_STEPS = 3  # steps that are timed, after one that warms up
 
 
@@ -60,40 +60,59 @@ def run_inspect(
 ) -> Inspection:
     """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
     opened = open_rereadable(source, progress)
-    said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
+    named_columns: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
     if task is not None and task not in TASK_NAMES:
         raise InputError(f"task must be one of {', '.join(TASK_NAMES)}, and it is {task!r}.")
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
-    own = _detect_task(opened, said) if task is None else task_named(task)
-    if options is not None and (own is None or own.rows.columns.options is None):
-        choice = setting("task", next(one.name for one in TASKS.values() if one.rows.columns.options))
-        raise InputError(f"{setting('options')} is for questions with options; say {choice}, or leave it out.")
-    chosen = (
-        _resolve_task_columns(opened, said, own, options)
-        if _has_own_columns(own)
-        else _resolve_columns(opened, said, own)
+    row_task = _detect_task(opened, named_columns) if task is None else task_named(task)
+    if options is not None and (row_task is None or row_task.rows.columns.options is None):
+        choice_setting = setting(
+            "task", next(candidate.name for candidate in TASKS.values() if candidate.rows.columns.options)
+        )
+        raise InputError(f"{setting('options')} is for questions with options; say {choice_setting}, or leave it out.")
+    resolved_columns = (
+        _resolve_task_columns(opened, named_columns, row_task, options)
+        if _has_own_columns(row_task)
+        else _resolve_columns(opened, named_columns, row_task)
     )
-    kind: Kind | None = "number" if own is not None and own.rows.kinds == ("number",) else None
+    kind: Kind | None = "number" if row_task is not None and row_task.rows.kinds == ("number",) else None
     tokenizer, notes = None, []
     if model is not None:
         try:
             tokenizer = load_tokenizers(model)[0]
         except ClearheadError as error:
             notes.append(f"Lengths are in characters, for the model could not be had: {error}")
-    most = None if model is None or tokenizer is None else _model_max_length(model, tokenizer)
-    look = partial(inspect_as_task, own, opened, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
-    found = look() if kind is None else look(kind=kind)
-    plain = own is not None and own.rows.plain is None
-    if own is not None and plain and found.kind == "number" and found.kind not in own.rows.kinds:  # as `train` has them
+    max_length = None if model is None or tokenizer is None else _read_max_length(model, tokenizer)
+    inspect = partial(
+        inspect_as_task,
+        row_task,
+        opened,
+        resolved_columns,
+        tokenizer=tokenizer,
+        dev=dev,
+        test=test,
+        max_length=max_length,
+    )
+    inspection = inspect() if kind is None else inspect(kind=kind)
+    reads_plain_rows = row_task is not None and row_task.rows.plain is None
+    if (
+        row_task is not None
+        and reads_plain_rows
+        and inspection.kind == "number"
+        and inspection.kind not in row_task.rows.kinds
+    ):  # as `train` has them
         kind = "classes"
-        found = look(kind=kind)
-    if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
-        return replace(found, estimate={"notes": notes} if notes else None)
+        inspection = inspect(kind=kind)
+    if model is None or tokenizer is None or not estimate or resolved_columns.label is None or inspection.kind is None:
+        return replace(inspection, estimate={"notes": notes} if notes else None)
     try:
-        return replace(found, estimate=_estimate(opened, chosen, found, model, own, kind, progress))
+        return replace(
+            inspection,
+            estimate=_estimate_training(opened, resolved_columns, inspection, model, row_task, kind, progress),
+        )
     except ClearheadError as error:
-        return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
+        return replace(inspection, estimate={"notes": [f"Training was not tried out: {error}"]})
 
 
 def open_rereadable(source: Any, progress: Progress) -> Source:
@@ -104,78 +123,88 @@ def open_rereadable(source: Any, progress: Progress) -> Source:
     return report_rows_read(store_rows(opened), progress)
 
 
-def _detect_task(source: Source, said: Mapping[str, Any]) -> Task | None:
+def _detect_task(source: Source, named_columns: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
-    found = task_of_format(source.kind) or task_by_look(source)
-    if found is None or not found.rows.columns.roles:
+    detected = task_of_format(source.kind) or task_by_look(source)
+    if detected is None or not detected.rows.columns.roles:
         return None
     try:
-        label = resolve_columns(source, found.rows.columns, labelled=False).label
+        label = resolve_columns(source, detected.rows.columns, labelled=False).label
     except InputError:
         return None
-    return found if said.get("label") in (None, label) else None
+    return detected if named_columns.get("label") in (None, label) else None
 
 
 def _has_own_columns(task: Task | None) -> TypeGuard[Task]:
     return task is not None and bool(task.rows.columns.roles)
 
 
-def _resolve_columns(source: Source, said: Mapping[str, Any], task: Task | None) -> Columns:
+def _resolve_columns(source: Source, named_columns: Mapping[str, Any], task: Task | None) -> Columns:
     layout = (RowCodec() if task is None else task.rows).columns
     try:
-        return resolve_columns(source, layout, ColumnRoles(**said))
+        return resolve_columns(source, layout, ColumnRoles(**named_columns))
     except InputError:
-        if "label" in said:
+        if "label" in named_columns:
             raise
-        return resolve_columns(source, layout, ColumnRoles(**said), labelled=False)
+        return resolve_columns(source, layout, ColumnRoles(**named_columns), labelled=False)
 
 
-def _resolve_task_columns(source: Source, said: Mapping[str, Any], task: Task, options: str | None) -> Columns:
-    named = tuple(name.strip() for name in (options or "").split(",") if name.strip())
-    return resolve_columns(source, task.rows.columns, ColumnRoles(**said, options=named), labelled=False)
+def _resolve_task_columns(source: Source, named_columns: Mapping[str, Any], task: Task, options: str | None) -> Columns:
+    option_columns = tuple(name.strip() for name in (options or "").split(",") if name.strip())
+    return resolve_columns(
+        source, task.rows.columns, ColumnRoles(**named_columns, options=option_columns), labelled=False
+    )
 
 
 def inspect_as_task(
-    task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **how: Any
+    task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **options: Any
 ) -> Inspection:
     """An inspection of rows as a task reads them."""
     view = None if task is None else task.rows.plain
     if task is None or view is None:
-        return inspect_data(source, columns=columns, dev=dev, test=test, **how)
-    first, chosen = plain_view(task.rows, view, open_source(source), columns)
-    others: dict[str, Any] = {}
-    for part, rows in (("dev", dev), ("test", test)):
+        return inspect_data(source, columns=columns, dev=dev, test=test, **options)
+    plain_source, plain_columns = plain_view(task.rows, view, open_source(source), columns)
+    other_sources: dict[str, Any] = {}
+    for phrase, rows in (("dev", dev), ("test", test)):
         if rows is not None:
             opened = open_source(rows)
-            others[part] = plain_view(
-                task.rows, view, opened, columns_beside(opened, columns, task.rows.columns), chosen
+            other_sources[phrase] = plain_view(
+                task.rows, view, opened, columns_beside(opened, columns, task.rows.columns), plain_columns
             )[0]
-    found = inspect_data(first, columns=chosen, labelled=False, **others, **how)  # the task's own check saw to it
+    inspection = inspect_data(
+        plain_source, columns=plain_columns, labelled=False, **other_sources, **options
+    )  # the task's own check saw to it
     if not view.alike:
-        return found
-    alone = replace(found, near=Alike(), near_leaks=Alike(), findings=[])  # questions on one passage are alike
-    every = [one for one in findings_of(alone) if not any(part in one.sentence for part in view.ignored)]
-    return replace(alone, findings=every)
+        return inspection
+    without_duplicates = replace(
+        inspection, near=Alike(), near_leaks=Alike(), findings=[]
+    )  # questions on one passage are alike
+    findings = [
+        finding
+        for finding in findings_of(without_duplicates)
+        if not any(phrase in finding.sentence for phrase in view.ignored)
+    ]
+    return replace(without_duplicates, findings=findings)
 
 
-def _model_max_length(reference: str, tokenizer: Tokenizer) -> int | None:
+def _read_max_length(reference: str, tokenizer: Tokenizer) -> int | None:
     """How many tokens a model reads at once, by its tokenizer and its positions; no weight is read for it."""
     folder = locate(reference).folder
     try:
-        sentences = read_modules(folder)
-        stack = read_checkpoint(folder if sentences is None else sentences.encoder, None).shape.stack
+        modules = read_modules(folder)
+        stack = read_checkpoint(folder if modules is None else modules.encoder, None).shape.stack
     except ClearheadError:
         return tokenizer.max_length
-    known = (tokenizer.max_length, stack.max_length if stack.positions == "learned" else None)
-    return min((limit for limit in known if limit is not None), default=None)
+    limits = (tokenizer.max_length, stack.max_length if stack.positions == "learned" else None)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _estimate(
+def _estimate_training(
     source: Source,
     columns: Columns,
-    found: Inspection,
+    inspection: Inspection,
     reference: str,
-    own: Task | None,
+    requested_task: Task | None,
     kind: Kind | None,
     progress: Progress,
 ) -> dict[str, Any]:
@@ -183,50 +212,61 @@ def _estimate(
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import run_trial
 
-    check, counter = (None, None) if own is None or own.rows.counter is None else (own.rows.check, own.rows.counter())
+    check, counter = (
+        (None, None)
+        if requested_task is None or requested_task.rows.counter is None
+        else (requested_task.rows.check, requested_task.rows.counter())
+    )
     # of all rows: the first ones may have one label alone
     space = survey(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
-    task = own or task_for(columns, space)
-    sample = [task.rows.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
+    task = requested_task or task_for(columns, space)
+    sample = [task.rows.check(row, columns, space) for row in source.sample(SAMPLE_ROWS) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
     check_task(task, columns, space)
     model: Model = load(
         reference, "core", head=task.head.kind, labels=task.head.outputs(space), fresh=True, head_pooling="auto"
     )
-    most, shared = task.rows.long
-    length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
-    fit = LengthPolicy(max_length=length, stride=shared if length is None else min(shared, length // 3))
-    table = encode_rows(rows, columns, model.tokenizer, space, fit, task.rows)
+    max_length, default_stride = task.rows.long
+    length_limit = min((limit for limit in (max_length, model.max_length()) if limit is not None), default=None)
+    length_policy = LengthPolicy(
+        max_length=length_limit,
+        stride=default_stride if length_limit is None else min(default_stride, length_limit // 3),
+    )
+    table = encode_rows(rows, columns, model.tokenizer, space, length_policy, task.rows)
     data = encoded(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before
         resolve_threads(None, settings, model.shape)
         progress("timing training steps", 0, TRIAL_STEPS + 1)
         objective = objective_for(task.objective(space), settings)
-        speed, memory = run_trial(
+        tokens_per_second, memory_bytes = run_trial(
             model.use_core().network, data, settings, objective, steps=TRIAL_STEPS, progress=progress
         )
-    rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
+    rows_to_train = inspection.parts.get(
+        "train", round(inspection.rows * (1 - RunPlan().dev_share - RunPlan().test_share))
+    )
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
-    dev_rows = found.parts.get("dev", round(found.rows * RunPlan().dev_share))
-    at_once = is_small_pair_data(columns, dev_rows) and "features" in task.methods
+    dev_rows = inspection.parts.get("dev", round(inspection.rows * RunPlan().dev_share))
+    starts_with_features = is_small_pair_data(columns, dev_rows) and "features" in task.methods
     return {
         "model": reference,
         "method": "finetune",
-        "default_method": "features" if at_once else "finetune",
+        "default_method": "features" if starts_with_features else "finetune",
         "epochs": epochs,
-        "tokens_per_second": round(speed),
-        "seconds": round(tokens / speed, 1),
-        "memory_mb": round(memory / 1e6),
-        "tried_seconds": round(time.perf_counter() - begun, 1),
+        "tokens_per_second": round(tokens_per_second),
+        "seconds": round(tokens / tokens_per_second, 1),
+        "memory_mb": round(memory_bytes / 1e6),
+        "tried_seconds": round(time.perf_counter() - started, 1),
     }
 
 
 def select_used_rows(prepared: PreparedData) -> Source:
     """The training source with the rows alone that are in a part: fewer than it has where some were drawn."""
     source = prepared.parts["train"].source
-    used = {number for part in prepared.parts.values() if part.source is source for number in part.row_numbers.tolist()}
-    return replace(source, open=lambda: (row for row in source.rows() if row.number in used))
+    used_numbers = {
+        number for part in prepared.parts.values() if part.source is source for number in part.row_numbers.tolist()
+    }
+    return replace(source, open=lambda: (row for row in source.rows() if row.number in used_numbers))

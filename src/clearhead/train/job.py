@@ -30,7 +30,7 @@ from clearhead.train.baselines import BaselineComparison, compare_baselines, des
 from clearhead.train.finish import (
     KeptModel,
     Run,
-    held_out_logits,
+    compute_held_out_logits,
     make_passport,
     measure_parts,
     write_metrics,
@@ -77,62 +77,67 @@ class TrainJob:
 
     def __init__(self, request: JobRequest[RunPlan]) -> None:
         self.request = request
-        self.begun = time.perf_counter()
+        self.started = time.perf_counter()
 
     def plan(self) -> None:
         """Look at the rows, load the model, and resolve how rows are read."""
-        request, asked, events = self.request, self.request.plan, self.request.events
-        if asked.method in NETWORK_METHODS and has_vectors(asked.model):
-            features = setting("method", "features")
-            raise InputError(f"{asked.model} holds word vectors, which are no network: say {features}.")
+        request, requested, events = self.request, self.request.plan, self.request.events
+        if requested.method in NETWORK_METHODS and has_vectors(requested.model):
+            features_setting = setting("method", "features")
+            raise InputError(f"{requested.model} holds word vectors, which are no network: say {features_setting}.")
         events.progress("loading", 0, None)
-        compute = resolve_compute(asked)
-        allowed = request.allow_different_cpu
-        computed = start_computing(
-            request.folder, compute.machine, resume=request.resume, allowed=allowed, say=events.message
+        compute = resolve_compute(requested)
+        allow_different_cpu = request.allow_different_cpu
+        compute_history = start_computing(
+            request.folder, compute.machine, resume=request.resume, allowed=allow_different_cpu, say=events.message
         )
         if not request.resume:
             check_run_folder(request.folder)
         self.sources = {part: store_rows(source) for part, source in request.sources.items()}
         sources = {part: report_rows_read(source, events.progress) for part, source in self.sources.items()}
-        self.profile = profile_dataset(sources, asked)
+        self.profile = profile_dataset(sources, requested)
         self._check_method()
-        for line in (*(said for source in sources.values() for said in source.said), *self.profile.columns.said):
-            events.message(line)
+        for message in (
+            *(message for source in sources.values() for message in source.said),
+            *self.profile.columns.said,
+        ):
+            events.message(message)
         task = self.profile.task
         events.message(f"task: {task.name} ({task.about}; {task.rows.describe(self.profile.space)})")
         events.progress("loading the model", 0, None)
         self.start = StartModels(self.profile, events)
-        threads = replace(asked, threads=compute.threads)
-        self.model = self.start.load(threads, asked.settings.seed)
-        self.inputs = resolve_inputs(asked, compute, self.profile, self.model)
-        if asked.method in NETWORK_METHODS:
-            computed = computed.set_threads(self.inputs.threads)
-        self.compute_history = computed.set_precision("float" if self.model is None else self.model.runner.precision)
+        plan_with_threads = replace(requested, threads=compute.threads)
+        self.model = self.start.load(plan_with_threads, requested.settings.seed)
+        self.inputs = resolve_inputs(requested, compute, self.profile, self.model)
+        if requested.method in NETWORK_METHODS:
+            compute_history = compute_history.set_threads(self.inputs.threads)
+        self.compute_history = compute_history.set_precision(
+            "float" if self.model is None else self.model.runner.precision
+        )
 
     def prepare(self) -> None:
         """Rows as tokens in their parts; then the plan is resolved and stored."""
-        request, asked, events, inputs = self.request, self.request.plan, self.request.events, self.inputs
+        request, requested, events, inputs = self.request, self.request.plan, self.request.events, self.inputs
         tokenizer = None if self.model is None else self.model.tokenizer
         profile = replace(self.profile, task=inputs.task)
-        self.prepared = prepare_data(profile, asked, tokenizer, inputs.fit)
-        for line in self.prepared.messages:
-            events.message(line)
-        self.resolved_plan = resolve_plan(asked, inputs, self.prepared, self.model)
-        if self.resolved_plan.method != asked.method:
-            why = "two texts and too few dev rows to compare it with fine-tuning"
-            events.message(f"method: features ({why}; override with {setting('method', 'finetune')})")
+        self.prepared = prepare_data(profile, requested, tokenizer, inputs.length_policy)
+        for message in self.prepared.messages:
+            events.message(message)
+        self.resolved_plan = resolve_plan(requested, inputs, self.prepared, self.model)
+        if self.resolved_plan.method != requested.method:
+            reason = "two texts and too few dev rows to compare it with fine-tuning"
+            events.message(f"method: features ({reason}; override with {setting('method', 'finetune')})")
             self.model = self.start.encoder(self.resolved_plan)
-        elif self.model is not None and asked.method in NETWORK_METHODS:
+        elif self.model is not None and requested.method in NETWORK_METHODS:
             epochs, rate = self.resolved_plan.settings.epochs, self.resolved_plan.settings.learning_rate
-            if asked.auto_epochs:
+            if requested.auto_epochs:
                 events.message(f"epochs: {epochs} (chosen from the dataset size; override with {setting('epochs')})")
-            if asked.auto_rate:
+            if requested.auto_rate:
                 events.message(
                     f"learning rate: {rate:g} (chosen from the model size; override with {setting('learning_rate')})"
                 )
         self.existed = request.folder.exists()
-        facts = _run_facts(self.prepared)
+        facts = _collect_run_facts(self.prepared)
         start_run(
             request.folder, self.resolved_plan, facts, request.command, self.compute_history, resume=request.resume
         )
@@ -141,7 +146,7 @@ class TrainJob:
     def fit(self) -> None:
         """Learn with one seed or several."""
         request, folder, plan, events = self.request, self.request.folder, self.resolved_plan, self.request.events
-        begun, over = time.perf_counter(), read_run_file(folder).fitted
+        started, finished_fit = time.perf_counter(), read_run_file(folder).fitted
         inputs = FitInputs(
             prepared=self.prepared,
             plan=plan,
@@ -153,40 +158,45 @@ class TrainJob:
         )
         try:
             if plan.seeds > 1:
-                self.seeds = fit_seeds(inputs, self.start, events, over)
+                self.seeds = fit_seeds(inputs, self.start, events, finished_fit)
             else:
                 events.seed_started(plan.settings.seed, 0, 1)
-                fit = (
+                fit_method = (
                     FIT_METHODS[plan.method]
-                    if over is None or self.model is None
-                    else partial(restore_method, over=over)
+                    if finished_fit is None or self.model is None
+                    else partial(restore_method, finished_fit=finished_fit)
                 )
-                self.seeds = SeedFits(fitted=fit(inputs), scores=(), log_folder=folder)
+                self.seeds = SeedFits(fitted=fit_method(inputs), scores=(), log_folder=folder)
         except InputError:  # refused before it learned anything
             if not request.resume and [path.name for path in folder.iterdir()] == [RUN_FILE]:
                 remove_unstarted_run(folder, existed=self.existed)
             raise
-        self.fitting_seconds = time.perf_counter() - begun
+        self.fitting_seconds = time.perf_counter() - started
 
     def measure(self) -> None:
         """The fitted model and the baselines on held-out rows, and which of them is kept."""
         plan, prepared, folder, events = self.resolved_plan, self.prepared, self.request.folder, self.request.events
         events.progress("measuring", 0, None)
-        beside = fit_baselines(prepared, plan, folder, events.progress, self.start.encoder)
+        fitted_baselines = fit_baselines(prepared, plan, folder, events.progress, self.start.encoder)
         inputs = FitInputs(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, events=events)
         fitted = self.seeds.fitted
-        logits = held_out_logits(prepared, fitted)
-        self.kept_model = kept = choose_kept_model(
-            inputs, fitted, logits, beside, self.fitting_seconds, self.start.encoder
+        logits = compute_held_out_logits(prepared, fitted)
+        self.kept_model = kept_model = choose_kept_model(
+            inputs, fitted, logits, fitted_baselines, self.fitting_seconds, self.start.encoder
         )
-        self.calibration, self.evaluations, notes = measure_parts(prepared, kept.logits, kept.plan)
+        self.calibration, self.evaluations, notes = measure_parts(prepared, kept_model.logits, kept_model.plan)
         self.baselines = ()
-        main = next((part for part in ("test", "dev") if part in self.evaluations), None)
-        if main is not None:
-            found = self.evaluations[main]
-            self.baselines = compare_baselines(kept.baselines, prepared, kept.plan, kept.logits, self.calibration, main)
-            notes = (*notes, *filter(None, [describe_better_baseline(self.baselines, found.main, found.value)]))
-        self.notes = (*kept.result.notes, *notes, *self.compute_history.notes())
+        main_part = next((part for part in ("test", "dev") if part in self.evaluations), None)
+        if main_part is not None:
+            main_evaluation = self.evaluations[main_part]
+            self.baselines = compare_baselines(
+                kept_model.baselines, prepared, kept_model.plan, kept_model.logits, self.calibration, main_part
+            )
+            notes = (
+                *notes,
+                *filter(None, [describe_better_baseline(self.baselines, main_evaluation.main, main_evaluation.value)]),
+            )
+        self.notes = (*kept_model.result.notes, *notes, *self.compute_history.notes())
 
     def save(self) -> None:
         """The model folder with its passport, and which rows were held out."""
@@ -196,16 +206,16 @@ class TrainJob:
             self.calibration,
             self.evaluations,
             seeds=[score.seed for score in self.seeds.scores] or [self.kept_model.plan.settings.seed],
-            max_length=self.inputs.fit.max_length,
+            max_length=self.inputs.length_policy.max_length,
             command=self.request.command,
-            computed=self.compute_history,
+            compute_history=self.compute_history,
         )
         self.kept_model.result.save(self.request.folder, self.trained)
         write_split(self.request.folder, self.prepared)
 
     def report(self) -> Run:
         """The page about the run; then its state goes, and metrics.json says that it is finished."""
-        folder, events, kept, prepared = self.request.folder, self.request.events, self.kept_model, self.prepared
+        folder, events, kept_model, prepared = self.request.folder, self.request.events, self.kept_model, self.prepared
         run = self._make_result()
         if self.request.report:
             events.progress("writing the report", 0, None)
@@ -213,37 +223,37 @@ class TrainJob:
                 folder,
                 prepared.parts,
                 self.evaluations,
-                kept.plan.device,
+                kept_model.plan.device,
                 events.progress,
                 run.seconds,
-                weights=kept.result.model,
+                weights=kept_model.result.model,
             )
             run = replace(run, cost={**run.cost, **second.cost})
             inspected = select_inspected_rows(run, self.request.plan, prepared, self.sources)
             page = write_report(run, prepared, self.trained, inspected, self.seeds.log_folder, second)
             run = replace(run, report=page)
-        if kept.plan.method in NETWORK_METHODS:
-            remove_state(folder, kept.result.notes, keep=kept.plan.keep_state)
+        if kept_model.plan.method in NETWORK_METHODS:
+            remove_state(folder, kept_model.result.notes, keep=kept_model.plan.keep_state)
         write_metrics(folder, self.evaluations, self.seeds.scores, run.sweep)  # last: it is finished
-        if self.resolved_plan.method in NETWORK_METHODS and kept.plan.method not in NETWORK_METHODS:
+        if self.resolved_plan.method in NETWORK_METHODS and kept_model.plan.method not in NETWORK_METHODS:
             # the model folder has no weights of the network to resume from
-            remove_state(folder, kept.result.notes, keep=kept.plan.keep_state)
+            remove_state(folder, kept_model.result.notes, keep=kept_model.plan.keep_state)
         return run
 
     def _check_method(self) -> None:
         """Refuse a method that cannot learn the task."""
-        asked, task = self.request.plan, self.profile.task
-        if asked.method not in task.methods:
-            raise InputError(f"{task.name} is learned by {', '.join(task.methods)}, and not by {asked.method}.")
-        asked.check_task(task)
+        requested, task = self.request.plan, self.profile.task
+        if requested.method not in task.methods:
+            raise InputError(f"{task.name} is learned by {', '.join(task.methods)}, and not by {requested.method}.")
+        requested.check_task(task)
 
     def _make_result(self) -> Run:
         """Everything that was done, as one value."""
-        kept, prepared, sweep = self.kept_model, self.prepared, self.seeds.fitted.sweep
+        kept_model, prepared, sweep = self.kept_model, self.prepared, self.seeds.fitted.sweep
         return Run(
             folder=self.request.folder,
             task=prepared.task.name,
-            method=kept.plan.method,
+            method=kept_model.plan.method,
             labels=prepared.space.names,
             columns=self.trained.columns,
             rows={name: len(part) for name, part in prepared.parts.items()},
@@ -252,15 +262,15 @@ class TrainJob:
             messages=(*self.profile.columns.said, *prepared.messages),
             notes=self.notes,
             skipped=prepared.skipped,
-            seconds=time.perf_counter() - self.begun,
-            cost=measure_cost(self.seeds.log_folder, self.begun, self.fitting_seconds),
+            seconds=time.perf_counter() - self.started,
+            cost=measure_cost(self.seeds.log_folder, self.started, self.fitting_seconds),
             sweep=() if sweep is None else sweep.scores,
             baselines=self.baselines,
             machine=self.compute_history.latest,
         )
 
 
-def _run_facts(prepared: PreparedData) -> dict[str, object]:
+def _collect_run_facts(prepared: PreparedData) -> dict[str, object]:
     """What a resumed run must find again."""
     return {
         "columns": {part: getattr(prepared.columns, part) for part in ("text", "text_b", "label", "id", "split")},

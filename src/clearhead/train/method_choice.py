@@ -18,8 +18,8 @@ from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PreparedData
 from clearhead.model import Model
-from clearhead.train.baselines import compare_baselines, features_plan, has_baselines
-from clearhead.train.finish import FittedBaseline, KeptModel, held_out_logits, measure_parts
+from clearhead.train.baselines import compare_baselines, has_baselines, make_features_plan
+from clearhead.train.finish import FittedBaseline, KeptModel, compute_held_out_logits, measure_parts
 from clearhead.train.methods import FIT_METHODS
 from clearhead.train.network import MIN_DEV_ROWS, can_choose_epoch
 
@@ -28,8 +28,8 @@ INTERVAL_WIDTH = 2 * 1.96  # standard errors in a 95 % interval
 
 def starts_with_features(prepared: PreparedData, plan: RunPlan, *, both_orders: bool) -> bool:
     """Whether a network is not worth training: two texts, and too few dev rows to see whether it is the better one."""
-    chosen = is_small_pair_data(prepared.columns, len(prepared.parts.get("dev", ())))
-    return plan.auto_method and chosen and has_baselines(prepared, plan, both_orders=both_orders)
+    is_small_pairs = is_small_pair_data(prepared.columns, len(prepared.parts.get("dev", ())))
+    return plan.auto_method and is_small_pairs and has_baselines(prepared, plan, both_orders=both_orders)
 
 
 def is_small_pair_data(columns: Columns, dev_rows: int) -> bool:
@@ -37,12 +37,12 @@ def is_small_pair_data(columns: Columns, dev_rows: int) -> bool:
     return columns.text_b is not None and dev_rows < MIN_DEV_ROWS
 
 
-def prefers_features(gap: Difference, metric: str, *, two_texts: bool) -> bool:
+def prefers_features(difference: Difference, metric: str, *, two_texts: bool) -> bool:
     """Whether a network that is so much better than features loses to them; one text leaves it a standard error."""
-    if gap.difference is None or gap.low is None or gap.high is None:
+    if difference.difference is None or difference.low is None or difference.high is None:
         return False
-    lead = -gap.difference if metric in LOWER_IS_BETTER else gap.difference
-    return lead <= 0 if two_texts else lead < -(gap.high - gap.low) / INTERVAL_WIDTH
+    lead = -difference.difference if metric in LOWER_IS_BETTER else difference.difference
+    return lead <= 0 if two_texts else lead < -(difference.high - difference.low) / INTERVAL_WIDTH
 
 
 def _has_pairs(prepared: PreparedData) -> bool:
@@ -51,35 +51,37 @@ def _has_pairs(prepared: PreparedData) -> bool:
 
 def choose_kept_model(
     inputs: FitInputs,
-    result: FittedMethod,
+    fitted: FittedMethod,
     logits: Mapping[str, Any],
-    beside: tuple[FittedBaseline, ...],
+    baselines: tuple[FittedBaseline, ...],
     seconds: float,
-    encoder: Callable[[RunPlan], Model],
+    load_encoder: Callable[[RunPlan], Model],
 ) -> KeptModel:
     """The network, or frozen features where they answer the dev rows better."""
     plan, prepared = inputs.plan, inputs.prepared
-    network = KeptModel(plan=plan, result=result, logits=logits, baselines=beside)
-    features = next((fit for fit in beside if fit.method == "features"), None)
-    words_apart = prepared.task.head.words is not None  # tags: features lost on both data sets that were measured
-    if features is None or words_apart or not plan.auto_method or not can_choose_epoch(prepared):
+    network = KeptModel(plan=plan, result=fitted, logits=logits, baselines=baselines)
+    features_baseline = next((baseline for baseline in baselines if baseline.method == "features"), None)
+    is_tagging = prepared.task.head.words is not None  # tags: features lost on both data sets that were measured
+    if features_baseline is None or is_tagging or not plan.auto_method or not can_choose_epoch(prepared):
         return network
-    reading, evaluations, _ = measure_parts(prepared, logits, replace(plan, target_accuracy=None))
-    found = compare_baselines((features,), prepared, plan, logits, reading, "dev")[0]
+    calibration, evaluations, _ = measure_parts(prepared, logits, replace(plan, target_accuracy=None))
+    comparison = compare_baselines((features_baseline,), prepared, plan, logits, calibration, "dev")[0]
     metric = evaluations["dev"].main
-    if not prefers_features(found.difference, metric, two_texts=_has_pairs(prepared)):
+    if not prefers_features(comparison.difference, metric, two_texts=_has_pairs(prepared)):
         return network
-    own = features_plan(plan)
-    kept = FIT_METHODS["features"](replace(inputs, plan=own, settings=own.settings, model=encoder(own)))
-    dev = f"dev {metric} {found.value:.4f}, fine-tuning {evaluations['dev'].value:.4f}"
-    note = f"Kept frozen features and a linear model instead, which answer the dev rows better: {dev}"
+    features_plan = make_features_plan(plan)
+    features = FIT_METHODS["features"](
+        replace(inputs, plan=features_plan, settings=features_plan.settings, model=load_encoder(features_plan))
+    )
+    dev_scores = f"dev {metric} {comparison.value:.4f}, fine-tuning {evaluations['dev'].value:.4f}"
+    note = f"Kept frozen features and a linear model instead, which answer the dev rows better: {dev_scores}"
     note += f" (to keep the fine-tuned model, use {setting('method', 'finetune', of='train')})."
-    trained = FittedBaseline(
+    network_baseline = FittedBaseline(
         method=plan.method, rows=len(prepared.parts["train"]), logits=logits, seconds=round(seconds, 2)
     )
     return KeptModel(
-        plan=own,
-        result=replace(kept, notes=(*result.notes, *kept.notes, note)),
-        logits=held_out_logits(prepared, kept),
-        baselines=(*(fit for fit in beside if fit is not features), trained),
+        plan=features_plan,
+        result=replace(features, notes=(*fitted.notes, *features.notes, note)),
+        logits=compute_held_out_logits(prepared, features),
+        baselines=(*(baseline for baseline in baselines if baseline is not features_baseline), network_baseline),
     )

@@ -47,27 +47,27 @@ def fit_features(inputs: FitInputs) -> FittedMethod:
         return fit_word_features(inputs)
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     layer: Layer | None = plan.layer
-    sweep, weighed, seed = None, None, inputs.settings.seed
+    sweep, layer_weights, seed = None, None, inputs.settings.seed
     if layer == WEIGHTED:
-        weighed = learn_text_weights(model, prepared, plan, pooling, seed=seed, progress=inputs.events.progress)
-        layer = weighed.mixture.weights
+        layer_weights = learn_text_weights(model, prepared, plan, pooling, seed=seed, progress=inputs.events.progress)
+        layer = layer_weights.mixture.weights
     if plan.layers == "sweep":
         sweep = sweep_texts(model, prepared, plan, seed=seed, progress=inputs.events.progress)
         layer, pooling = sweep.best.layer, (sweep.best.pooling,)
-    separate = prepared.columns.text_b is not None and weighed is None
+    are_separate = prepared.columns.text_b is not None and layer_weights is None
 
-    def features(part: PartRows) -> Array:
+    def compute_features(part: PartRows) -> Array:
         progress = inputs.stage_progress("features")
-        if separate:
-            fit = make_length_policy(plan, model)
+        if are_separate:
+            length_policy = make_length_policy(plan, model)
             return compute_pair_features(
-                model, read_text_rows(part), fit, layer=layer, pooling=pooling, progress=progress
+                model, read_text_rows(part), length_policy, layer=layer, pooling=pooling, progress=progress
             ).features
         return compute_table_features(model, encode_part(model, part), layer=layer, pooling=pooling, progress=progress)
 
     train = prepared.parts["train"]
     linear = fit_linear(
-        features(train) if sweep is None else sweep.features,
+        compute_features(train) if sweep is None else sweep.features,
         train.targets,
         prepared.space,
         strength=plan.C,
@@ -78,15 +78,19 @@ def fit_features(inputs: FitInputs) -> FittedMethod:
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: TrainingRecord) -> None:
-        trained = replace(trained, pairs="separate" if separate else "together")
-        replace(model, trained=_store_layer_weights(trained, weighed)).save(folder)
+        trained = replace(trained, pairs="separate" if are_separate else "together")
+        replace(model, trained=_store_layer_weights(trained, layer_weights)).save(folder)
         save_classic(folder, classic)
 
-    notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
+    notes = sweep.notes if sweep is not None else () if layer_weights is None else (layer_weights.note,)
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return FittedMethod(
-        logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes, sweep=sweep, model=model
+        logits=lambda part: classic.logits(features=compute_features(part)),
+        save=save,
+        notes=notes,
+        sweep=sweep,
+        model=model,
     )
 
 
@@ -101,43 +105,50 @@ def fit_word_features(inputs: FitInputs) -> FittedMethod:
     progress, seed = inputs.events.progress, inputs.settings.seed
     sweep = sweep_words(model, prepared, plan, seed=seed, progress=progress) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
-    spread = prepared.task.head.words
-    whole = encode_part(model, prepared.parts["train"])
-    weighed = (
-        learn_word_weights(model, whole, prepared, plan, seed=seed, progress=progress) if layer == WEIGHTED else None
+    arrange_words = prepared.task.head.words
+    train_data = encode_part(model, prepared.parts["train"])
+    layer_weights = (
+        learn_word_weights(model, train_data, prepared, plan, seed=seed, progress=progress)
+        if layer == WEIGHTED
+        else None
     )
-    layer = layer if weighed is None else weighed.mixture.weights
+    layer = layer if layer_weights is None else layer_weights.mixture.weights
 
-    def features(data: Encoded) -> Array:
+    def compute_features(data: Encoded) -> Array:
         return compute_word_states(model, data, layer=layer, progress=inputs.stage_progress("features"))
 
-    data = whole.select(sample_rows(whole, MAX_FIT_WORDS, seed))
+    sample = train_data.select(sample_rows(train_data, MAX_FIT_WORDS, seed))
     linear = fit_tagger(
-        features(data), select_tags(data), prepared, plan, seed=seed, progress=inputs.stage_progress(FITTING_STAGE)
+        compute_features(sample),
+        select_tags(sample),
+        prepared,
+        plan,
+        seed=seed,
+        progress=inputs.stage_progress(FITTING_STAGE),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: TrainingRecord) -> None:
-        replace(model, trained=_store_layer_weights(trained, weighed)).save(folder)
+        replace(model, trained=_store_layer_weights(trained, layer_weights)).save(folder)
         save_classic(folder, classic)
 
     def logits(part: PartRows) -> Any:
-        own = encode_part(model, part)
-        return spread(classic.logits(features=features(own)), own)
+        part_data = encode_part(model, part)
+        return arrange_words(classic.logits(features=compute_features(part_data)), part_data)
 
-    notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
-    if len(data) < len(whole):
-        notes = (*notes, f"The linear model was fitted on {len(data):,} of {len(whole):,} training rows.")
+    notes = sweep.notes if sweep is not None else () if layer_weights is None else (layer_weights.note,)
+    if len(sample) < len(train_data):
+        notes = (*notes, f"The linear model was fitted on {len(sample):,} of {len(train_data):,} training rows.")
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return FittedMethod(logits=logits, save=save, notes=notes, sweep=sweep, per_word=True, model=model)
 
 
-def _store_layer_weights(trained: TrainingRecord, found: LayerWeights | None) -> TrainingRecord:
+def _store_layer_weights(trained: TrainingRecord, layer_weights: LayerWeights | None) -> TrainingRecord:
     """The passport with the weights of the layers, where some were learned."""
-    if found is None:
+    if layer_weights is None:
         return trained
-    return replace(trained, layer_scores=list(found.mixture.scores), layer_gamma=found.mixture.gamma)
+    return replace(trained, layer_scores=list(layer_weights.mixture.scores), layer_gamma=layer_weights.mixture.gamma)
 
 
 def fit_tfidf_model(inputs: FitInputs) -> FittedMethod:
@@ -156,25 +167,25 @@ def fit_tfidf_model(inputs: FitInputs) -> FittedMethod:
         seed=inputs.settings.seed,
         progress=inputs.stage_progress(FITTING_STAGE),
     )
-    return _classic_method(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
+    return _make_classic_method(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 
 
 def fit_majority(inputs: FitInputs) -> FittedMethod:
     """Always the most frequent answer: what every other method has to beat."""
 
     found = fit(inputs.prepared.parts["train"].targets, inputs.prepared.space)
-    return _classic_method(ClassicModel(method="majority", majority=found))
+    return _make_classic_method(ClassicModel(method="majority", majority=found))
 
 
-def _classic_method(classic: ClassicModel) -> FittedMethod:
+def _make_classic_method(classic: ClassicModel) -> FittedMethod:
     def logits(part: PartRows) -> Array:
         import numpy as np
 
-        texts, made = part.texts(), []
+        texts, chunk_logits = part.texts(), []
         while chunk := list(islice(texts, CHUNK_TEXTS)):
-            seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
-            made.append(classic.logits([first for first, _ in chunk], seconds))
-        return np.concatenate(made)
+            second_texts = None if part.columns.text_b is None else [second or "" for _, second in chunk]
+            chunk_logits.append(classic.logits([first for first, _ in chunk], second_texts))
+        return np.concatenate(chunk_logits)
 
     def save(folder: Path, trained: TrainingRecord) -> None:
         from clearhead import __version__

@@ -23,7 +23,7 @@ from clearhead.predict.scoring import compute_network_logits
 from clearhead.progress import Progress, for_stage
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
-from clearhead.train.fitted_network import network_result
+from clearhead.train.fitted_network import make_fitted_method
 from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
 from clearhead.training.log import RunLog, read_log
 from clearhead.training.loss_monitor import LossMonitor
@@ -57,26 +57,26 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
 
     model, prepared, plan, settings, folder = inputs.model, inputs.prepared, inputs.plan, inputs.settings, inputs.folder
     assert model is not None
-    name = prepared.task.objective(prepared.space)
-    objective = objective_for(name, settings)
-    data, scale = _standardize_targets(model, encode_part(model, prepared.parts["train"]), name)
+    objective_name = prepared.task.objective(prepared.space)
+    objective = objective_for(objective_name, settings)
+    data, scale = _standardize_targets(model, encode_part(model, prepared.parts["train"]), objective_name)
     weights = _compute_row_weights(data, settings, prepared)
     network = model.use_core().network
     state = TrainingState(network, make_optimizer(network, settings), TrainingProgress())
     load_state(folder / STATE_FOLDER, state)
-    score, chooses = _make_scorer(model, prepared, plan, scale, inputs.events.progress), can_choose_epoch(prepared)
+    score, select_best = _make_scorer(model, prepared, plan, scale, inputs.events.progress), can_choose_epoch(prepared)
     if inputs.finish:
-        finish_stopped_run(state, data, settings, folder, score, chooses=chooses)
+        finish_stopped_run(state, data, settings, folder, score, select_best=select_best)
     if state.progress.step == 0 and _should_probe(model, settings, objective):
         inputs.events.progress("fitting the head", 0, None)
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
-        if score is not None and chooses:
+        if score is not None and select_best:
             state.record_start_score(score())
-    own = prepared.task.metrics.baseline
-    constant = objective.constant_loss(data.targets, weights) if own is None else own(data)
+    task_baseline = prepared.task.metrics.baseline
+    constant_loss = objective.constant_loss(data.targets, weights) if task_baseline is None else task_baseline(data)
     per_word = prepared.task.head.words is not None
-    watch = LossMonitor(
-        constant or 0.0, settings, default_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
+    monitor = LossMonitor(
+        constant_loss or 0.0, settings, default_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
     )
     steps = train_steps(
         state,
@@ -85,23 +85,23 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
         objective=objective,
         row_weights=weights,
         score=score,
-        select_best=chooses,
+        select_best=select_best,
         device=str(model.core.device),
-        seconds=training_seconds(plan),
+        seconds=seconds_per_seed(plan),
     )
-    run_training(state, steps, folder, settings, watch, inputs.events)
+    run_training(state, steps, folder, settings, monitor, inputs.events)
     state.restore_best()
     fold_target_scale(network, scale)
     network.eval()
-    verdict = watch.diagnose() if not _beats_constant(state.progress.best_score, model, prepared, plan) else None
+    diagnosis = monitor.diagnose() if not _beats_constant(state.progress.best_score, model, prepared, plan) else None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
-    kept = describe_kept(state.progress, metric, prepared, was_stopped=inputs.finish)
-    early = describe_early_end(state, data, settings, plan, chooses=chooses)
-    notes = [note for note in (*early, verdict, kept) if note is not None]
-    return network_result(inputs, tuple(notes), state.progress.step)
+    kept_note = describe_kept_weights(state.progress, metric, prepared, was_stopped=inputs.finish)
+    early_notes = describe_early_end(state, data, settings, plan, select_best=select_best)
+    notes = [note for note in (*early_notes, diagnosis, kept_note) if note is not None]
+    return make_fitted_method(inputs, tuple(notes), state.progress.step)
 
 
-def training_seconds(plan: RunPlan) -> float | None:
+def seconds_per_seed(plan: RunPlan) -> float | None:
     """The time that a network may learn; several seeds share it."""
     return None if plan.minutes is None else 60 * plan.minutes / plan.seeds
 
@@ -113,7 +113,7 @@ def finish_stopped_run(
     folder: Path,
     score: Callable[[], float] | None,
     *,
-    chooses: bool = True,
+    select_best: bool = True,
 ) -> None:
     """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
     from clearhead.training.loop import finish_early
@@ -121,27 +121,29 @@ def finish_stopped_run(
 
     if not state.progress.step:
         raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
-    finish_early(state, data, settings, score, select_best=chooses)
+    finish_early(state, data, settings, score, select_best=select_best)
     save_state(folder / STATE_FOLDER, state)
 
 
 def describe_early_end(
-    state: TrainingState, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True
+    state: TrainingState, data: Any, settings: TrainSettings, plan: RunPlan, *, select_best: bool = True
 ) -> list[str]:
     """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
     from clearhead.training.loop import count_steps, find_epoch
 
     progress = state.progress
-    planned = progress.planned is not None and progress.step == progress.planned
-    if not progress.stopped and not (planned and progress.step < count_steps(data, settings)):
+    is_plan_done = progress.planned is not None and progress.step == progress.planned
+    if not progress.stopped and not (is_plan_done and progress.step < count_steps(data, settings)):
         return []
-    timed = training_seconds(plan) is not None and (planned or progress.seconds >= (training_seconds(plan) or 0))
-    why = f"stopped after {plan.minutes:g} minutes" if timed else "finished early"
+    is_time_up = seconds_per_seed(plan) is not None and (
+        is_plan_done or progress.seconds >= (seconds_per_seed(plan) or 0)
+    )
+    reason = f"stopped after {plan.minutes:g} minutes" if is_time_up else "finished early"
     epoch, _ = find_epoch(data, settings, progress.step)
     kept = f"epoch {progress.best_epoch + 1}"
-    if progress.best_epoch < 0 or not chooses:
-        kept = "the start" if chooses and progress.start_score is not None else "the last weights"
-    return [f"{why} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
+    if progress.best_epoch < 0 or not select_best:
+        kept = "the start" if select_best and progress.start_score is not None else "the last weights"
+    return [f"{reason} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
 
 
 def can_choose_epoch(prepared: PreparedData) -> bool:
@@ -149,29 +151,35 @@ def can_choose_epoch(prepared: PreparedData) -> bool:
     return len(prepared.parts.get("dev", ())) >= MIN_DEV_ROWS
 
 
-def describe_kept(
+def describe_kept_weights(
     progress: TrainingProgress, metric: str, prepared: PreparedData, *, was_stopped: bool = False
 ) -> str | None:
     """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
-    dev, scores = len(prepared.parts.get("dev", ())), progress.scores
+    dev_rows, scores = len(prepared.parts.get("dev", ())), progress.scores
     if progress.best_score is None:
         return None
     if not can_choose_epoch(prepared):
-        return f"{dev} dev rows are too few to choose an epoch by (at least {MIN_DEV_ROWS}): the last one was kept."
+        return (
+            f"{dev_rows} dev rows are too few to choose an epoch by (at least {MIN_DEV_ROWS}): the last one was kept."
+        )
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    found = f"dev {metric} {sign * progress.best_score:.4f}"
+    best_text = f"dev {metric} {sign * progress.best_score:.4f}"
     if progress.best_epoch < 0:
-        best = f" (the best had {sign * max(scores):.4f})" if scores else ""
-        return f"Kept the start, a head fitted on frozen features: {found}; no epoch was better{best}."
-    kept = f"Kept epoch {progress.best_epoch + 1} of {len(scores)}: {found}."
-    before = scores[-2] if len(scores) > 1 else progress.start_score
+        last_text = f" (the best had {sign * max(scores):.4f})" if scores else ""
+        return f"Kept the start, a head fitted on frozen features: {best_text}; no epoch was better{last_text}."
+    kept_note = f"Kept epoch {progress.best_epoch + 1} of {len(scores)}: {best_text}."
+    previous_score = scores[-2] if len(scores) > 1 else progress.start_score
     is_last = progress.best_epoch == len(scores) - 1
-    if not is_last or before is None or scores[-1] - before < max(MIN_GAIN, 1 / dev) * max(abs(scores[-1]), MIN_GAIN):
-        return kept
+    if (
+        not is_last
+        or previous_score is None
+        or scores[-1] - previous_score < max(MIN_GAIN, 1 / dev_rows) * max(abs(scores[-1]), MIN_GAIN)
+    ):
+        return kept_note
     if was_stopped:
-        return f"{kept} The run was finished before its time: more epochs may help."
-    more = setting("epochs", 2 * len(scores))
-    return f"{kept} The dev rows were still answered better with each epoch: more may help ({more})."
+        return f"{kept_note} The run was finished before its time: more epochs may help."
+    epochs_setting = setting("epochs", 2 * len(scores))
+    return f"{kept_note} The dev rows were still answered better with each epoch: more may help ({epochs_setting})."
 
 
 def _should_probe(model: Model, settings: TrainSettings, objective: Objective) -> bool:
@@ -187,7 +195,7 @@ def run_training(
     steps: Iterable[TrainingStep],
     folder: Path,
     settings: TrainSettings,
-    watch: LossMonitor,
+    monitor: LossMonitor,
     events: RunEvents,
 ) -> None:
     """Take every step: log it, watch its loss, report it, and save the state now and then, or when interrupted."""
@@ -195,26 +203,26 @@ def run_training(
 
     log = RunLog(folder, state.progress.step)
     for line in read_log(folder):
-        watch.add(line["loss"])
-    saved, planned = time.monotonic(), state.progress.planned
+        monitor.add(line["loss"])
+    last_save, saved_plan = time.monotonic(), state.progress.planned
     try:
-        with deferred_interrupt() as stop:
+        with deferred_interrupt() as stop_request:
             for step in steps:
                 log.write(step)
-                watch.add(step.loss)
-                last, interrupted = state.progress.finished, False
+                monitor.add(step.loss)
+                is_last, is_interrupted = state.progress.finished, False
                 try:
                     events.training_step(step)
                 except KeyboardInterrupt:  # between two steps, so that the state is whole
-                    interrupted = True
-                interrupted = interrupted or stop.requested
-                due = last or step.score is not None or time.monotonic() - saved > settings.save_every
-                if due or interrupted or planned != state.progress.planned:
+                    is_interrupted = True
+                is_interrupted = is_interrupted or stop_request.requested
+                is_due = is_last or step.score is not None or time.monotonic() - last_save > settings.save_every
+                if is_due or is_interrupted or saved_plan != state.progress.planned:
                     save_state(folder / STATE_FOLDER, state)
-                    saved, planned = time.monotonic(), state.progress.planned
-                if interrupted:
-                    epochs = f" (epoch {step.epoch + 1:,})"
-                    raise TrainingInterrupted(f"stopped after step {step.step:,} of {step.steps:,}{epochs}; saved")
+                    last_save, saved_plan = time.monotonic(), state.progress.planned
+                if is_interrupted:
+                    epoch_note = f" (epoch {step.epoch + 1:,})"
+                    raise TrainingInterrupted(f"stopped after step {step.step:,} of {step.steps:,}{epoch_note}; saved")
     finally:
         log.close()
 
@@ -231,24 +239,24 @@ def _make_scorer(
         return None
     dev = encode_part(model, prepared.parts["dev"])
 
-    def logits() -> Any:
+    def compute_dev_logits() -> Any:
         stage = for_stage(progress, "measuring dev rows")
         outputs = compute_network_logits(model.runner, dev, prepared.task, progress=stage)
         return outputs if scale is None else outputs * scale[1] + scale[0]
 
-    return partial(_score_logits, logits, prepared, plan)
+    return partial(_score_logits, compute_dev_logits, prepared, plan)
 
 
-def _score_logits(dev_logits: Callable[[], Any], prepared: PreparedData, plan: RunPlan) -> float:
+def _score_logits(compute_dev_logits: Callable[[], Any], prepared: PreparedData, plan: RunPlan) -> float:
     """How good logits of the dev rows are."""
-    logits = dev_logits()
+    logits = compute_dev_logits()
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
-    name = plan.metric or task.metrics.main(space)
-    reading = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Calibration()
-    measures = task.metrics.measure(task.decode.read(logits, space, reading), targets, space, 0)
-    value = measures[name].value
+    metric = plan.metric or task.metrics.main(space)
+    calibration = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Calibration()
+    metrics = task.metrics.measure(task.decode.read(logits, space, calibration), targets, space, 0)
+    value = metrics[metric].value
     value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is
-    return -value if name in LOWER_IS_BETTER else value
+    return -value if metric in LOWER_IS_BETTER else value
 
 
 def _beats_constant(score: float | None, model: Model, prepared: PreparedData, plan: RunPlan) -> bool:
@@ -259,8 +267,8 @@ def _beats_constant(score: float | None, model: Model, prepared: PreparedData, p
         return False
     if prepared.task.metrics.floor is not None:
         return score > prepared.task.metrics.floor(encode_part(model, prepared.parts["dev"])) + MIN_LEAD
-    constant = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
-    floor = _score_logits(lambda: np.asarray(constant), prepared, plan)
+    constant_logits = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
+    floor = _score_logits(lambda: np.asarray(constant_logits), prepared, plan)
     return score > (floor + MIN_LEAD if floor > float("-inf") else MIN_LEAD)
 
 
@@ -268,19 +276,19 @@ def _compute_row_weights(data: Encoded, settings: TrainSettings, prepared: Prepa
     """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
     import numpy as np
 
-    own, targets = prepared.task.rows.weights(data), data.targets
-    if own is not None:
-        return own
+    task_weights, targets = prepared.task.rows.weights(data), data.targets
+    if task_weights is not None:
+        return task_weights
     if settings.class_weight == "none" or prepared.space.kind == "number":
         return None
     if prepared.space.kind == "classes":
         counts = np.bincount(targets, minlength=len(prepared.space))
-        made = 1.0 / counts[targets]
+        weights = 1.0 / counts[targets]
     else:  # a row with several labels counts as much as its rarest one
-        rare = 1.0 / np.maximum(targets.sum(0), 1)
-        none = 1.0 / max(int((targets.sum(1) == 0).sum()), 1)
-        made = np.where(targets.any(1), (targets * rare).max(1), none)
-    return np.asarray(made * len(made) / made.sum())
+        label_weights = 1.0 / np.maximum(targets.sum(0), 1)
+        unlabeled_weight = 1.0 / max(int((targets.sum(1) == 0).sum()), 1)
+        weights = np.where(targets.any(1), (targets * label_weights).max(1), unlabeled_weight)
+    return np.asarray(weights * len(weights) / weights.sum())
 
 
 def _standardize_targets(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple[float, float] | None]:

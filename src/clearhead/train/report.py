@@ -27,8 +27,8 @@ def select_inspected_rows(
 
     if sum(run.rows.values()) > MAX_INSPECTED_ROWS or plan.train is None:
         return None
-    given = {part: source for part, source in sources.items() if getattr(plan, part) is not None}
-    return given if plan.rows is None else given | {"train": select_used_rows(prepared)}
+    part_sources = {part: source for part, source in sources.items() if getattr(plan, part) is not None}
+    return part_sources if plan.rows is None else part_sources | {"train": select_used_rows(prepared)}
 
 
 def write_report(
@@ -43,8 +43,11 @@ def write_report(
 
     inspection = None
     if inspected is not None:
-        columns, others = prepared.parts["train"].columns, {"dev": inspected.get("dev"), "test": inspected.get("test")}
-        inspection = inspect_as_task(prepared.task, inspected["train"], columns, **others)
+        columns, other_parts = (
+            prepared.parts["train"].columns,
+            {"dev": inspected.get("dev"), "test": inspected.get("test")},
+        )
+        inspection = inspect_as_task(prepared.task, inspected["train"], columns, **other_parts)
     data = ReportData(
         title=f"{run.folder.name}: {run.task}",
         command=trained.command,
@@ -57,8 +60,8 @@ def write_report(
         notes=[*run.messages, *run.notes, *second.notes],
         examples=second.examples,
         cost=dict(run.cost),
-        sweep=[asdict(one) for one in run.sweep],
-        baselines=[asdict(one) for one in run.baselines],
+        sweep=[asdict(entry) for entry in run.sweep],
+        baselines=[asdict(entry) for entry in run.baselines],
         machine={} if run.machine is None else run.machine.lines(),
     )
     return save_report(data, run.folder / REPORT_FILE)

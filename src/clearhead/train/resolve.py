@@ -18,7 +18,7 @@ from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.tasks import Task
 from clearhead.tasks.orders import both_orders
-from clearhead.train.baselines import features_settings
+from clearhead.train.baselines import features_plan_changes
 from clearhead.train.gpt_inputs import resolve_both_orders
 from clearhead.train.method_choice import starts_with_features
 
@@ -29,7 +29,7 @@ class ResolvedInputs:
 
     task: Task  # with both orders of two texts, where they are read
     choices: dict[str, Any]  # of the plan: threads, settings, head_pooling, both_orders, max_length, stride
-    fit: LengthPolicy  # what is done with texts that are longer than the model
+    length_policy: LengthPolicy  # what is done with texts that are longer than the model
 
     @property
     def threads(self) -> int | None:
@@ -38,42 +38,46 @@ class ResolvedInputs:
         return threads
 
 
-def resolve_inputs(asked: RunPlan, compute: Compute, profile: DatasetProfile, model: Model | None) -> ResolvedInputs:
+def resolve_inputs(
+    requested: RunPlan, compute: Compute, profile: DatasetProfile, model: Model | None
+) -> ResolvedInputs:
     """Threads, what the head reads, orders of two texts and lengths."""
-    head_pooling, threads = asked.head_pooling, compute.threads
-    if model is not None and (pooled := model.shape.head_pooling) in ("first", "mean"):
-        head_pooling = pooled
-    if asked.method in NETWORK_METHODS:
+    head_pooling, threads = requested.head_pooling, compute.threads
+    if model is not None and (model_pooling := model.shape.head_pooling) in ("first", "mean"):
+        head_pooling = model_pooling
+    if requested.method in NETWORK_METHODS:
         threads = resolve_threads(threads, compute.settings, None if model is None else model.shape)
-    orders = resolve_both_orders(asked, profile.task, model, two=profile.columns.text_b is not None)
-    task = both_orders(profile.task) if orders else profile.task
-    max_length, stride = resolve_lengths(asked, task, model)
+    reads_both_orders = resolve_both_orders(
+        requested, profile.task, model, has_two_texts=profile.columns.text_b is not None
+    )
+    task = both_orders(profile.task) if reads_both_orders else profile.task
+    max_length, stride = resolve_lengths(requested, task, model)
     fit = LengthPolicy(
-        max_length=None if model is None else check_length(max_length, stride, model, asked.model),
-        long=asked.long,
+        max_length=None if model is None else check_length(max_length, stride, model, requested.model),
+        long=requested.long,
         stride=stride,
-        max_answer=asked.max_answer,
-        max_tokens=asked.max_tokens,
+        max_answer=requested.max_answer,
+        max_tokens=requested.max_tokens,
     )
     choices = {
         "threads": threads,
         "settings": compute.settings,
         "head_pooling": head_pooling,
-        "both_orders": orders,
+        "both_orders": reads_both_orders,
         "max_length": max_length,
         "stride": stride,
     }
-    return ResolvedInputs(task=task, choices=choices, fit=fit)
+    return ResolvedInputs(task=task, choices=choices, length_policy=fit)
 
 
-def resolve_plan(asked: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, model: Model | None) -> RunPlan:
+def resolve_plan(requested: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, model: Model | None) -> RunPlan:
     """The plan of a run, in which nothing is left open: what is stored, and what every later step reads."""
     choices = inputs.choices
-    if starts_with_features(prepared, asked, both_orders=bool(choices["both_orders"])):
-        choices = choices | features_settings(choices["settings"])
-    elif model is not None and asked.method in NETWORK_METHODS:
+    if starts_with_features(prepared, requested, both_orders=bool(choices["both_orders"])):
+        choices = choices | features_plan_changes(choices["settings"])
+    elif model is not None and requested.method in NETWORK_METHODS:
         settings = choose_settings(
-            asked,
+            requested,
             prepared.task,
             prepared.space,
             len(prepared.parts["train"]),
@@ -82,4 +86,4 @@ def resolve_plan(asked: RunPlan, inputs: ResolvedInputs, prepared: PreparedData,
             settings=choices["settings"],
         )
         choices = choices | {"auto_epochs": False, "auto_rate": False, "settings": settings}
-    return replace(asked, **choices)
+    return replace(requested, **choices)

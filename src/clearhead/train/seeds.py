@@ -14,8 +14,8 @@ from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK_METHODS, RunPlan
 from clearhead.jobs.run_file import FitRecord
 from clearhead.jobs.training_state import SEEDS_FOLDER, STATE_FOLDER, restore_weights
-from clearhead.train.finish import SeedScore, held_out_logits, measure_parts
-from clearhead.train.fitted_network import network_result
+from clearhead.train.finish import SeedScore, compute_held_out_logits, measure_parts
+from clearhead.train.fitted_network import make_fitted_method
 from clearhead.train.methods import FIT_METHODS
 from clearhead.train.network import restore_network
 from clearhead.train.start import StartModels
@@ -35,52 +35,56 @@ class SeedFits:
     log_folder: Path  # of the seed that is kept
 
 
-def restore_method(inputs: FitInputs, over: FitRecord) -> FittedMethod:
+def restore_method(inputs: FitInputs, finished_fit: FitRecord) -> FittedMethod:
     """A network whose training was over before the run was killed: its weights are in the model folder."""
     assert inputs.model is not None
     restore_weights(inputs.model, inputs.folder)
-    return network_result(inputs, tuple(over.notes))
+    return make_fitted_method(inputs, tuple(finished_fit.notes))
 
 
-def fit_seeds(inputs: FitInputs, start: StartModels, events: RunEvents, over: FitRecord | None) -> SeedFits:
+def fit_seeds(
+    inputs: FitInputs, start_models: StartModels, events: RunEvents, finished_fit: FitRecord | None
+) -> SeedFits:
     """One fit per seed in a folder of its own; the one that is best on dev is kept.
 
-    Seeds that are finished are read back. `over`: training was over before the run was killed.
+    Seeds that are finished are read back. `finished_fit`: training was over before the run was killed.
     """
-    plan, prepared, folder, first = inputs.plan, inputs.prepared, inputs.folder, inputs.plan.settings.seed
+    plan, prepared, folder, first_seed = inputs.plan, inputs.prepared, inputs.folder, inputs.plan.settings.seed
     scores: list[SeedScore] = []
-    for number in range(plan.seeds):
-        seed = first + number
-        own = folder / SEEDS_FOLDER / f"seed-{seed}"
-        if (own / SCORE_FILE).exists():
-            scores.append(_read_seed_score(own, seed))
+    for index in range(plan.seeds):
+        seed = first_seed + index
+        seed_folder = folder / SEEDS_FOLDER / f"seed-{seed}"
+        if (seed_folder / SCORE_FILE).exists():
+            scores.append(_read_seed_score(seed_folder, seed))
             continue
-        if inputs.finish and not (own / STATE_FOLDER).exists():
+        if inputs.finish and not (seed_folder / STATE_FOLDER).exists():
             continue  # it was not begun
-        own.mkdir(parents=True, exist_ok=True)
-        events.seed_started(seed, number, plan.seeds)
+        seed_folder.mkdir(parents=True, exist_ok=True)
+        events.seed_started(seed, index, plan.seeds)
         settings = replace(plan.settings, seed=seed)
-        fresh = inputs.model if number == 0 else start.load(plan, seed)
-        result = FIT_METHODS[plan.method](replace(inputs, settings=settings, folder=own, model=fresh))
-        evaluations = measure_parts(prepared, held_out_logits(prepared, result), plan)[1]
+        model = inputs.model if index == 0 else start_models.load(plan, seed)
+        fitted = FIT_METHODS[plan.method](replace(inputs, settings=settings, folder=seed_folder, model=model))
+        evaluations = measure_parts(prepared, compute_held_out_logits(prepared, fitted), plan)[1]
         score = SeedScore(
             seed=seed, dev=_finite_score(evaluations.get("dev")), test=_finite_score(evaluations.get("test"))
         )
-        write_json(own / SCORE_FILE, asdict(score))
+        write_json(seed_folder / SCORE_FILE, asdict(score))
         scores.append(score)
     if not scores:
         raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
-    best = _best_seed(scores, plan)
-    settings = replace(plan.settings, seed=best)
-    fresh, own = start.load(plan, best), folder / SEEDS_FOLDER / f"seed-{best}"
-    kept = FitInputs(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, events=inputs.events)
-    if plan.method not in NETWORK_METHODS or fresh is None:
-        return SeedFits(fitted=FIT_METHODS[plan.method](kept), scores=tuple(scores), log_folder=own)
-    if over is not None:
-        restore_weights(fresh, folder)
+    best_seed = _best_seed(scores, plan)
+    settings = replace(plan.settings, seed=best_seed)
+    model, seed_folder = start_models.load(plan, best_seed), folder / SEEDS_FOLDER / f"seed-{best_seed}"
+    best_inputs = FitInputs(
+        prepared=prepared, plan=plan, settings=settings, folder=seed_folder, model=model, events=inputs.events
+    )
+    if plan.method not in NETWORK_METHODS or model is None:
+        return SeedFits(fitted=FIT_METHODS[plan.method](best_inputs), scores=tuple(scores), log_folder=seed_folder)
+    if finished_fit is not None:
+        restore_weights(model, folder)
     else:
-        restore_network(fresh, prepared, settings, own)
-    return SeedFits(fitted=network_result(kept), scores=tuple(scores), log_folder=own)
+        restore_network(model, prepared, settings, seed_folder)
+    return SeedFits(fitted=make_fitted_method(best_inputs), scores=tuple(scores), log_folder=seed_folder)
 
 
 def _best_seed(scores: list[SeedScore], plan: RunPlan) -> int:

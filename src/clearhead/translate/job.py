@@ -28,7 +28,7 @@ from clearhead.model import Model
 from clearhead.model.loading import load, require_torch
 from clearhead.progress import for_stage
 from clearhead.train.finish import Run, base_model_name, write_metrics
-from clearhead.train.network import describe_early_end, finish_stopped_run, run_training, training_seconds
+from clearhead.train.network import describe_early_end, finish_stopped_run, run_training, seconds_per_seed
 from clearhead.training.log import read_log
 from clearhead.training.loss_monitor import LossMonitor
 from clearhead.translate.dataset import Texts, read_texts
@@ -231,7 +231,7 @@ def _fit(
         objective=objective,
         score=score,
         device=str(model.core.device),
-        seconds=training_seconds(plan),
+        seconds=seconds_per_seed(plan),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
     )
     run_training(state, steps, folder, settings, watch, events)

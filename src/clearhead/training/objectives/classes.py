@@ -37,7 +37,7 @@ class CrossEntropy(Objective):
     @property
     def linear_examples(self) -> LinearExamples:
         """Rows and their classes."""
-        return _row_examples
+        return _select_row_examples
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,23 @@ class BinaryCrossEntropy(Objective):
     def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
         """(rows,)."""
         logits, targets = _pool_rows(output.logits, batch)
-        goal = targets.to(logits.dtype)
-        goal = goal * (1 - self.smoothing) + self.smoothing / 2
-        return F.binary_cross_entropy_with_logits(logits, goal, reduction="none").mean(-1)
+        smoothed_targets = targets.to(logits.dtype)
+        smoothed_targets = smoothed_targets * (1 - self.smoothing) + self.smoothing / 2
+        return F.binary_cross_entropy_with_logits(logits, smoothed_targets, reduction="none").mean(-1)
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
         """The mean entropy of the labels."""
         import numpy as np
 
-        share = _normalize_weights(len(targets), row_weights)
-        yes = (share[:, None] * (targets * (1 - self.smoothing) + self.smoothing / 2)).sum(0)
-        both = np.clip(np.stack([yes, 1 - yes]), 1e-12, 1)
-        return float(-(both * np.log(both)).sum(0).mean())
+        normalized_weights = _normalize_weights(len(targets), row_weights)
+        label_probs = (normalized_weights[:, None] * (targets * (1 - self.smoothing) + self.smoothing / 2)).sum(0)
+        probs = np.clip(np.stack([label_probs, 1 - label_probs]), 1e-12, 1)
+        return float(-(probs * np.log(probs)).sum(0).mean())
 
     @property
     def linear_examples(self) -> LinearExamples:
         """Rows and their labels."""
-        return _row_examples
+        return _select_row_examples
 
 
 @dataclass(frozen=True)
@@ -79,33 +79,33 @@ class SquaredError(Objective):
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
         """The variance of the numbers."""
-        share = _normalize_weights(len(targets), row_weights)
-        mean = float((share * targets).sum())
-        return float((share * (targets - mean) ** 2).sum())
+        normalized_weights = _normalize_weights(len(targets), row_weights)
+        mean = float((normalized_weights * targets).sum())
+        return float((normalized_weights * (targets - mean) ** 2).sum())
 
     @property
     def linear_examples(self) -> LinearExamples:
         """Rows and their numbers."""
-        return _row_examples
+        return _select_row_examples
 
 
 def label_entropy(targets: Array, weights: Array | None = None, smoothing: float = 0.0) -> float:
     """The cross-entropy of always giving the frequencies of the classes as the answer."""
     import numpy as np
 
-    share = _normalize_weights(len(targets), weights)
-    classes = np.bincount(targets.astype(np.int64), weights=share).astype(np.float64)
-    classes = classes * (1 - smoothing) + smoothing / len(classes)
-    classes = classes[classes > 0]
-    return float(-(classes * np.log(classes)).sum())
+    normalized_weights = _normalize_weights(len(targets), weights)
+    class_probs = np.bincount(targets.astype(np.int64), weights=normalized_weights).astype(np.float64)
+    class_probs = class_probs * (1 - smoothing) + smoothing / len(class_probs)
+    class_probs = class_probs[class_probs > 0]
+    return float(-(class_probs * np.log(class_probs)).sum())
 
 
-def _normalize_weights(count: int, weights: Array | None) -> Array:
+def _normalize_weights(row_count: int, weights: Array | None) -> Array:
     """Row weights that add up to 1."""
     import numpy as np
 
-    share = np.ones(count) if weights is None else np.asarray(weights, np.float64)
-    return np.asarray(share / share.sum())
+    row_weights = np.ones(row_count) if weights is None else np.asarray(weights, np.float64)
+    return np.asarray(row_weights / row_weights.sum())
 
 
 def _pool_rows(logits: Tensor, batch: Part) -> tuple[Tensor, Tensor]:
@@ -113,7 +113,7 @@ def _pool_rows(logits: Tensor, batch: Part) -> tuple[Tensor, Tensor]:
     return _pool_row_outputs(logits, batch), torch.as_tensor(batch.targets, device=logits.device)
 
 
-def _row_examples(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
+def _select_row_examples(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
     return _pool_row_outputs(outputs, batch), batch.targets
 
 

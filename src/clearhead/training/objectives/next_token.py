@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.tasks.encoded import Part
 from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
-from clearhead.training.objectives.pooling import row_means
+from clearhead.training.objectives.pooling import average_by_row
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,9 +39,9 @@ class WithNextToken(Objective):
         """(rows,)."""
         if output.hidden is None or output.token_table is None:
             raise TypeError("The next-token loss needs hidden states and the token table.")
-        own = self.weight * next_token_loss(output.hidden, output.token_table, batch)
-        inner = self.objective.auxiliary_loss(output, batch)
-        return own if inner is None else inner + own
+        lm_loss = self.weight * next_token_loss(output.hidden, output.token_table, batch)
+        inner_loss = self.objective.auxiliary_loss(output, batch)
+        return lm_loss if inner_loss is None else inner_loss + lm_loss
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float | None:
         """Of the objective alone."""
@@ -53,13 +53,13 @@ class WithNextToken(Objective):
         return self.objective.linear_examples
 
 
-def next_token_loss(hidden: Tensor, table: Tensor, batch: Part) -> Tensor:
+def next_token_loss(hidden: Tensor, token_table: Tensor, batch: Part) -> Tensor:
     """The mean over a row's tokens of -log p(token), each given those before it, by the token table: (rows,)."""
     device = hidden.device
     ids, lengths = (torch.as_tensor(array, device=device) for array in (batch.ids, batch.lengths))
-    known = torch.ones(len(ids), dtype=torch.bool, device=device)
-    known[lengths.cumsum(0) - lengths] = False  # nothing comes before a first token
-    owners = torch.as_tensor(batch.owners, device=device).repeat_interleave(lengths)
-    before = known.roll(-1)
-    losses = F.cross_entropy(F.linear(hidden[before], table).float(), ids[known], reduction="none")
-    return row_means(losses, owners[known], batch.rows)
+    is_predicted = torch.ones(len(ids), dtype=torch.bool, device=device)
+    is_predicted[lengths.cumsum(0) - lengths] = False  # nothing comes before a first token
+    token_rows = torch.as_tensor(batch.owners, device=device).repeat_interleave(lengths)
+    is_context = is_predicted.roll(-1)
+    losses = F.cross_entropy(F.linear(hidden[is_context], token_table).float(), ids[is_predicted], reduction="none")
+    return average_by_row(losses, token_rows[is_predicted], batch.rows)

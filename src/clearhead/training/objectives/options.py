@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clearhead.tasks.encoded import Part
 from clearhead.training.objectives.objective import NetworkOutput, Objective
-from clearhead.training.objectives.pooling import row_means
+from clearhead.training.objectives.pooling import average_by_row
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class OptionChoice(Objective):
             torch.as_tensor(array, device=device)
             for array in (batch.targets, batch.marks["options"], batch.marks["option_rows"])
         )
-        scores = row_means(logits[:, 0], options, len(rows))
+        scores = average_by_row(logits[:, 0], options, len(rows))
         counts = torch.bincount(rows, minlength=batch.rows)
         columns = torch.arange(len(rows), device=device) - (counts.cumsum(0) - counts)[rows]
-        table = scores.new_full((batch.rows, int(counts.max())), -torch.inf).index_put((rows, columns), scores)
-        logs = torch.log_softmax(table, -1)
-        right = -logs.gather(1, targets.long()[:, None])[:, 0]
+        row_logits = scores.new_full((batch.rows, int(counts.max())), -torch.inf).index_put((rows, columns), scores)
+        log_probs = torch.log_softmax(row_logits, -1)
+        target_losses = -log_probs.gather(1, targets.long()[:, None])[:, 0]
         if not self.smoothing:
-            return right
-        even = -logs.masked_fill(torch.isinf(table), 0).sum(1) / counts
-        return (1 - self.smoothing) * right + self.smoothing * even
+            return target_losses
+        uniform_losses = -log_probs.masked_fill(torch.isinf(row_logits), 0).sum(1) / counts
+        return (1 - self.smoothing) * target_losses + self.smoothing * uniform_losses

@@ -6,18 +6,18 @@ import torch
 from torch import Tensor
 
 
-def row_means(values: Tensor, owners: Tensor, rows: int) -> Tensor:
+def average_by_row(values: Tensor, row_indices: Tensor, row_count: int) -> Tensor:
     """The mean of what each row owns; 0 where it owns nothing."""
-    total = values.new_zeros(rows).index_add(0, owners, values)
-    counts = values.new_zeros(rows).index_add(0, owners, torch.ones_like(values))
-    return total / counts.clamp(min=1)
+    totals = values.new_zeros(row_count).index_add(0, row_indices, values)
+    counts = values.new_zeros(row_count).index_add(0, row_indices, torch.ones_like(values))
+    return totals / counts.clamp(min=1)
 
 
-def pool_windows(logits: Tensor, owners: Tensor, rows: int) -> Tensor:
+def pool_windows(logits: Tensor, row_indices: Tensor, row_count: int) -> Tensor:
     """The mean of each row's windows: (windows, outputs) to (rows, outputs)."""
-    if len(logits) == rows:
+    if len(logits) == row_count:
         return logits
-    counts = torch.zeros(rows, dtype=logits.dtype, device=logits.device)
-    counts = counts.index_add(0, owners, torch.ones_like(owners, dtype=logits.dtype))
-    total = logits.new_zeros((rows, logits.shape[1])).index_add(0, owners, logits)
-    return total / counts[:, None]
+    counts = torch.zeros(row_count, dtype=logits.dtype, device=logits.device)
+    counts = counts.index_add(0, row_indices, torch.ones_like(row_indices, dtype=logits.dtype))
+    totals = logits.new_zeros((row_count, logits.shape[1])).index_add(0, row_indices, logits)
+    return totals / counts[:, None]

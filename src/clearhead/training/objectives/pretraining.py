@@ -34,8 +34,8 @@ class TargetScores:
 
     losses: Array
     correct: Array  # 1 or 0
-    owners: Array  # the text that each belongs to
-    truth: Array  # what would have been right
+    text_indices: Array  # the text that each belongs to
+    labels: Array  # what would have been right
 
 
 class ElectraPair(nn.Module):
@@ -56,21 +56,27 @@ class ElectraPair(nn.Module):
 
 def count_targets(batch: PretrainBatch, losses: tuple[str, ...]) -> dict[str, int]:
     """How many targets of each kind a batch has."""
-    known = {"words": len(batch.labels), "pairs": 0 if batch.pair_labels is None else len(batch.pair_labels)}
-    return {name: known.get(name, len(batch.ids)) for name in losses}
+    counts = {"words": len(batch.labels), "pairs": 0 if batch.pair_labels is None else len(batch.pair_labels)}
+    return {name: counts.get(name, len(batch.ids)) for name in losses}
 
 
-def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float], device: str) -> dict[str, Tensor]:
+def pretrain_losses(network: Any, batch: PretrainBatch, scales: dict[str, float], device: str) -> dict[str, Tensor]:
     """The losses of a batch, each summed over its targets and multiplied by its share."""
     if isinstance(network, ElectraPair):
-        return _electra_losses(network, batch, shares, device)
+        return _compute_electra_losses(network, batch, scales, device)
     kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
-    read, out = _target_states(network, batch, device, kernel), network.head.out
-    found = {"words": linear_cross_entropy(read.before, out.weight, out.bias, read.words, shares["words"])}
-    if "pairs" in shares:
-        logits = _pair_logits(network, read)
-        found["pairs"] = F.cross_entropy(logits, _tensor(batch.pair_labels, device), reduction="sum") * shares["pairs"]
-    return found
+    states, output_layer = _compute_target_states(network, batch, device, kernel), network.head.out
+    loss_terms = {
+        "words": linear_cross_entropy(
+            states.inputs, output_layer.weight, output_layer.bias, states.labels, scales["words"]
+        )
+    }
+    if "pairs" in scales:
+        logits = _pair_logits(network, states)
+        loss_terms["pairs"] = (
+            F.cross_entropy(logits, _tensor(batch.pair_labels, device), reduction="sum") * scales["pairs"]
+        )
+    return loss_terms
 
 
 @torch.no_grad()
@@ -78,84 +84,94 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
     """Loss and correctness of every target of a batch, without gradients."""
     if isinstance(network, ElectraPair):
         return _score_electra(network, batch, device, seed)
-    read = _target_states(network, batch, device, fused_attention)
-    found = {"words": _score_words(read.before, network.head, read.words, _target_owners(batch)[batch.positions])}
+    states = _compute_target_states(network, batch, device, fused_attention)
+    scores = {
+        "words": _score_words(states.inputs, network.head, states.labels, _target_text_indices(batch)[batch.positions])
+    }
     if batch.pair_labels is not None and network.second is not None:
-        truth = _tensor(batch.pair_labels, device)
-        found["pairs"] = _score_logits(_pair_logits(network, read), truth, np.arange(len(batch.pair_labels)))
-    return found
+        pair_labels = _tensor(batch.pair_labels, device)
+        scores["pairs"] = _score_logits(_pair_logits(network, states), pair_labels, np.arange(len(batch.pair_labels)))
+    return scores
 
 
-def _pair_logits(network: Any, read: _TargetStates) -> Tensor:
-    logits: Tensor = network.second(read.texts, read.layout, network.pooler(read.texts, read.layout))
+def _pair_logits(network: Any, states: _TargetStates) -> Tensor:
+    logits: Tensor = network.second(states.hidden, states.layout, network.pooler(states.hidden, states.layout))
     return logits.float()
 
 
-def _target_owners(batch: PretrainBatch) -> Array:
+def _target_text_indices(batch: PretrainBatch) -> Array:
     lengths = batch.lengths if batch.target_lengths is None else batch.target_lengths
     return np.repeat(np.arange(len(lengths)), lengths * batch.targets_per_token)
 
 
-def _score_words(before: Tensor, head: Any, words: Tensor, owners: Array) -> TargetScores:
-    made = []
-    for begin in range(0, max(len(words), 1), SCORE_CHUNK):
-        part = slice(begin, begin + SCORE_CHUNK)
-        logits = F.linear(before[part], head.out.weight, head.out.bias).float()
-        made.append(_score_logits(logits, words[part], owners[part]))
-    names = ("losses", "correct", "owners", "truth")
-    return TargetScores(**{name: np.concatenate([getattr(one, name) for one in made]) for name in names})
+def _score_words(inputs: Tensor, head: Any, labels: Tensor, text_indices: Array) -> TargetScores:
+    chunks = []
+    for start in range(0, max(len(labels), 1), SCORE_CHUNK):
+        chunk_slice = slice(start, start + SCORE_CHUNK)
+        logits = F.linear(inputs[chunk_slice], head.out.weight, head.out.bias).float()
+        chunks.append(_score_logits(logits, labels[chunk_slice], text_indices[chunk_slice]))
+    fields = ("losses", "correct", "text_indices", "labels")
+    return TargetScores(**{field: np.concatenate([getattr(chunk, field) for chunk in chunks]) for field in fields})
 
 
-def _score_logits(logits: Tensor, truth: Tensor, owners: Array) -> TargetScores:
-    losses = F.cross_entropy(logits, truth, reduction="none")
-    right = (logits.argmax(-1) == truth).double()
+def _score_logits(logits: Tensor, labels: Tensor, text_indices: Array) -> TargetScores:
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    is_correct = (logits.argmax(-1) == labels).double()
     numbers = losses.double().cpu().numpy()
-    return TargetScores(losses=numbers, correct=right.cpu().numpy(), owners=owners, truth=truth.cpu().numpy())
+    return TargetScores(
+        losses=numbers, correct=is_correct.cpu().numpy(), text_indices=text_indices, labels=labels.cpu().numpy()
+    )
 
 
 @dataclass(frozen=True)
 class _TargetStates:
     """The hidden states that the targets of a batch are predicted from."""
 
-    before: Tensor  # (targets, width): what stands before the output matrix
-    words: Tensor  # (targets,): what is right
-    texts: Tensor  # hidden states that begin with those of the first tokens, for the pooler, ...
+    inputs: Tensor  # (targets, width): what stands before the output matrix
+    labels: Tensor  # (targets,): what is right
+    hidden: Tensor  # hidden states that begin with those of the first tokens, for the pooler, ...
     layout: Layout  # ... and how they lie
 
 
-def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
+def _compute_target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
     """Hidden states at every target; of the last layer, nothing else is computed."""
-    ids, words = _tensor(batch.ids, device), _tensor(batch.labels, device)
+    ids, labels = _tensor(batch.ids, device), _tensor(batch.labels, device)
     layout: Layout = PackedLayout(_tensor(batch.lengths, device))
     segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
     target = None
     if batch.target_ids is not None:
         target = _tensor(batch.target_ids, device), PackedLayout(_tensor(batch.target_lengths, device))
-    everywhere = len(batch.positions) == len(batch.ids) * batch.targets_per_token and target is None
-    if target is not None or everywhere or network.shape.stack.layers < 2 or batch.targets_per_token > 1:
+    are_all_targets = len(batch.positions) == len(batch.ids) * batch.targets_per_token and target is None
+    if target is not None or are_all_targets or network.shape.stack.layers < 2 or batch.targets_per_token > 1:
         hidden = network.compute_head_input(ids, layout, segments, target, kernel=kernel)
         if batch.targets_per_token > 1:  # the states of each direction one after the other
             hidden = hidden.reshape(len(hidden) * batch.targets_per_token, -1)
-        asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(batch.positions, device))
+        target_states = (
+            hidden
+            if are_all_targets or target is not None
+            else hidden.index_select(0, _tensor(batch.positions, device))
+        )
     else:
-        picked, rows, columns = _pick_query_positions(batch)
-        hidden = network.compute_head_input(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
+        query_positions, rows, columns = _pick_query_positions(batch)
+        hidden = network.compute_head_input(
+            ids, layout, segments, kernel=kernel, picked=_tensor(query_positions, device)
+        )
         layout = PaddedLayout(hidden[..., 0], None)
-        asked = hidden[_tensor(rows, device), _tensor(columns, device)]
+        target_states = hidden[_tensor(rows, device), _tensor(columns, device)]
     head = network.head
     assert head is not None
-    return _TargetStates(head.before_out(asked), words, hidden, layout)
+    return _TargetStates(head.before_out(target_states), labels, hidden, layout)
 
 
 def _pick_query_positions(batch: PretrainBatch) -> tuple[Array, Array, Array]:
     """The first token and the targets of each text as a rectangle of positions, and where each target is in it."""
-    begins = np.cumsum(batch.lengths) - batch.lengths
-    rows = np.searchsorted(begins, batch.positions, "right") - 1
-    counts = np.bincount(rows, minlength=len(begins))
+    text_starts = np.cumsum(batch.lengths) - batch.lengths
+    rows = np.searchsorted(text_starts, batch.positions, "right") - 1
+    counts = np.bincount(rows, minlength=len(text_starts))
     columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows] + 1
-    picked = np.zeros((len(begins), int(counts.max(initial=0)) + 1), np.int64)
-    picked[rows, columns] = batch.positions - begins[rows]
-    return picked, rows, columns
+    query_positions = np.zeros((len(text_starts), int(counts.max(initial=0)) + 1), np.int64)
+    query_positions[rows, columns] = batch.positions - text_starts[rows]
+    return query_positions, rows, columns
 
 
 @dataclass(frozen=True)
@@ -163,56 +179,64 @@ class _ElectraRound:
     """One round of ELECTRA's pair: what the generator saw, and what the model says of every word."""
 
     states: _TargetStates
-    answers: Tensor  # (tokens,): above 0 where a word is thought to be replaced
+    logits: Tensor  # (tokens,): above 0 where a word is thought to be replaced
     is_replaced: Tensor  # (tokens,): 1 where it was
 
 
-def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraRound:
+def _run_electra_round(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraRound:
     """The generator guesses, its guesses are put in, and the model tells at every word whether it was replaced."""
-    made = _target_states(pair.generator, batch, device, kernel)
-    out = pair.generator.head.out  # type: ignore[union-attr]
+    states = _compute_target_states(pair.generator, batch, device, kernel)
+    output_layer = pair.generator.head.out  # type: ignore[union-attr]
     with torch.no_grad():
-        logits = F.linear(made.before, out.weight, out.bias).float()
+        logits = F.linear(states.inputs, output_layer.weight, output_layer.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
-        said = (logits + noise).argmax(-1)  # a draw from the softmax: it must be wrong now and then
-    ids, places = _tensor(batch.ids, device), _tensor(batch.positions, device)
-    read = ids.index_copy(0, places, said)
-    wrong = (read != ids.index_copy(0, places, made.words)).float()
+        sampled = (logits + noise).argmax(-1)  # a draw from the softmax: it must be wrong now and then
+    ids, positions = _tensor(batch.ids, device), _tensor(batch.positions, device)
+    replaced_ids = ids.index_copy(0, positions, sampled)
+    is_replaced = (replaced_ids != ids.index_copy(0, positions, states.labels)).float()
     segments = None if pair.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
-    hidden = pair.model.encode(read, PackedLayout(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
+    hidden = pair.model.encode(replaced_ids, PackedLayout(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
     head = pair.model.head
-    answers = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
-    return _ElectraRound(made, answers, wrong)
+    discriminator_logits = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
+    return _ElectraRound(states, discriminator_logits, is_replaced)
 
 
-def _electra_losses(
-    pair: ElectraPair, batch: PretrainBatch, shares: dict[str, float], device: str
+def _compute_electra_losses(
+    pair: ElectraPair, batch: PretrainBatch, scales: dict[str, float], device: str
 ) -> dict[str, Tensor]:
-    made = _electra_forward(
+    electra_round = _run_electra_round(
         pair, batch, device, dropout_attention if torch.device(device).type == "cpu" else fused_attention
     )
-    out = pair.generator.head.out  # type: ignore[union-attr]
-    loss = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="sum")
+    output_layer = pair.generator.head.out  # type: ignore[union-attr]
+    replaced_loss = F.binary_cross_entropy_with_logits(electra_round.logits, electra_round.is_replaced, reduction="sum")
     return {
-        "words": linear_cross_entropy(made.states.before, out.weight, out.bias, made.states.words, shares["words"]),
-        "replaced": loss * (REPLACED_WEIGHT * shares["replaced"]),
+        "words": linear_cross_entropy(
+            electra_round.states.inputs,
+            output_layer.weight,
+            output_layer.bias,
+            electra_round.states.labels,
+            scales["words"],
+        ),
+        "replaced": replaced_loss * (REPLACED_WEIGHT * scales["replaced"]),
     }
 
 
 def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, TargetScores]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # what the generator draws here must not change what it draws in training
-        made = _electra_forward(pair, batch, device, fused_attention)
-    owners = _target_owners(batch)
-    losses = F.binary_cross_entropy_with_logits(made.answers, made.is_replaced, reduction="none")
-    right = ((made.answers > 0) == (made.is_replaced > 0)).double()
+        electra_round = _run_electra_round(pair, batch, device, fused_attention)
+    text_indices = _target_text_indices(batch)
+    losses = F.binary_cross_entropy_with_logits(electra_round.logits, electra_round.is_replaced, reduction="none")
+    is_correct = ((electra_round.logits > 0) == (electra_round.is_replaced > 0)).double()
     return {
-        "words": _score_words(made.states.before, pair.generator.head, made.states.words, owners[batch.positions]),
+        "words": _score_words(
+            electra_round.states.inputs, pair.generator.head, electra_round.states.labels, text_indices[batch.positions]
+        ),
         "replaced": TargetScores(
             losses=losses.double().cpu().numpy(),
-            correct=right.cpu().numpy(),
-            owners=owners,
-            truth=made.is_replaced.cpu().numpy(),
+            correct=is_correct.cpu().numpy(),
+            text_indices=text_indices,
+            labels=electra_round.is_replaced.cpu().numpy(),
         ),
     }
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clearhead.tasks.encoded import Part
 from clearhead.training.objectives.objective import NetworkOutput, Objective
-from clearhead.training.objectives.pooling import row_means
+from clearhead.training.objectives.pooling import average_by_row
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,18 @@ class SpanEnds(Objective):
     def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
         """(rows,)."""
         logits, device = output.logits, output.logits.device
-        owners, lengths = (torch.as_tensor(array, device=device) for array in (batch.owners, batch.lengths))
-        first, last, right = (torch.as_tensor(batch.marks[name], device=device) for name in ("first", "last", "right"))
+        window_rows, lengths = (torch.as_tensor(array, device=device) for array in (batch.owners, batch.lengths))
+        first, last, targets = (
+            torch.as_tensor(batch.marks[name], device=device) for name in ("first", "last", "right")
+        )
         positions = torch.arange(int(lengths.max()), device=device)[None]
-        present = positions < lengths[:, None]
-        table = logits.new_full((*present.shape, 2), -torch.inf)
-        table[present] = logits
-        may = (positions >= first[:, None]) & (positions < last[:, None])
-        may |= positions == 0  # [CLS]: not in this window
-        table = table.masked_fill(~may[..., None], -torch.inf).transpose(1, 2)  # (windows, 2, length)
-        losses = -torch.log_softmax(table, -1).gather(2, right[..., None])[..., 0].mean(1)
-        return row_means(losses, owners, batch.rows)
+        is_token = positions < lengths[:, None]
+        window_logits = logits.new_full((*is_token.shape, 2), -torch.inf)
+        window_logits[is_token] = logits
+        is_allowed = (positions >= first[:, None]) & (positions < last[:, None])
+        is_allowed |= positions == 0  # [CLS]: not in this window
+        window_logits = window_logits.masked_fill(~is_allowed[..., None], -torch.inf).transpose(
+            1, 2
+        )  # (windows, 2, length)
+        losses = -torch.log_softmax(window_logits, -1).gather(2, targets[..., None])[..., 0].mean(1)
+        return average_by_row(losses, window_rows, batch.rows)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.tasks.encoded import Part
 from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
-from clearhead.training.objectives.pooling import row_means
+from clearhead.training.objectives.pooling import average_by_row
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,20 @@ class WordTags(Objective):
     def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
         """(rows,)."""
         logits, device = output.logits, output.logits.device
-        reads, known, readers = (
+        word_tokens, is_tagged, word_rows = (
             torch.as_tensor(batch.marks[name], device=device) for name in ("reads", "known", "readers")
         )
         targets = torch.as_tensor(batch.targets.values, device=device)
-        losses = F.cross_entropy(logits[reads], targets[known].long(), reduction="none", label_smoothing=self.smoothing)
-        return row_means(losses, readers, batch.rows)
+        losses = F.cross_entropy(
+            logits[word_tokens], targets[is_tagged].long(), reduction="none", label_smoothing=self.smoothing
+        )
+        return average_by_row(losses, word_rows, batch.rows)
 
     @property
     def linear_examples(self) -> LinearExamples:
         """Words that have a tag, and the tag."""
-        return _tagged_words
+        return _select_tagged_words
 
 
-def _tagged_words(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
+def _select_tagged_words(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
     return outputs[batch.marks["reads"]], batch.targets.values[batch.marks["known"]]

@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.tasks.encoded import Part
 from clearhead.training.objectives.classes import label_entropy
 from clearhead.training.objectives.objective import NetworkOutput, Objective
-from clearhead.training.objectives.pooling import row_means
+from clearhead.training.objectives.pooling import average_by_row
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ class TargetWords(Objective):
         device = output.logits.device
         words, rows = (torch.as_tensor(batch.marks[name], device=device) for name in ("words", "word_rows"))
         losses = F.cross_entropy(output.logits, words.long(), reduction="none", label_smoothing=self.smoothing)
-        return row_means(losses, rows, batch.rows)
+        return average_by_row(losses, rows, batch.rows)
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
         """The entropy of the words; `targets` are those of all rows."""
