@@ -32,7 +32,7 @@ from typing import Any
 from finetune_tasks import Row, data_folder, read_rows
 from run_records import append_record, read_records
 
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 
 OUT = Path(__file__).resolve().parent / "results" / "defaults.jsonl"
 MEASURED = 1000  # held-out rows, at most
@@ -107,16 +107,16 @@ def load(data: Dataset, rows: str, seed: int) -> tuple[list[Row], list[Row]]:
     """The rows that a seed draws, and the held-out ones, which are always the same."""
     every = read(data, data.train)
     if data.held_out is None:
-        held = set(draw_rows(len(every), MEASURED).tolist())
+        held = set(sample_rows(len(every), MEASURED).tolist())
         train = [row for number, row in enumerate(every) if number not in held]
         measure = [every[number] for number in sorted(held)]
     else:
         train, measure = every, read(data, data.held_out)
-        measure = [measure[number] for number in draw_rows(len(measure), MEASURED)]
+        measure = [measure[number] for number in sample_rows(len(measure), MEASURED)]
     if rows.endswith(SHOTS):
         train = few_shots(train, data.columns["label"], int(rows.removesuffix(SHOTS)), seed)
     else:
-        train = [train[number] for number in draw_rows(len(train), int(rows), seed)]
+        train = [train[number] for number in sample_rows(len(train), int(rows), seed)]
     if data.task in ("classify", "pair"):  # labels that no training row has cannot be answered
         label = data.columns["label"]
         known = {row[label] for row in train}

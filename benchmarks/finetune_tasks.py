@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 
 Row = dict[str, Any]
 Record = dict[str, Any]
@@ -157,7 +157,7 @@ def load(task: Task, folder: Path, limit: int | None = None) -> Rows:
 
     def trimmed(place: str, draw: int | None) -> list[Row]:
         rows = read_rows(folder / place)
-        rows = rows if draw is None else [rows[place] for place in draw_rows(len(rows), draw)]
+        rows = rows if draw is None else [rows[place] for place in sample_rows(len(rows), draw)]
         kept = [{column: row[column] for column in columns} for row in rows]
         return [row | {task.label: float(row[task.label])} for row in kept] if task.kind == "regress" else kept
 

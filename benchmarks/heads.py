@@ -26,7 +26,7 @@ from typing import Any
 from finetune_tasks import Row, Rows, Task, data_folder, label_names, read_rows, truth_of
 from run_records import append_record, read_records
 
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 
 OUT = Path(__file__).resolve().parent / "results" / "heads.jsonl"  # committed: the table of docs/results.md
 HEADS = ("first", "mean", "peer")
@@ -58,14 +58,14 @@ def load(task: Task, rows: str, seed: int) -> Rows:
     """The training rows that a seed draws, and the held-out ones, which are always the same."""
     every = _rows(task, task.train)
     if task.dev is None:
-        held = set(draw_rows(len(every), MEASURED).tolist())
+        held = set(sample_rows(len(every), MEASURED).tolist())
         train = [row for place, row in enumerate(every) if place not in held]
         measure = [every[place] for place in sorted(held)]
     else:
         train, measure = every, _rows(task, task.dev)
-        measure = [measure[place] for place in draw_rows(len(measure), MEASURED)]
+        measure = [measure[place] for place in sample_rows(len(measure), MEASURED)]
     if rows != ALL:
-        train = [train[place] for place in draw_rows(len(train), int(rows), seed)]
+        train = [train[place] for place in sample_rows(len(train), int(rows), seed)]
     return Rows(train=train, choose=[], measure=measure)
 
 

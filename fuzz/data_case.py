@@ -116,7 +116,7 @@ def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
         guessed = False
         last = source.columns[-1] if len(source.columns) > 1 else None
         columns = guess_columns(source, text=source.columns[0], label=last, labelled=False)
-    for said in (*source.said, *columns.said):
+    for said in (*source.messages, *columns.messages):
         _sentence(said)
     how = rng.choice(HOW)
     examples = _examples(source, columns, total, how)
@@ -219,9 +219,12 @@ def _table(source: Source, columns: Columns, examples: Examples, tokenizer: Any,
     promise(np.array_equal(found.hashes, examples.hashes), "table: other hashes")
     promise(found.labels is None or np.array_equal(found.labels, examples.labels), "table: other labels")  # type: ignore[arg-type]
     promise(found.space == examples.space and found.skipped == examples.skipped, "table: other labels or bad rows")
-    promise(len(found.starts) == len(found.owners) + 1 == len(found.turns) + 1, "table: pieces of another number")
+    promise(
+        len(found.starts) == len(found.window_rows) + 1 == len(found.segment_starts) + 1,
+        "table: pieces of another number",
+    )
     promise(bool((found.lengths > 0).all()) and int(found.lengths.max()) <= 16, "table: pieces of another length")
-    promise(np.array_equal(np.unique(found.owners), np.arange(len(found))), "table: a row without a piece")
+    promise(np.array_equal(np.unique(found.window_rows), np.arange(len(found))), "table: a row without a piece")
     promise(int(found.ids.max()) < tokenizer.vocab_size, "table: an id beyond the vocabulary")
     kind = found.space.kind if found.space is not None else "classes"
     parts = split_rows(found.labels, found.hashes, found.groups, seed=rng.randrange(9), kind=kind)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.data import Source, encode_table, inspect_data, resolve_columns, survey
+from clearhead.data import Source, encode_table, inspect_data, resolve_columns, survey_rows
 from clearhead.tasks import Task
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
@@ -101,10 +101,10 @@ TASK_WRITERS: dict[str, Callable[[Table, Rng], File]] = {
 def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[bool, str], None]) -> None:
     """All rows as a task reads them, to the arrays of a batch."""
     rows = task.rows
-    assert rows.counter is not None
-    assert rows.plain is not None
-    columns = resolve_columns(source, rows.columns)
-    space = survey(source, columns, skip_bad_rows=True, check=rows.check, counter=rows.counter())
+    assert rows.label_counter is not None
+    assert rows.plain_view is not None
+    columns = resolve_columns(source, rows.layout)
+    space = survey_rows(source, columns, skip_bad_rows=True, check=rows.check_row, counter=rows.label_counter())
     table = encode_table(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=rows)
     data = encoded(table, segments=True)
     part = data.take(np.arange(len(data)))
@@ -115,7 +115,7 @@ def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[boo
     elif task.name == "span":
         promise(bool((part.lengths > part.marks["right"].T).all()), "an answer beyond its window")
     else:
-        promise(bool((part.targets < table.marks.counts).all()), "a right option that is not there")
-    seen, called = plain_view(rows, rows.plain, source, columns)
+        promise(bool((part.targets < table.annotations.counts).all()), "a right option that is not there")
+    seen, called = plain_view(rows, rows.plain_view, source, columns)
     found = inspect_data(seen, columns=called)
     json.dumps(found.to_json(), allow_nan=False).encode()

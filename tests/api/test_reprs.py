@@ -60,7 +60,7 @@ def table(place: Path) -> Any:
     predictor = clearhead.load_predictor(place / "words")
     rows = open_source(place / "rows.csv")
     columns = predictor.resolve_columns(rows)
-    check = predictor.task.rows.check
+    check = predictor.task.rows.check_row
     texts = [check(row, columns, predictor.space) for row in rows.sample(100)]  # type: ignore[arg-type]
     return encode_rows(texts, columns, clearhead.load(place / "bert/model").tokenizer)  # type: ignore[arg-type]
 

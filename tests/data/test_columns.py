@@ -39,7 +39,7 @@ def test_columns_of_public_data(data_folder: Path, name: str) -> None:
     columns = guess_columns(source)
     text, text_b, label, kind, classes = REAL[name]
     assert (columns.text, columns.text_b, columns.label) == (text, text_b, label)
-    assert text in " ".join(columns.said)
+    assert text in " ".join(columns.messages)
     examples = load_examples(source, columns)
     assert not examples.skipped
     assert examples.space is not None
@@ -56,7 +56,7 @@ def test_every_public_file_opens(data_folder: Path) -> None:
     files = [path for path in sorted(data_folder.glob("*/*")) if "-v1.1" not in path.name]
     for path in files:
         source = open_source(path)
-        assert source.said
+        assert source.messages
         assert source.columns
         assert not any(isinstance(row, BadRow) for row in source.sample(2000)), path
 
@@ -73,8 +73,8 @@ CLASSES = ["good", "bad"] * 10
 def test_by_content() -> None:
     columns = guess_columns(open_source(rows(foo=TEXTS, bar=CLASSES, when=list(range(20)))))
     assert (columns.text, columns.label) == ("foo", "bar")
-    assert "the longest texts" in columns.said[0]
-    assert columns.said[-1] == "not used: when"
+    assert "the longest texts" in columns.messages[0]
+    assert columns.messages[-1] == "not used: when"
     scores = guess_columns(open_source(rows(a=TEXTS, b=[i / 7 for i in range(20)])))
     assert scores.label == "b"
 
@@ -90,7 +90,7 @@ def test_by_name() -> None:
         }
     )
     columns = guess_columns(open_source(data))
-    assert columns.named == ("Review Text", "Category", "_id", "Split")
+    assert columns.used == ("Review Text", "Category", "_id", "Split")
     odd = guess_columns(open_source(rows(text=TEXTS, label=CLASSES, fold=list(range(20)))))
     assert odd.split is None  # numbers of folds are no splits
 
@@ -99,7 +99,7 @@ def test_as_said() -> None:
     source = open_source(rows(a=TEXTS, b=OTHERS, c=CLASSES, d=CLASSES))
     columns = guess_columns(source, text="b", label="d", id="a")
     assert (columns.text, columns.text_b, columns.label, columns.id) == ("b", None, "d", "a")
-    assert "text: b (as said)" in columns.said
+    assert "text: b (as said)" in columns.messages
     with pytest.raises(InputError, match="no column 'x' for label; it has a, b, c, d"):
         guess_columns(source, label="x")
 

@@ -166,7 +166,7 @@ def test_a_table_of_tokens() -> None:
     columns = Columns(text="text", text_b="b", label="label")
     table = encode_table(source, columns, Words())
     assert table.ids.dtype == np.uint16
-    assert table.piece(0).tolist() == [1, 6, 8, 2, 4, 2]
+    assert table.window_ids(0).tolist() == [1, 6, 8, 2, 4, 2]
     assert table.segments(0).tolist() == [0, 0, 0, 0, 1, 1]
     assert table.lengths.tolist() == [6, 13]
     assert table.labels is not None
@@ -176,7 +176,7 @@ def test_a_table_of_tokens() -> None:
     assert cut.truncated.tolist() == [0, 5]
     assert cut.lengths.tolist() == [6, 8]
     windows = encode_table(source, columns, Words(), max_length=8)
-    assert windows.owners.tolist() == [0, 1, 1, 1]  # the first text is the long one, so it slides
+    assert windows.window_rows.tolist() == [0, 1, 1, 1]  # the first text is the long one, so it slides
     assert windows.truncated.tolist() == [0, 0]
     assert windows.lengths.max() == 8
     both = encode_table(

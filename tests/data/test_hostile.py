@@ -26,7 +26,7 @@ from clearhead.data import (
     open_source,
     read_labels,
 )
-from clearhead.data.examples import label_array
+from clearhead.data.examples import labels_to_array
 from clearhead.errors import InputError
 from clearhead.text import Encoding
 from tests.data.test_examples import COLUMNS, Words
@@ -91,7 +91,7 @@ def test_the_reason_of_a_bad_row_does_not_depend_on_known_labels() -> None:
 def test_a_table_of_labels_has_a_limit() -> None:
     space = LabelSpace(names=tuple(map(str, range(40_000))), kind="multilabel")
     with pytest.raises(InputError, match="40,000 different labels for 40,000 rows are too many"):
-        label_array([()] * 40_000, space)
+        labels_to_array([()] * 40_000, space)
 
 
 def test_ten_thousand_columns_may_share_a_name() -> None:
@@ -212,7 +212,7 @@ def test_names_of_files_are_printable(name: str, tmp_path: Path) -> None:
     for path in (tmp_path / f"{name}.csv", tmp_path / name, tmp_path / f"no {name}"):
         try:
             source = open_source(path)
-            sentences += [*source.said, *bad(source), source.name]
+            sentences += [*source.messages, *bad(source), source.name]
             load_examples(source, COLUMNS)
         except InputError as error:
             sentences += str(error).split("\n")
@@ -224,7 +224,7 @@ def test_names_of_files_are_printable(name: str, tmp_path: Path) -> None:
 def test_names_of_columns_are_printable_and_short(name: str) -> None:
     good = [{name: f"a few words {place}", "label": place % 2, name + "y": place / 7} for place in range(20)]
     source = open_source([*good, {name: "", "label": 1}])
-    sentences = [*source.said, *guess_columns(source).said]
+    sentences = [*source.messages, *guess_columns(source).messages]
     for deed in (
         lambda: load_examples(source, Columns(text=name, label="label")),
         lambda: guess_columns(source, text=name + "z"),
@@ -252,7 +252,7 @@ def test_what_cannot_be_said_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\nfine,1\n")
     with pytest.raises(InputError, match="is not one character"):
         open_source(tmp_path / "a.csv", delimiter="\0")
-    assert open_source(tmp_path / "a.csv", delimiter="\1").said[0].startswith(r"separated by '\x01'")
+    assert open_source(tmp_path / "a.csv", delimiter="\1").messages[0].startswith(r"separated by '\x01'")
     with pytest.raises(InputError, match="has no columns"):
         open_source(tmp_path / "a.csv", header=[])
 

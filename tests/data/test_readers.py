@@ -77,7 +77,7 @@ def test_encodings_are_found(write: Write, encoding: str, compressed: bool) -> N
     assert values(source)[0] == {"text": "Un café très déjà vu à la crème", "label": "oui"}
     assert (source.compression == "gzip") is compressed
     assert source.encoding == encoding
-    assert {"utf-8-sig": "UTF-8 with BOM", "latin-1": "Latin-1"}.get(encoding, "") in source.said[0]
+    assert {"utf-8-sig": "UTF-8 with BOM", "latin-1": "Latin-1"}.get(encoding, "") in source.messages[0]
 
 
 def test_a_damaged_row_does_not_make_a_file_latin(write: Write) -> None:
@@ -119,7 +119,7 @@ def test_headers_are_found(write: Write, content: str, header: bool) -> None:
     assert source.has_header is header
     assert len(values(source)) == content.count("\n") - header
     assert (source.columns[0] == "column1") is not header
-    assert ("no header" in source.said[0]) is not header
+    assert ("no header" in source.messages[0]) is not header
 
 
 def test_a_header_can_be_said(write: Write) -> None:
@@ -142,7 +142,7 @@ def test_quotes(write: Write) -> None:
         write("a.tsv", 'text\tlabel\n"Response" is a weapon\tham\n6" pipe\tham\n"so" it "is"\tspam\n')
     )
     assert [row["text"] for row in values(letters)] == ['"Response" is a weapon', '6" pipe', '"so" it "is"']
-    assert "letters" in letters.said[1]
+    assert "letters" in letters.messages[1]
     wrapped = open_source(write("b.tsv", 'text\tlabel\n"He said ""hi"""\tx\n"a\tb"\ty\nplain\tx\n'))
     assert [row["text"] for row in values(wrapped)] == ['He said "hi"', "a\tb", "plain"]
     escaped = open_source(write("b.csv", 'text,label\n"He said \\"hi\\", twice",x\n"a, b",y\n'))
@@ -297,7 +297,7 @@ def test_handles(write: Write) -> None:
     content = 'text,label\n"good, film",1\nbad film,0\n'
     for handle in (io.BytesIO(content.encode()), io.StringIO(content), io.BytesIO(gzip.compress(content.encode()))):
         source = open_source(handle)
-        assert source.again
+        assert source.is_rereadable
         assert values(source) == ROWS == values(source)
     with pytest.raises(InputError, match=r"sys\.stdin\.buffer"):
         open_source("-")
@@ -315,7 +315,7 @@ def test_a_pipe_is_read_once() -> None:
     writer.start()
     with os.fdopen(out, "rb") as handle:
         source = open_source(handle)
-        assert not source.again
+        assert not source.is_rereadable
         assert len(source.sample(10)) == 10
         assert len(source.sample(2000)) == 2000
         assert [row["n"] for row in values(source)] == list(range(50_000))
@@ -330,7 +330,7 @@ def test_python_values() -> None:
     assert values(open_source(["a", "b"])) == [{"text": "a"}, {"text": "b"}]
     once = open_source(dict(row) for row in ROWS)
     assert once.columns == ("text", "label")
-    assert not once.again
+    assert not once.is_rereadable
     assert values(once) == ROWS
     assert [row.problem for row in bad(open_source([ROWS[0], 5, None]))] == ["not an object"] * 2
     with pytest.raises(InputError, match="different lengths: a: 2, b: 1"):
@@ -361,7 +361,7 @@ def test_arrow() -> None:
     table = pyarrow.table({"text": ["a", "b"], "label": [1, None]})
     assert values(open_source(table)) == [{"text": "a", "label": 1}, {"text": "b", "label": None}]
     once = open_source(table.to_reader())
-    assert not once.again
+    assert not once.is_rereadable
     assert len(values(once)) == 2
 
     class Foreign:
@@ -379,7 +379,7 @@ def test_hugging_face_data_sets() -> None:
     data = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features)
     source = open_source(data)
     assert values(source) == [{"text": "a", "label": "spam"}, {"text": "b", "label": "ham"}] == values(source)
-    assert "ham, spam" in source.said[1]
+    assert "ham, spam" in source.messages[1]
     with pytest.raises(InputError, match="give one of them"):
         open_source(datasets.DatasetDict({"train": data}))
 

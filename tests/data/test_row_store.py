@@ -71,7 +71,7 @@ def test_passes_may_be_under_way_together() -> None:
 
 
 def test_more_rows_than_memory_go_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IN_MEMORY", 10_000)
+    monkeypatch.setattr(module, "MAX_MEMORY_BYTES", 10_000)
     reader = Reader(rows(3000))
     store = RowStore(reader, ("text", "label"))
     for _ in range(2):
@@ -82,8 +82,8 @@ def test_more_rows_than_memory_go_to_a_file(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_without_room_the_file_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IN_MEMORY", 10_000)
-    monkeypatch.setattr(module, "LEAST_FREE", 1 << 62)
+    monkeypatch.setattr(module, "MAX_MEMORY_BYTES", 10_000)
+    monkeypatch.setattr(module, "MIN_FREE_BYTES", 1 << 62)
     reader = Reader(rows(3000))
     store = RowStore(reader, ("text", "label"))
     for _ in range(3):

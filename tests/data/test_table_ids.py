@@ -54,7 +54,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 
 def equal(a: TokenTable, b: TokenTable) -> None:
-    for name in ("ids", "starts", "turns", "owners", "labels", "rows", "hashes", "truncated"):
+    for name in ("ids", "starts", "segment_starts", "window_rows", "labels", "rows", "hashes", "truncated"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), strict=True)
     assert a.space == b.space
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clearhead.data import Columns, checked_rows, open_source, table
+from clearhead.data import Columns, check_rows, open_source, table
 from clearhead.data.table import encode_rows, encode_stream, encode_table
 from clearhead.text.encoding import Encoding
 
@@ -44,7 +44,7 @@ def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> No
     rows = [{"text": "x" * (1 + place % 40)} for place in range(200)]
     source, columns = open_source(rows), Columns(text="text")
     whole = encode_table(source, columns, Letters())
-    monkeypatch.setattr(table, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(table, "CHUNK_CHARACTERS", 100)
     letters = Letters()
     bounded = encode_table(source, columns, letters)
     assert max(letters.given) <= 100 + 40
@@ -53,5 +53,5 @@ def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(bounded.rows, whole.rows)
     streamed = list(encode_stream(source, columns, Letters(), chunk=50))
     assert sum(map(len, streamed)) == len(whole)
-    checked: list[Any] = list(checked_rows(source, columns))
+    checked: list[Any] = list(check_rows(source, columns))
     assert np.array_equal(encode_rows(checked, columns, Letters()).ids, whole.ids)

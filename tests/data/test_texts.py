@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clearhead.data import open_source
-from clearhead.data.sources.texts import comes_in_lines, read_texts
+from clearhead.data.sources.texts import is_text_source, read_texts
 from clearhead.errors import InputError
 
 TEXTS = ["a cat", "Größe, ja", "paris is big"]
@@ -171,11 +171,11 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 
 def test_what_is_a_text_itself(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
-    assert comes_in_lines(str(tmp_path / "a.txt"))
-    assert comes_in_lines(["a text"])
-    assert comes_in_lines(tmp_path)
-    assert not comes_in_lines("a text")
-    assert not comes_in_lines("x" * 9999)
+    assert is_text_source(str(tmp_path / "a.txt"))
+    assert is_text_source(["a text"])
+    assert is_text_source(tmp_path)
+    assert not is_text_source("a text")
+    assert not is_text_source("x" * 9999)
 
 
 def test_a_handle_gives_a_line_before_the_next_one_comes() -> None:

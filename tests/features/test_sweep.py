@@ -49,7 +49,7 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
     }
     reported: list[tuple[int, int | None]] = []
     made = compute_text_features(model, data, choices, budget=200, progress=lambda _, *done: reported.append(done))
-    assert reported[-1] == (len(table.owners), len(table.owners))
+    assert reported[-1] == (len(table.window_rows), len(table.window_rows))
     for one in choices:
         alone = compute_table_features(model, data, layer=one.layer, pooling=(one.pooling,))
         np.testing.assert_allclose(made.select(one), alone, atol=2e-5, err_msg=str(one))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import clearhead
-from clearhead.data.sources.lines import PIECE, line_texts
+from clearhead.data.sources.lines import CHUNK_CHARS, read_line_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.pretrain.plan import make_pretrain_plan
@@ -146,11 +146,13 @@ def test_a_tokenizer_that_was_half_saved_goes(text: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("ending", ["txt", "jsonl"])
 def test_long_lines_are_cut_between_words(tmp_path: Path, ending: str) -> None:
-    words = [f"word{number}" for number in range(3 * PIECE // 8)]
+    words = [f"word{number}" for number in range(3 * CHUNK_CHARS // 8)]
     path = tmp_path / f"long.{ending}"
     path.write_text(" ".join(words) if ending == "txt" else json.dumps({"text": " ".join(words)}))
-    pieces = list(line_texts([path], None, None, []))
+    pieces = list(read_line_texts([path], None, None, []))
     assert len(pieces) > 2
     assert [word for piece in pieces for word in piece.split()] == words
-    path.write_text("x" * (2 * PIECE + 5) if ending == "txt" else json.dumps({"text": "x" * (2 * PIECE + 5)}))
-    assert sum(map(len, line_texts([path], None, None, []))) == 2 * PIECE + 5
+    path.write_text(
+        "x" * (2 * CHUNK_CHARS + 5) if ending == "txt" else json.dumps({"text": "x" * (2 * CHUNK_CHARS + 5)})
+    )
+    assert sum(map(len, read_line_texts([path], None, None, []))) == 2 * CHUNK_CHARS + 5

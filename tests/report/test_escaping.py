@@ -119,8 +119,8 @@ def hostile(word: str) -> ReportData:
     seen = replace(
         found,
         sources=(word, word + "b"),
-        said=(word,),
-        columns=replace(found.columns, text=word, text_b=word, label=word, id=word, split=word, said=(word,)),
+        messages=(word,),
+        columns=replace(found.columns, text=word, text_b=word, label=word, id=word, split=word, messages=(word,)),
         bad={word: 2},
         bad_rows=(word,),
         parts={word: 5, "test": 2},

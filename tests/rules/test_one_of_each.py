@@ -13,7 +13,7 @@ import pytest
 
 import clearhead
 from clearhead.data.column_layout import ColumnLayout
-from clearhead.data.names import plain
+from clearhead.data.names import normalize_name
 from clearhead.tasks import TASKS, Task
 
 ROOT = Path(clearhead.__file__).parent
@@ -167,7 +167,9 @@ def test_rows_of_fixed_columns_are_no_choice() -> None:
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_a_task_contributes_its_columns_as_a_value(task: Task) -> None:
-    layout = task.rows.columns
+    layout = task.rows.layout
     assert isinstance(layout, ColumnLayout)
-    assert len({role.part for role in layout.roles}) == len(layout.roles)
-    assert all(role.names == tuple(map(plain, role.names)) for role in layout.roles)  # as they are compared
+    assert len({role.name for role in layout.roles}) == len(layout.roles)
+    assert all(
+        role.column_names == tuple(map(normalize_name, role.column_names)) for role in layout.roles
+    )  # as they are compared

@@ -92,10 +92,12 @@ def bytes_read(path: Path) -> Iterator[list[int]]:
 def test_the_file_is_read_at_most_twice(method: str, rows: int, tiny: str, tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", labelled(rows))
     size = path.stat().st_size
-    assert (size > files.SAMPLE) is (rows > 1000)
+    assert (size > files.HEAD_BYTES) is (rows > 1000)
     with bytes_read(path) as total:
         train(path, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
-    assert size < total[0] <= 2 * size + files.SAMPLE + 2  # to tell its encoding and to read its rows; kind and head
+    assert (
+        size < total[0] <= 2 * size + files.HEAD_BYTES + 2
+    )  # to tell its encoding and to read its rows; kind and head
 
 
 def test_a_third_pass_would_be_seen(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.data import Columns, LabelSpace, open_source, resolve_columns, survey
+from clearhead.data import Columns, LabelSpace, open_source, resolve_columns, survey_rows
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.sources.source import BadRow, Row
@@ -39,9 +39,9 @@ Q = "What did the keeper write?"
 
 def look(data: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
     source = open_source(data)
-    assert CHOICE.rows.counter is not None
-    columns = resolve_columns(source, CHOICE.rows.columns)
-    space = survey(source, columns, check=check, counter=CHOICE.rows.counter())
+    assert CHOICE.rows.label_counter is not None
+    columns = resolve_columns(source, CHOICE.rows.layout)
+    space = survey_rows(source, columns, check=check, counter=CHOICE.rows.label_counter())
     assert space is not None
     rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return columns, space, [row for row in rows if isinstance(row, TextRow)]
@@ -158,8 +158,8 @@ def test_rows_that_cannot_be_used_are_said(what: str) -> None:
     assert len(str(found)) < 300
     early = check(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
     if isinstance(early, TextRow):  # what the labels are is not known yet
-        assert CHOICE.rows.counter is not None
-        CHOICE.rows.counter().add(early.label)
+        assert CHOICE.rows.label_counter is not None
+        CHOICE.rows.label_counter().add(early.label)
 
 
 def test_all_of_them_are_in_one_error() -> None:

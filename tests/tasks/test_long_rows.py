@@ -9,7 +9,14 @@ import pytest
 
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
-from clearhead.data.row_codec import MOST_AT_ONCE, MOST_PLACES, MOST_TOKENS, TEXT_ROWS, LengthPolicy, RowCodec
+from clearhead.data.row_codec import (
+    MAX_TOKENS,
+    MAX_TOKENS_TOKEN_LEVEL,
+    MAX_UNSPLIT_TOKENS,
+    TEXT_ROWS,
+    LengthPolicy,
+    RowCodec,
+)
 from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks.span import rows as asked
@@ -34,7 +41,7 @@ def text_row(text: str) -> TextRow:
 
 
 def checked(form: RowCodec, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
-    found = form.check(Row(1, values), columns, space)
+    found = form.check_row(Row(1, values), columns, space)
     assert isinstance(found, TextRow), found
     return found
 
@@ -46,7 +53,7 @@ def test_windows_of_a_long_text_are_bounded(stride: int) -> None:
     whole = tokenizer("bert_cased").encode(LONG)
     assert int(table.truncated[0]) == len(whole) - 100  # what is read and what is not, together
     assert len(table.starts) - 1 == len(range(0, 98 - stride, 18 - stride))
-    assert table.piece(0).tolist() == [*whole.ids[:19], whole.ids[-1]]
+    assert table.window_ids(0).tolist() == [*whole.ids[:19], whole.ids[-1]]
 
 
 def test_rows_up_to_the_limit_are_read_whole() -> None:
@@ -60,17 +67,19 @@ def test_rows_up_to_the_limit_are_read_whole() -> None:
 
 
 def test_the_tokens_that_are_read_by_default() -> None:
-    assert LengthPolicy(max_length=512).limit == MOST_TOKENS
-    assert LengthPolicy(max_length=512, long="cut").limit == 512
-    assert LengthPolicy(max_length=4 * MOST_TOKENS).limit == 4 * MOST_TOKENS  # a model that reads more at once reads it
-    assert LengthPolicy().limit == MOST_AT_ONCE
-    assert LengthPolicy(max_length=512).most_places == MOST_PLACES
-    assert LengthPolicy(max_length=512, max_tokens=600).most_places == 600
-    assert LengthPolicy(max_length=512, max_tokens=50_000).limit == 50_000
+    assert LengthPolicy(max_length=512).token_limit == MAX_TOKENS
+    assert LengthPolicy(max_length=512, long="cut").token_limit == 512
+    assert (
+        LengthPolicy(max_length=4 * MAX_TOKENS).token_limit == 4 * MAX_TOKENS
+    )  # a model that reads more at once reads it
+    assert LengthPolicy().token_limit == MAX_UNSPLIT_TOKENS
+    assert LengthPolicy(max_length=512).token_level_limit == MAX_TOKENS_TOKEN_LEVEL
+    assert LengthPolicy(max_length=512, max_tokens=600).token_level_limit == 600
+    assert LengthPolicy(max_length=512, max_tokens=50_000).token_limit == 50_000
 
 
 def test_a_row_that_is_read_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.data.row_codec.MOST_AT_ONCE", 50)
+    monkeypatch.setattr("clearhead.data.row_codec.MAX_UNSPLIT_TOKENS", 50)
     table = table_of([text_row(LONG)], Columns(text="text"), LengthPolicy())
     assert table.lengths.tolist() == [50]
     assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode(LONG)) - 50
@@ -80,7 +89,7 @@ def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
     columns, space = Columns(text="text"), LabelSpace(names=("O",), kind="tags", scheme="plain")
     row = checked(TAG_ROWS, columns, {"text": LONG}, space)
     table = table_of([row], columns, LengthPolicy(max_length=20, stride=4, max_tokens=100), TAG_ROWS)
-    places = table.marks.places.values
+    places = table.annotations.places.values
     read = np.flatnonzero(places >= 0)
     assert 50 < len(read) < 100
     assert read.tolist() == list(range(len(read)))  # the first words, none left out
@@ -101,7 +110,10 @@ def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkey
     table = table_of([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
     assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
     assert sum(seen) < 3 * len(LONG)  # not the whole passage for each window
-    assert LONG[int(table.marks.begins[1]) : int(table.marks.ends[1])] == "keeper"[: int(table.marks.ends[1]) - 4]
+    assert (
+        LONG[int(table.annotations.begins[1]) : int(table.annotations.ends[1])]
+        == "keeper"[: int(table.annotations.ends[1]) - 4]
+    )
 
 
 @pytest.mark.parametrize("name", ["xlm_roberta", "roberta", "albert", "bert_cased"])

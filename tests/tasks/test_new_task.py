@@ -52,7 +52,7 @@ def build(
 RANK = Task(
     name="rank",
     about="one text, all labels in an order",
-    rows=replace(CLASSIFY.rows, kinds=("classes",)),
+    rows=replace(CLASSIFY.rows, label_kinds=("classes",)),
     head=replace(CLASSIFY.head, space=lambda names, config: None),
     objective=CLASSIFY.objective,
     decode=Decoding(read=CLASSIFY.decode.read, fit=CLASSIFY.decode.fit, confidence=CLASSIFY.decode.confidence),

@@ -21,7 +21,7 @@ TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
 
 
 def row(task: str, values: dict[str, Any], **columns: Any) -> TextRow:
-    made = TASKS[task].rows.check(Row(1, values), Columns(label=None, **columns), None)
+    made = TASKS[task].rows.check_row(Row(1, values), Columns(label=None, **columns), None)
     assert isinstance(made, TextRow)
     return made
 

@@ -101,12 +101,14 @@ def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: 
     assert int(table.lengths.max()) <= 40
     seen: set[int] = set()
     for window in range(len(table.starts) - 1):
-        ids = table.piece(window).tolist()
+        ids = table.window_ids(window).tolist()
         at = next(place for place in range(len(ids)) if ids[place : place + len(asked)] == asked)
         assert at <= 1
-        seen |= set(table.marks.begins[table.marks.bounds[window] : table.marks.bounds[window + 1]].tolist())
+        seen |= set(
+            table.annotations.begins[table.annotations.bounds[window] : table.annotations.bounds[window + 1]].tolist()
+        )
     whole_table = table_of([row], kind, LengthPolicy())
-    assert seen == set(whole_table.marks.begins.tolist())
+    assert seen == set(whole_table.annotations.begins.tolist())
     assert int(table.truncated[0]) == 0
 
 
@@ -116,7 +118,7 @@ def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
         start = words.index(" ", 8 * place) + 1
         row = row_of(words[start : start + 15], start, story=words)
         table = table_of([row], "distilbert", LengthPolicy(max_length=40, stride=20))
-        marks = table.marks
+        marks = table.annotations
         hits = 0
         for window, (first, last) in enumerate(marks.targets.tolist()):
             if first == last == 0:
@@ -196,18 +198,22 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
     short = row_of("boat", question=question, story="A small boat.")
     table = table_of([row, short], "distilbert", LengthPolicy(max_length=40, stride=30, long=long))
     assert int(table.lengths.max()) <= 40
-    owners = table.owners.tolist()
+    owners = table.window_rows.tolist()
     inserted = 3
     piece = tokenizer("distilbert").encode("keeper").sides.count(0)
     if count * piece > 40 - inserted:
         assert int(table.truncated[0]) > 0
         assert int(table.truncated[1]) > 0
-        asked = 40 - inserted - (int(table.marks.last[owners.index(1)]) - int(table.marks.first[owners.index(1)]))
+        asked = (
+            40
+            - inserted
+            - (int(table.annotations.last[owners.index(1)]) - int(table.annotations.first[owners.index(1)]))
+        )
         # a short passage leaves the question all the room that it does not need itself
-        assert int(table.marks.first[owners.index(1)]) == asked + 2
-    assert (table.marks.targets[owners.index(1)] > 0).all()
+        assert int(table.annotations.first[owners.index(1)]) == asked + 2
+    assert (table.annotations.targets[owners.index(1)] > 0).all()
     if long == "window":
-        assert (table.marks.targets[: owners.index(1)].sum(1) > 0).any()
+        assert (table.annotations.targets[: owners.index(1)].sum(1) > 0).any()
 
 
 def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:

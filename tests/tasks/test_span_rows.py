@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.data import Columns, Source, open_source, resolve_columns, survey
+from clearhead.data import Columns, Source, open_source, resolve_columns, survey_rows
 from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
@@ -24,9 +24,9 @@ COLUMNS = Columns(text="question", text_b="context", label="answers")
 def read(data: Any) -> tuple[list[Truth], str]:
     """What the rows of a source say, and whether questions may have no answer."""
     source: Source = open_source(data)
-    assert SPAN.rows.counter is not None
-    columns = resolve_columns(source, SPAN.rows.columns)
-    space = survey(source, columns, check=check, counter=SPAN.rows.counter())
+    assert SPAN.rows.label_counter is not None
+    columns = resolve_columns(source, SPAN.rows.layout)
+    space = survey_rows(source, columns, check=check, counter=SPAN.rows.label_counter())
     assert space is not None
     rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return [row.label for row in rows if isinstance(row, TextRow)], str(space.scheme)

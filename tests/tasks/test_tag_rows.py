@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.data import Columns, LabelSpace, Source, open_source, resolve_columns, survey
+from clearhead.data import Columns, LabelSpace, Source, open_source, resolve_columns, survey_rows
 from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
@@ -29,9 +29,9 @@ IOBES = ["S-PER", "O", "B-PER", "E-PER", "O", "S-LOC", "O"]
 
 def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
     source = open_source(data)
-    assert TAG.rows.counter is not None
-    columns = resolve_columns(source, TAG.rows.columns)
-    space = survey(source, columns, check=check, counter=TAG.rows.counter())
+    assert TAG.rows.label_counter is not None
+    columns = resolve_columns(source, TAG.rows.layout)
+    space = survey_rows(source, columns, check=check, counter=TAG.rows.label_counter())
     assert space is not None
     return source, columns, space
 
@@ -226,14 +226,14 @@ def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
     rows = [good, *(dict(values) for values, _ in BAD.values()), good]
     source = open_source(rows)
     columns = Columns(text="text", label="spans")
-    assert TAG.rows.counter is not None
+    assert TAG.rows.label_counter is not None
     with pytest.raises(InputError) as refused:
-        survey(source, columns, check=check, counter=TAG.rows.counter())
+        survey_rows(source, columns, check=check, counter=TAG.rows.label_counter())
     said = str(refused.value)
     assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in said
     assert "row 2:" in said
     assert "row 20:" in said
-    space = survey(source, columns, check=check, counter=TAG.rows.counter(), skip_bad_rows=True)
+    space = survey_rows(source, columns, check=check, counter=TAG.rows.label_counter(), skip_bad_rows=True)
     assert space is not None
     assert space.names == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 

@@ -188,7 +188,7 @@ def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tu
 
 def places_of(text: str, kind: str, fit: LengthPolicy) -> list[int]:
     table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
-    return [int(place) for place in table.marks.places.values]
+    return [int(place) for place in table.annotations.places.values]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -244,8 +244,8 @@ def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     fit = LengthPolicy(max_length=12, stride=6)
     table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, fit, TAG_ROWS)
     lengths = (table.starts[1:] - table.starts[:-1]).tolist()
-    windows = np.searchsorted(table.starts, table.marks.places.values, side="right") - 1
-    inside = table.marks.places.values - table.starts[windows]
+    windows = np.searchsorted(table.starts, table.annotations.places.values, side="right") - 1
+    inside = table.annotations.places.values - table.starts[windows]
     margins = np.minimum(inside - 1, np.array(lengths)[windows] - 2 - inside)
     assert (margins[6:-6] >= 2).all()  # never at the edge of a window, but for the two ends of the text
 
@@ -257,7 +257,7 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
     for kind in ("roberta", "distilbert"):
         table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, LengthPolicy(), TAG_ROWS)
         assert table.ids.tolist() == tokenizer(kind).encode("EU rejects German call .").ids
-        assert (table.marks.places.values >= 0).all()
+        assert (table.annotations.places.values >= 0).all()
 
 
 def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:

@@ -40,8 +40,8 @@ def make_table(windows: list[list[list[int]]], labels: Any) -> TokenTable:
     return TokenTable(
         ids=np.array([token for ids in all_windows for token in ids], np.uint16),
         starts=np.cumsum([0, *(len(ids) for ids in all_windows)]),
-        turns=np.array([len(ids) - 1 for ids in all_windows]),
-        owners=np.repeat(np.arange(len(windows)), [len(row) for row in windows]),
+        segment_starts=np.array([len(ids) - 1 for ids in all_windows]),
+        window_rows=np.repeat(np.arange(len(windows)), [len(row) for row in windows]),
         labels=None if labels is None else np.asarray(labels),
         space=None,
         rows=np.arange(1, len(windows) + 1),

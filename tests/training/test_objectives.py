@@ -38,7 +38,7 @@ def test_every_task_names_an_objective() -> None:
     from clearhead.data import LabelSpace
 
     for task in TASKS.values():
-        for kind in task.rows.kinds:
+        for kind in task.rows.label_kinds:
             assert task.objective(LabelSpace(names=("a", "b"), kind=kind)) in OBJECTIVES
 
 

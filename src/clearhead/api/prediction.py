@@ -81,7 +81,7 @@ def evaluate(
         )[0]
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
-    if opened.kind == "pairs" and not predictor.reads_pairs and label is None and not predictor.task.rows.columns.roles:
+    if opened.kind == "pairs" and not predictor.reads_pairs and label is None and not predictor.task.rows.layout.roles:
         opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import format_bytes
     from clearhead.data.sources.paths import is_text
-    from clearhead.data.sources.texts import comes_in_lines
+    from clearhead.data.sources.texts import is_text_source
     from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
     from clearhead.explain.growth_picture import check_picture
     from clearhead.files import describe_os_error, format_path, to_printable
@@ -39,7 +39,7 @@ _HOMES = {
     "WIDTHS": "explain.complexity",
     "format_interval": "html",
     "check_picture": "explain.growth_picture",
-    "comes_in_lines": "data.sources.texts",
+    "is_text_source": "data.sources.texts",
     "format_number": "html",
     "has_vectors": "jobs.kinds",
     "is_text": "data.sources.paths",
@@ -95,7 +95,6 @@ __all__ = [
     "WordAnswers",
     "WordVectors",
     "check_picture",
-    "comes_in_lines",
     "describe_os_error",
     "disk_bytes",
     "exported_facts",
@@ -105,6 +104,7 @@ __all__ = [
     "format_path",
     "has_vectors",
     "is_text",
+    "is_text_source",
     "local_kind",
     "on_stop_request",
     "parse_set",

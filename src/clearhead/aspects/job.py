@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, aspect_space, load_aspects
 from clearhead.aspects.reviews import Review, Span, reviews
 from clearhead.checkpoint.passport import DatasetFingerprint
-from clearhead.data import Columns, Row, Source, TextRow, split_rows, text_hash
+from clearhead.data import Columns, Row, Source, TextRow, hash_text, split_rows
 from clearhead.data.column_resolver import resolve_columns
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import run_evaluate, save_evaluation_report
 from clearhead.files import write_json
@@ -149,7 +149,7 @@ class AspectJob:
 def _drawn(some: Sequence[Review], plan: RunPlan) -> list[Review]:
     """As many of the reviews to train on as were asked for, and all others."""
     train = [place for place, review in enumerate(some) if review.split in (None, "train")]
-    kept = {train[place] for place in draw_rows(len(train), plan.rows or 0, plan.settings.seed).tolist()}
+    kept = {train[place] for place in sample_rows(len(train), plan.rows or 0, plan.settings.seed).tolist()}
     left = kept | set(range(len(some))).difference(train)
     return [some[place] for place in sorted(left)]
 
@@ -159,10 +159,10 @@ def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DatasetFi
     import numpy as np
 
     space, columns = aspect_space(labels), Columns(text="text", label="spans")
-    rows = [TAG.rows.check(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
+    rows = [TAG.rows.check_row(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
     kept = [row for row in rows if isinstance(row, TextRow)]
-    targets = TAG.rows.labels([row.label for row in kept], space)
-    hashes = np.array([text_hash(row.text) for row in kept], np.uint64)
+    targets = TAG.rows.encode_labels([row.label for row in kept], space)
+    hashes = np.array([hash_text(row.text) for row in kept], np.uint64)
     return DatasetFingerprint(name=name, rows=len(kept), sha256=hash_rows(hashes, targets, space))
 
 
@@ -219,7 +219,7 @@ def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[R
 
 def _split(some: Sequence[Review], plan: RunPlan) -> list[Review]:
     """Parts by text, so that both models are trained on the same ones."""
-    hashes = [text_hash(review.text) for review in some]
+    hashes = [hash_text(review.text) for review in some]
     found = split_rows(None, hashes, dev=plan.dev_share, test=plan.test_share, seed=plan.settings.seed)
     return [replace(review, split=str(part)) for review, part in zip(some, found, strict=True)]
 
@@ -275,6 +275,6 @@ def _report(
         made,
         run.folder / REPORT_FILE,
         command,
-        resolve_columns(source, TAG.rows.columns),
+        resolve_columns(source, TAG.rows.layout),
         {} if run.machine is None else run.machine.lines(),
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 from clearhead.data import BadRow, Columns, Row, Source
 from clearhead.data.column_resolver import find_column, resolve_columns
-from clearhead.data.columns import titled
-from clearhead.data.examples import BadRows, split_in
-from clearhead.data.sources.source import UNKNOWN
+from clearhead.data.columns import format_column
+from clearhead.data.examples import BadRows, read_split
+from clearhead.data.sources.source import UNKNOWN_LABEL
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.metrics.entities import extract_entities
@@ -33,18 +33,18 @@ class Review:
 
 def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[Review]:
     """Texts with the spans of their aspects, from spans that are labelled or from a row for each aspect."""
-    if not source.again:
+    if not source.is_rereadable:
         raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
     if plan.text_b is None and not _has_aspects(source):
-        columns = resolve_columns(source, TAG.rows.columns, plan.column_roles)
+        columns = resolve_columns(source, TAG.rows.layout, plan.column_roles)
         rows = [(row, row) for row in source.rows()]
     else:
         columns, rows = _grouped(source, plan)
-    for said in (*source.said, *columns.said):
+    for said in (*source.messages, *columns.messages):
         say(said)
     bad, made = BadRows(), []
     for row, origin in rows:
-        checked = row if isinstance(row, BadRow) else TAG.rows.check(row, columns, None)
+        checked = row if isinstance(row, BadRow) else TAG.rows.check_row(row, columns, None)
         if isinstance(checked, BadRow):
             bad.add(replace(checked, number=origin.number))
             continue
@@ -53,7 +53,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
         spans = tuple((borders[a][0], borders[b - 1][1], label) for a, b, label in said_of)
         made.append(Review(text=checked.text, spans=spans, number=origin.number, split=checked.split))
     if not plan.skip_bad_rows:
-        bad.refuse(source, len(made))
+        bad.raise_if_any(source, len(made))
     if not any(review.spans for review in made):
         raise InputError(f"{source.name} marks no aspect in any text.")
     return made
@@ -75,7 +75,7 @@ def _has_aspects(source: Source) -> bool:
 
 def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | BadRow, Row | BadRow]]]:
     """Rows of one aspect each, put together by their text."""
-    found = resolve_columns(source, PAIR.rows.columns, plan.column_roles)
+    found = resolve_columns(source, PAIR.rows.layout, plan.column_roles)
     start = find_column(source.columns, STARTS)
     made: dict[tuple[str, str | None], tuple[Row, list[dict[str, Any]]]] = {}
     rows: list[tuple[Row | BadRow, Row | BadRow]] = []
@@ -83,9 +83,9 @@ def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | B
         if isinstance(row, BadRow):
             rows.append((row, row))
             continue
-        text, split = row.values.get(found.text), split_in(row, found)
+        text, split = row.values.get(found.text), read_split(row, found)
         if not isinstance(text, str) or isinstance(split, BadRow):
-            missing = BadRow(row.number, "the text is missing", "", row.line, UNKNOWN)
+            missing = BadRow(row.number, "the text is missing", "", row.line, UNKNOWN_LABEL)
             rows.append((split if isinstance(split, BadRow) else missing, row))
             continue
         span = _span(row, text, found, start)
@@ -97,9 +97,11 @@ def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | B
             spans.append(span)
     for (text, split), (row, spans) in made.items():
         rows.append((Row(row.number, {"text": text, "spans": spans, "split": split}, row.line), row))
-    said = [line for line in found.said if not line.startswith("not used")]
-    said += [f"place of the aspect: {titled(start)}"] if start is not None else []
-    columns = Columns(text="text", label="spans", split="split" if found.split is not None else None, said=tuple(said))
+    said = [line for line in found.messages if not line.startswith("not used")]
+    said += [f"place of the aspect: {format_column(start)}"] if start is not None else []
+    columns = Columns(
+        text="text", label="spans", split="split" if found.split is not None else None, messages=tuple(said)
+    )
     return columns, rows
 
 
@@ -112,5 +114,5 @@ def _span(row: Row, text: str, columns: Columns, start: str | None) -> dict[str,
     counted = isinstance(said, int) or (isinstance(said, str) and said.strip().isdigit())
     begin = int(said) if counted and said is not None else text.find(name)
     if begin < 0 or text[begin : begin + len(name)] != name:
-        return BadRow(row.number, f"the aspect {name[:40]!r} is not in its text", "", row.line, UNKNOWN)
+        return BadRow(row.number, f"the aspect {name[:40]!r} is not in its text", "", row.line, UNKNOWN_LABEL)
     return {"start": begin, "end": begin + len(name), "label": str(label)}

@@ -65,12 +65,12 @@ def generate(
         Say nothing but the texts.
     """
     from clearhead import api
-    from clearhead.api.support import comes_in_lines
+    from clearhead.api.support import is_text_source
 
     chosen = options or DecodingOptions()
     choices = chosen.choices(beam=beam, max_length=max_length)
     output = None if output == STANDARD_OUTPUT else output
-    lined = prompt == "-" or comes_in_lines(prompt)
+    lined = prompt == "-" or is_text_source(prompt)
     if stream and (lined or json or output is not None):
         raise InputError("--stream writes the answer to one prompt as it comes: leave files, -o and --json out.")
     if chosen.best > 1 and not json and (lined or output is not None):

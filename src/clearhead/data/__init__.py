@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from clearhead.data.batches import token_batches
     from clearhead.data.column_layout import ColumnLayout, Role
     from clearhead.data.column_resolver import (
-        by_plain_name,
-        columns_beside,
+        columns_by_normalized_name,
         find_column,
         guess_columns,
+        match_columns,
         resolve_columns,
     )
     from clearhead.data.columns import ColumnRoles, Columns
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
         BadRows,
         Examples,
         TextRow,
-        checked_row,
-        checked_rows,
-        id_in,
+        check_row,
+        check_rows,
+        hash_text,
         load_examples,
-        split_in,
-        text_hash,
-        text_in,
+        read_id,
+        read_split,
+        read_text,
     )
-    from clearhead.data.findings import Finding, findings_of
-    from clearhead.data.inspect import Alike, Inspection, inspect_data
+    from clearhead.data.findings import Finding, collect_findings
+    from clearhead.data.inspect import Duplicates, Inspection, inspect_data
     from clearhead.data.labels import LabelCounter, LabelSpace, is_missing, read_labels
     from clearhead.data.lengths import Lengths
-    from clearhead.data.row_codec import Encoder, LengthPolicy, PlainView, RowCodec, item_pieces, row_of_texts
+    from clearhead.data.row_codec import LengthPolicy, PlainView, RowCodec, TextEncoder, encode_items, row_from_texts
     from clearhead.data.sources.readers import open_source
     from clearhead.data.sources.source import BadRow, Row, Source
-    from clearhead.data.split import draw_rows, fold_rows, split_from_column, split_rows
-    from clearhead.data.table import TokenTable, encode_rows, encode_stream, encode_table, read_rows, survey
+    from clearhead.data.split import fold_rows, sample_rows, split_from_column, split_rows
+    from clearhead.data.table import TokenTable, encode_rows, encode_stream, encode_table, read_rows, survey_rows
 else:
     from clearhead.lazy import export_lazily
 
@@ -44,40 +44,45 @@ else:
         {
             "batches": ("token_batches",),
             "column_layout": ("ColumnLayout", "Role"),
-            "column_resolver": ("by_plain_name", "columns_beside", "find_column", "guess_columns", "resolve_columns"),
+            "column_resolver": (
+                "columns_by_normalized_name",
+                "match_columns",
+                "find_column",
+                "guess_columns",
+                "resolve_columns",
+            ),
             "columns": ("ColumnRoles", "Columns"),
             "examples": (
                 "BadRows",
                 "Examples",
                 "TextRow",
-                "checked_row",
-                "checked_rows",
-                "id_in",
+                "check_row",
+                "check_rows",
+                "read_id",
                 "load_examples",
-                "split_in",
-                "text_hash",
-                "text_in",
+                "read_split",
+                "hash_text",
+                "read_text",
             ),
-            "findings": ("Finding", "findings_of"),
-            "inspect": ("Alike", "Inspection", "inspect_data"),
+            "findings": ("Finding", "collect_findings"),
+            "inspect": ("Duplicates", "Inspection", "inspect_data"),
             "labels": ("LabelCounter", "LabelSpace", "is_missing", "read_labels"),
             "lengths": ("Lengths",),
-            "row_codec": ("Encoder", "LengthPolicy", "PlainView", "RowCodec", "item_pieces", "row_of_texts"),
+            "row_codec": ("TextEncoder", "LengthPolicy", "PlainView", "RowCodec", "encode_items", "row_from_texts"),
             "sources.readers": ("open_source",),
             "sources.source": ("BadRow", "Row", "Source"),
-            "split": ("draw_rows", "fold_rows", "split_from_column", "split_rows"),
-            "table": ("TokenTable", "encode_rows", "encode_stream", "encode_table", "read_rows", "survey"),
+            "split": ("sample_rows", "fold_rows", "split_from_column", "split_rows"),
+            "table": ("TokenTable", "encode_rows", "encode_stream", "encode_table", "read_rows", "survey_rows"),
         },
     )
 
 __all__ = [
-    "Alike",
     "BadRow",
     "BadRows",
     "ColumnLayout",
     "ColumnRoles",
     "Columns",
-    "Encoder",
+    "Duplicates",
     "Examples",
     "Finding",
     "Inspection",
@@ -90,35 +95,36 @@ __all__ = [
     "Row",
     "RowCodec",
     "Source",
+    "TextEncoder",
     "TextRow",
     "TokenTable",
-    "by_plain_name",
-    "checked_row",
-    "checked_rows",
-    "columns_beside",
-    "draw_rows",
+    "check_row",
+    "check_rows",
+    "collect_findings",
+    "columns_by_normalized_name",
+    "encode_items",
     "encode_rows",
     "encode_stream",
     "encode_table",
     "find_column",
-    "findings_of",
     "fold_rows",
     "guess_columns",
-    "id_in",
+    "hash_text",
     "inspect_data",
     "is_missing",
-    "item_pieces",
     "load_examples",
+    "match_columns",
     "open_source",
+    "read_id",
     "read_labels",
     "read_rows",
+    "read_split",
+    "read_text",
     "resolve_columns",
-    "row_of_texts",
+    "row_from_texts",
+    "sample_rows",
     "split_from_column",
-    "split_in",
     "split_rows",
-    "survey",
-    "text_hash",
-    "text_in",
+    "survey_rows",
     "token_batches",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.split import mixed
+from clearhead.data.split import splitmix64
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-BUCKET = 100  # batches that are sorted by length together: little padding, and still a good shuffle
+BUCKET_BATCHES = 100  # batches that are sorted by length together: little padding, and still a good shuffle
 
 
 def token_batches(
@@ -24,7 +24,7 @@ def token_batches(
     epoch: int = 0,
     max_rows: int | None = None,
     shuffle: bool = True,
-    bucket: int = BUCKET,
+    bucket: int = BUCKET_BATCHES,
 ) -> list[Array]:
     """Every row once: batches of `rows` rows, or as many as fit `budget_tokens` with their padding."""
     # Shuffled rows are sorted within `bucket` batches' worth of them, and the batches are shuffled again; bucket=1
@@ -32,12 +32,12 @@ def token_batches(
     import numpy as np
 
     sizes = np.asarray(lengths, np.int64).reshape(-1)
-    _check(sizes, budget_tokens, rows, max_rows, bucket)
+    _check_arguments(sizes, budget_tokens, rows, max_rows, bucket)
     if len(sizes) == 0:
         return []
     if not shuffle:
-        return _cut(np.argsort(-sizes, kind="stable"), sizes, budget_tokens, rows, max_rows)
-    keys = mixed(np.arange(len(sizes), dtype=np.uint64), _seed(seed, epoch, 0))
+        return _slice_batches(np.argsort(-sizes, kind="stable"), sizes, budget_tokens, rows, max_rows)
+    keys = splitmix64(np.arange(len(sizes), dtype=np.uint64), _derive_seed(seed, epoch, 0))
     order = np.argsort(keys, kind="stable")
     width = rows or max(int(budget_tokens or 0) // max(int(sizes.mean()), 1), 1)
     width = min(width, max_rows or width)
@@ -46,12 +46,14 @@ def token_batches(
         order = order[np.lexsort((-sizes[order], pool))]  # stable, so rows of one length stay shuffled
     batches: list[Array] = []
     for start in range(0, len(sizes), bucket * width):
-        batches += _cut(order[start : start + bucket * width], sizes, budget_tokens, rows, max_rows)
-    turns = np.argsort(mixed(np.arange(len(batches), dtype=np.uint64), _seed(seed, epoch, 1)), kind="stable")
+        batches += _slice_batches(order[start : start + bucket * width], sizes, budget_tokens, rows, max_rows)
+    turns = np.argsort(
+        splitmix64(np.arange(len(batches), dtype=np.uint64), _derive_seed(seed, epoch, 1)), kind="stable"
+    )
     return [batches[turn] for turn in turns]
 
 
-def _cut(order: Array, sizes: Array, budget: int | None, rows: int | None, most: int | None) -> list[Array]:
+def _slice_batches(order: Array, sizes: Array, budget: int | None, rows: int | None, most: int | None) -> list[Array]:
     """Cut rows into batches; without order among them, the longest of the next rows decides."""
     if rows is not None:
         step = min(rows, most or rows)
@@ -73,11 +75,11 @@ def _cut(order: Array, sizes: Array, budget: int | None, rows: int | None, most:
     return found
 
 
-def _seed(seed: int, epoch: int, use: int) -> int:
-    return int(mixed([int(mixed([seed % 2**64], 1)[0]) ^ (epoch * 2 + use)], 2)[0])
+def _derive_seed(seed: int, epoch: int, use: int) -> int:
+    return int(splitmix64([int(splitmix64([seed % 2**64], 1)[0]) ^ (epoch * 2 + use)], 2)[0])
 
 
-def _check(sizes: Array, budget: int | None, rows: int | None, most: int | None, bucket: int) -> None:
+def _check_arguments(sizes: Array, budget: int | None, rows: int | None, most: int | None, bucket: int) -> None:
     if (budget is None) == (rows is None):
         raise InputError("say either budget_tokens or rows for the size of a batch.")
     for name, value in (("budget_tokens", budget), ("rows", rows), ("max_rows", most), ("bucket", bucket)):

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clearhead.data.columns import titled
-from clearhead.data.names import PARTS, TEXTS, plain
+from clearhead.data.columns import format_column
+from clearhead.data.names import SPLIT_ALIASES, TEXT_NAMES, normalize_name
 from clearhead.data.sources.header import is_number
 from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
 
-MOST_ROWS = 1000  # whose cells are read
-MOST_CELLS = 1_000_000  # of a very wide table, fewer rows are read
-MOST_CLASSES = 1000  # a column with more different values among the first rows is no label
+MAX_SAMPLE_ROWS = 1000  # whose cells are read
+MAX_SAMPLE_CELLS = 1_000_000  # of a very wide table, fewer rows are read
+MAX_CLASSES = 1000  # a column with more different values among the first rows is no label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,63 +22,76 @@ class ColumnStats:
     """What the first rows hold in one column."""
 
     name: str
-    filled: int
-    distinct: int
-    characters: float  # on average
-    words: float
-    numeric: bool
-    whole: bool  # numbers without a fraction
-    lists: bool
+    filled_count: int
+    distinct_count: int
+    mean_characters: float  # on average
+    mean_words: float
+    is_numeric: bool
+    is_integer: bool  # numbers without a fraction
+    is_list: bool
     values: frozenset[str]
 
     @property
     def is_text(self) -> bool:
         """Whether it reads like texts: several words, or long strings of a script without blanks."""
-        return not self.numeric and not self.lists and (self.words >= 2.5 or self.characters >= 24)
+        return not self.is_numeric and not self.is_list and (self.mean_words >= 2.5 or self.mean_characters >= 24)
 
     @property
     def has_sentences(self) -> bool:
         """Whether it certainly holds texts: an address or a key is long, too, and is none."""
-        return self.is_text and (self.words >= 2.5 or not all(value.isascii() for value in self.values))
+        return self.is_text and (self.mean_words >= 2.5 or not all(value.isascii() for value in self.values))
 
     @property
     def holds_texts(self) -> bool:
         """Whether a column holds texts by its cells, or by its name where they are short."""
-        is_named = self.filled > 0 and not self.numeric and not self.lists and plain(self.name) in TEXTS
+        is_named = (
+            self.filled_count > 0
+            and not self.is_numeric
+            and not self.is_list
+            and normalize_name(self.name) in TEXT_NAMES
+        )
         return self.has_sentences or is_named
 
     @property
     def is_label(self) -> bool:
         """Whether it reads like classes: short values that come again and again."""
-        again = self.distinct <= max(0.5 * self.filled, 2) and self.distinct <= MOST_CLASSES
-        short = self.characters <= 60 and self.words <= 6
-        return self.lists or (self.filled > 0 and again and short and not (self.numeric and not self.whole))
+        again = self.distinct_count <= max(0.5 * self.filled_count, 2) and self.distinct_count <= MAX_CLASSES
+        short = self.mean_characters <= 60 and self.mean_words <= 6
+        return self.is_list or (
+            self.filled_count > 0 and again and short and not (self.is_numeric and not self.is_integer)
+        )
 
     @property
-    def is_short(self) -> bool:
+    def can_be_label(self) -> bool:
         """Whether a column that is called like a label can be one."""
-        return self.lists or self.numeric or (self.characters <= 100 and self.words <= 8)
+        return self.is_list or self.is_numeric or (self.mean_characters <= 100 and self.mean_words <= 8)
 
     @property
-    def is_split(self) -> bool:
+    def holds_split_names(self) -> bool:
         """Whether it says train, dev and test."""
-        return all(value.strip().casefold() in PARTS for value in self.values)
+        return all(value.strip().casefold() in SPLIT_ALIASES for value in self.values)
 
     @property
-    def shown(self) -> str:
+    def summary(self) -> str:
         """The column as it stands in a list of columns."""
-        kind = "lists" if self.lists else "numbers" if self.numeric else f"{self.characters:.0f} characters on average"
-        return f"{titled(self.name)} ({kind}, {self.distinct:,} different)"
+        kind = (
+            "lists"
+            if self.is_list
+            else "numbers"
+            if self.is_numeric
+            else f"{self.mean_characters:.0f} characters on average"
+        )
+        return f"{format_column(self.name)} ({kind}, {self.distinct_count:,} different)"
 
 
-def column_stats(source: Source) -> dict[str, ColumnStats]:
+def compute_column_stats(source: Source) -> dict[str, ColumnStats]:
     """What each column holds, by its name."""
-    rows = [row.values for row in source.sample(MOST_ROWS) if isinstance(row, Row)]
+    rows = [row.values for row in source.sample(MAX_SAMPLE_ROWS) if isinstance(row, Row)]
     if not rows:
         bad = next(iter(source.sample(1)), None)
         raise InputError(f"{source.name} holds no rows that can be used" + (f"; {bad}." if bad else "."))
     filled: dict[str, list[Any]] = {name: [] for name in source.columns}
-    left = MOST_CELLS
+    left = MAX_SAMPLE_CELLS
     for row in rows:
         for name, cell in row.items():
             if cell is not None and cell != "" and name in filled:
@@ -86,26 +99,26 @@ def column_stats(source: Source) -> dict[str, ColumnStats]:
         left -= len(row)
         if left < 0:
             break
-    return {name: _stats_of(name, cells) for name, cells in filled.items()}
+    return {name: _summarize_column(name, cells) for name, cells in filled.items()}
 
 
-def _stats_of(name: str, filled: Sequence[Any]) -> ColumnStats:
+def _summarize_column(name: str, filled: Sequence[Any]) -> ColumnStats:
     texts = [cell if isinstance(cell, str) else str(cell) for cell in filled]
     count = max(len(filled), 1)
-    numeric = bool(filled) and all(_numeric(cell) for cell in filled)
+    numeric = bool(filled) and all(_is_numeric(cell) for cell in filled)
     values = frozenset(texts)
     return ColumnStats(
         name=name,
-        filled=len(filled),
-        distinct=len(values),
-        characters=sum(map(len, texts)) / count,
-        words=sum(len(cell.split()) for cell in texts) / count,
-        numeric=numeric,
-        whole=numeric and not any("." in cell.removesuffix(".0") or "e" in cell for cell in texts),
-        lists=bool(filled) and sum(isinstance(cell, list | tuple | dict) for cell in filled) > 0.5 * count,
+        filled_count=len(filled),
+        distinct_count=len(values),
+        mean_characters=sum(map(len, texts)) / count,
+        mean_words=sum(len(cell.split()) for cell in texts) / count,
+        is_numeric=numeric,
+        is_integer=numeric and not any("." in cell.removesuffix(".0") or "e" in cell for cell in texts),
+        is_list=bool(filled) and sum(isinstance(cell, list | tuple | dict) for cell in filled) > 0.5 * count,
         values=values,
     )
 
 
-def _numeric(cell: object) -> bool:
+def _is_numeric(cell: object) -> bool:
     return is_number(cell) if isinstance(cell, str) else isinstance(cell, int | float) and not isinstance(cell, bool)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clearhead.deprecation import renamed_fields
 from clearhead.files import to_printable
 
-MOST_NAME = 40  # characters of a column's name in a message
+MAX_NAME_CHARS = 40  # characters of a column's name in a message
 
 
+@renamed_fields(said="messages", named="used")
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which column plays which part; `said` tells people what was chosen and why."""
+    """The column of each role; `messages` describe what was selected and why."""
 
     text: str
     text_b: str | None = None
@@ -20,11 +22,11 @@ class Columns:
     id: str | None = None
     split: str | None = None
     options: tuple[str, ...] = ()  # of a question: a column each, or one that holds them all
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     unused_texts: tuple[str, ...] = ()  # columns that read like texts and play no part
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def used(self) -> tuple[str, ...]:
         """All columns that are used."""
         found = (self.text, self.text_b, self.label, self.id, self.split)
         return (*(name for name in found if name is not None), *self.options)
@@ -42,11 +44,11 @@ class ColumnRoles:
     options: tuple[str, ...] = ()
 
 
-def titled(name: str) -> str:
+def format_column(name: str) -> str:
     """A column's name as it may stand in a message."""
-    return to_printable(name, MOST_NAME)
+    return to_printable(name, MAX_NAME_CHARS)
 
 
-def titles(columns: Sequence[str], most: int = 20) -> str:
+def format_columns(columns: Sequence[str], most: int = 20) -> str:
     """The first names of many as they may stand in a message."""
-    return ", ".join(map(titled, columns[:most])) + (", ..." if len(columns) > most else "")
+    return ", ".join(map(format_column, columns[:most])) + (", ..." if len(columns) > most else "")

@@ -9,19 +9,19 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.data.columns import Columns, titled
-from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing, is_text
-from clearhead.data.names import PARTS
+from clearhead.data.columns import Columns, format_column
+from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing, is_valid_text
+from clearhead.data.names import SPLIT_ALIASES
 from clearhead.data.sources.files import SURROGATE
 from clearhead.data.sources.source import (
-    EMPTY,
-    HALF,
-    LONG,
-    NO_LABEL,
-    NO_PART,
-    NO_TEXT,
-    NUL,
-    UNKNOWN,
+    EMPTY_TEXT,
+    HALF_CHARACTER,
+    MISSING_LABEL,
+    NOT_A_TEXT,
+    NUL_BYTE,
+    TOO_LONG,
+    UNKNOWN_LABEL,
+    UNKNOWN_SPLIT,
     BadRow,
     Row,
     Source,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_CELL = 10_000_000  # characters; the longest novels have five million
-MOST_TABLE = 1 << 30  # bytes of a table of labels
-LISTED = 20  # bad rows that an error shows
-KEPT = 1000  # bad rows that are kept for a report
+MAX_CELL_CHARS = 10_000_000  # characters; the longest novels have five million
+MAX_LABEL_TABLE_BYTES = 1 << 30  # bytes of a table of labels
+MAX_LISTED_ROWS = 20  # bad rows that an error shows
+MAX_KEPT_ROWS = 1000  # bad rows that are kept for a report
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TextRow:
     extra: Any = None  # what a task reads beside the texts: the words of a text, the options of a question
 
 
-Check = Callable[[Row, Columns, LabelSpace | None], TextRow | BadRow]
+RowCheck = Callable[[Row, Columns, LabelSpace | None], TextRow | BadRow]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,39 +104,39 @@ class BadRows:
     def add(self, bad: BadRow) -> None:
         """One more."""
         self.counts[bad.problem] += 1
-        if len(self.first) < KEPT:
+        if len(self.first) < MAX_KEPT_ROWS:
             self.first.append(bad)
 
     def merge(self, other: BadRows) -> None:
         """More, in their place."""
         self.counts.update(other.counts)
-        self.first = sorted([*self.first, *other.first], key=lambda bad: bad.number)[:KEPT]
+        self.first = sorted([*self.first, *other.first], key=lambda bad: bad.number)[:MAX_KEPT_ROWS]
 
     @property
     def total(self) -> int:
         """How many there are."""
         return self.counts.total()
 
-    def listing(self, source: Source, good: int) -> str:
+    def describe(self, source: Source, good: int) -> str:
         """How many of the rows cannot be used, and the first of them with the reason, a line each."""
-        lines = [f"  {bad}" for bad in self.first[:LISTED]]
-        if self.total > LISTED:
-            lines.append(f"  and {self.total - LISTED:,} more")
+        lines = [f"  {bad}" for bad in self.first[:MAX_LISTED_ROWS]]
+        if self.total > MAX_LISTED_ROWS:
+            lines.append(f"  and {self.total - MAX_LISTED_ROWS:,} more")
         head = f"{source.name}: {self.total:,} of {self.total + good:,} rows cannot be used:"
         return "\n".join((head, *lines))
 
-    def refuse(self, source: Source, good: int) -> None:
+    def raise_if_any(self, source: Source, good: int) -> None:
         """Raise the one error that lists them, if there are any."""
         if not self.total:
             return
         raise InputError(
-            self.listing(source, good) + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
+            self.describe(source, good) + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
         )
 
 
-def unlabelled(row: TextRow) -> BadRow:
+def missing_label_row(row: TextRow) -> BadRow:
     """A row whose label is missing, as it is listed."""
-    return BadRow(row.number, "the label is missing", excerpt(row.text), row.line, NO_LABEL)
+    return BadRow(row.number, "the label is missing", excerpt(row.text), row.line, MISSING_LABEL)
 
 
 def load_examples(
@@ -147,7 +147,7 @@ def load_examples(
     kind: Kind | None = None,
     separator: str | None = None,
     skip_bad_rows: bool = False,
-    max_cell: int = MOST_CELL,
+    max_cell: int = MAX_CELL_CHARS,
 ) -> Examples:
     """All rows of a source in memory; rows that cannot be used are one error, or counted and left out."""
     import numpy as np
@@ -155,7 +155,7 @@ def load_examples(
     bad = BadRows()
     kept: list[TextRow] = []
     counter = LabelCounter(kind=kind, separator=separator) if labels is None and columns.label is not None else None
-    for row in checked_rows(source, columns, labels, max_cell=max_cell):
+    for row in check_rows(source, columns, labels, max_cell=max_cell):
         if isinstance(row, BadRow):
             bad.add(row)
             continue
@@ -165,18 +165,18 @@ def load_examples(
     space = counter.space() if counter is not None else labels if columns.label is not None else None
     encoded: list[Any] = [row.label for row in kept]
     if counter is not None and space is not None:
-        kept, encoded = _encoded(kept, space, bad)
+        kept, encoded = _encode_labels(kept, space, bad)
     if not skip_bad_rows:
-        bad.refuse(source, len(kept))
+        bad.raise_if_any(source, len(kept))
     if not kept:
         raise InputError(f"{source.name} holds no rows that can be used.")
     return Examples(
         texts=[row.text for row in kept],
         texts_b=None if columns.text_b is None else [row.text_b or "" for row in kept],
-        labels=None if space is None else label_array(encoded, space),
+        labels=None if space is None else labels_to_array(encoded, space),
         space=space,
         rows=np.array([row.number for row in kept], np.int64),
-        hashes=np.array([text_hash(row.text, row.text_b) for row in kept], np.uint64),
+        hashes=np.array([hash_text(row.text, row.text_b) for row in kept], np.uint64),
         ids=None if columns.id is None else [row.id or "" for row in kept],
         splits=None if columns.split is None else [row.split or "" for row in kept],
         skipped=dict(bad.counts),
@@ -184,10 +184,10 @@ def load_examples(
     )
 
 
-def _encoded(rows: list[TextRow], space: LabelSpace, bad: BadRows) -> tuple[list[TextRow], list[Any]]:
+def _encode_labels(rows: list[TextRow], space: LabelSpace, bad: BadRows) -> tuple[list[TextRow], list[Any]]:
     kept, encoded = [], []
     for row in rows:
-        found = _label(row.number, row.line, row.label, space)
+        found = _encode_label(row.number, row.line, row.label, space)
         if isinstance(found, BadRow):
             bad.add(found)
         else:
@@ -197,101 +197,101 @@ def _encoded(rows: list[TextRow], space: LabelSpace, bad: BadRows) -> tuple[list
     return kept, encoded
 
 
-def checked_rows(
+def check_rows(
     source: Source,
     columns: Columns,
     labels: LabelSpace | None = None,
     *,
-    max_cell: int = MOST_CELL,
-    check: Check | None = None,
+    max_cell: int = MAX_CELL_CHARS,
+    check: RowCheck | None = None,
 ) -> Iterator[TextRow | BadRow]:
     """The rows of a source one by one, each checked; with `labels`, their labels are encoded."""
     for row in source.rows():
         if isinstance(row, BadRow):
             yield row
         else:
-            yield checked_row(row, columns, labels, max_cell=max_cell) if check is None else check(row, columns, labels)
+            yield check_row(row, columns, labels, max_cell=max_cell) if check is None else check(row, columns, labels)
 
 
-def checked_row(
-    row: Row, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MOST_CELL
+def check_row(
+    row: Row, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MAX_CELL_CHARS
 ) -> TextRow | BadRow:
     """What a row says in the columns that are used, or what is wrong with it."""
-    text = text_in(row, columns.text, max_cell)
+    text = read_text(row, columns.text, max_cell)
     if isinstance(text, BadRow):
         return text
-    text_b = None if columns.text_b is None else text_in(row, columns.text_b, max_cell)
+    text_b = None if columns.text_b is None else read_text(row, columns.text_b, max_cell)
     if isinstance(text_b, BadRow):
         return text_b
-    split = split_in(row, columns)
+    split = read_split(row, columns)
     if isinstance(split, BadRow):
         return split
     label = None
     if columns.label is not None:
         label = row.values.get(columns.label)
-        if not is_text(label):
+        if not is_valid_text(label):
             reason = "the label holds a NUL byte or half a character"
-            return BadRow(row.number, reason, excerpt(label), row.line, HALF)
+            return BadRow(row.number, reason, excerpt(label), row.line, HALF_CHARACTER)
         if labels is not None:
-            label = _label(row.number, row.line, label, labels)
+            label = _encode_label(row.number, row.line, label, labels)
             if isinstance(label, BadRow):
                 return label
         elif label is None or (isinstance(label, float) and is_missing(label)):
-            return BadRow(row.number, "the label is missing", excerpt(text), row.line, NO_LABEL)
-    return TextRow(row.number, text, text_b, label, id_in(row, columns), split, row.line)
+            return BadRow(row.number, "the label is missing", excerpt(text), row.line, MISSING_LABEL)
+    return TextRow(row.number, text, text_b, label, read_id(row, columns), split, row.line)
 
 
-def id_in(row: Row, columns: Columns) -> str | None:
+def read_id(row: Row, columns: Columns) -> str | None:
     """The id of a row, as a string."""
     group = None if columns.id is None else row.values.get(columns.id)
     return None if group is None else str(group)
 
 
-def split_in(row: Row, columns: Columns) -> str | BadRow | None:
+def read_split(row: Row, columns: Columns) -> str | BadRow | None:
     """The part that a row says it belongs to."""
     if columns.split is None:
         return None
     part = row.values.get(columns.split)
-    split = PARTS.get(str(part).strip().casefold())
+    split = SPLIT_ALIASES.get(str(part).strip().casefold())
     if split is None:
-        return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, NO_PART)
+        return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, UNKNOWN_SPLIT)
     return split
 
 
-def text_in(row: Row, column: str, most: int = MOST_CELL) -> str | BadRow:
+def read_text(row: Row, column: str, most: int = MAX_CELL_CHARS) -> str | BadRow:
     """The text in a column, or what is wrong with it."""
     value = row.values.get(column)
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         value = str(value)
     if value is None or isinstance(value, float):
-        return BadRow(row.number, f"{titled(column)} is missing", "", row.line, EMPTY)
+        return BadRow(row.number, f"{format_column(column)} is missing", "", row.line, EMPTY_TEXT)
     if not isinstance(value, str):
-        reason = f"{titled(column)} is a {type(value).__name__}, expected a text"
-        return BadRow(row.number, reason, excerpt(value), row.line, NO_TEXT)
+        reason = f"{format_column(column)} is a {type(value).__name__}, expected a text"
+        return BadRow(row.number, reason, excerpt(value), row.line, NOT_A_TEXT)
     if not value.strip():
-        return BadRow(row.number, f"{titled(column)} is empty", "", row.line, EMPTY)
+        return BadRow(row.number, f"{format_column(column)} is empty", "", row.line, EMPTY_TEXT)
     if len(value) > most:
-        reason = f"{titled(column)} has {len(value):,} characters, more than {most:,}"
-        return BadRow(row.number, reason, excerpt(value), row.line, LONG)
+        reason = f"{format_column(column)} has {len(value):,} characters, more than {most:,}"
+        return BadRow(row.number, reason, excerpt(value), row.line, TOO_LONG)
     if "\0" in value:
-        return BadRow(row.number, f"{titled(column)} holds a NUL byte", excerpt(value), row.line, NUL)
+        return BadRow(row.number, f"{format_column(column)} holds a NUL byte", excerpt(value), row.line, NUL_BYTE)
     if not value.isascii() and SURROGATE.search(value):
-        reason = f"{titled(column)} holds half a character (a lone surrogate)"
-        return BadRow(row.number, reason, excerpt(value), row.line, HALF)
+        reason = f"{format_column(column)} holds half a character (a lone surrogate)"
+        return BadRow(row.number, reason, excerpt(value), row.line, HALF_CHARACTER)
     return value
 
 
-def _label(number: int, line: int | None, value: Any, labels: LabelSpace) -> Any:
+def _encode_label(number: int, line: int | None, value: Any, labels: LabelSpace) -> Any:
     """A label as models use it, or what is wrong with it."""
     if is_missing(value) and not (labels.kind == "multilabel" and isinstance(value, str)):
-        return BadRow(number, "the label is missing", "", line, NO_LABEL)
+        return BadRow(number, "the label is missing", "", line, MISSING_LABEL)
     try:
         return labels.encode(value)
     except InputError as error:
-        return BadRow(number, str(error), "", line, UNKNOWN)
+        return BadRow(number, str(error), "", line, UNKNOWN_LABEL)
 
 
-def label_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
+def labels_to_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
     """Encoded labels as an array: (rows,) of classes or numbers, or (rows, names) of 0 and 1."""
     import numpy as np
 
@@ -299,7 +299,7 @@ def label_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
         return np.array(encoded, np.int32)
     if space.kind == "number":
         return np.array(encoded, np.float64)
-    if len(encoded) * len(space) > MOST_TABLE:
+    if len(encoded) * len(space) > MAX_LABEL_TABLE_BYTES:
         raise InputError(f"{len(space):,} different labels for {len(encoded):,} rows are too many: are they labels?")
     table = np.zeros((len(encoded), len(space)), np.uint8)
     for place, ids in enumerate(encoded):
@@ -307,7 +307,7 @@ def label_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
     return table
 
 
-def text_hash(text: str, text_b: str | None = None) -> int:
+def hash_text(text: str, text_b: str | None = None) -> int:
     """64 bits of a text, the same for texts that differ only in case and space."""
     plain = " ".join(text.casefold().split())
     if text_b is not None:

@@ -10,12 +10,12 @@ from clearhead.caller import setting
 from clearhead.files import to_printable
 
 if TYPE_CHECKING:
-    from clearhead.data.inspect import Inspection, Place
+    from clearhead.data.inspect import Inspection, RowRef
 
 Severity = Literal["error", "warning", "note"]
-ORDER: tuple[Severity, ...] = ("error", "warning", "note")
-FEW = 5  # rows of a class that are hardly enough to learn from
-UNEVEN = 10  # times as many rows in the largest class as in the smallest
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+MIN_ROWS_PER_LABEL = 5  # rows of a class that are hardly enough to learn from
+IMBALANCE_RATIO = 10  # times as many rows in the largest class as in the smallest
 # UTF-8 that was read as Latin-1 or Windows-1252: é as Ã©, ’ as â€™, a no-break space with Â; and lost characters
 MOJIBAKE = re.compile("Ã[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€[\x80-\xbf“”˜™¦œžš]|Â[\xa0-\xbf]|ï»¿|\ufffd")
 
@@ -32,55 +32,59 @@ def is_mojibake(text: str) -> bool:
     return not text.isascii() and MOJIBAKE.search(text) is not None
 
 
-def findings_of(found: Inspection) -> list[Finding]:
+def collect_findings(found: Inspection) -> list[Finding]:
     """Everything worth saying about a data set."""
-    return sorted(_all(found), key=lambda finding: ORDER.index(finding.severity))
+    return sorted(_iter_findings(found), key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def _all(found: Inspection) -> Iterator[Finding]:
+def _iter_findings(found: Inspection) -> Iterator[Finding]:
     if found.bad:
         reasons = ", ".join(f"{problem}: {count:,}" for problem, count in sorted(found.bad.items()))
-        yield Finding("error", f"{_rows(sum(found.bad.values()))} cannot be used ({reasons}).")
-    yield from _labels(found)
+        yield Finding("error", f"{_count_rows(sum(found.bad.values()))} cannot be used ({reasons}).")
+    yield from _iter_label_findings(found)
     if found.conflicts.groups:
-        where = _where(found.conflicts.examples)
-        yield Finding("warning", f"{_texts(found.conflicts.groups)} with more than one label, as in {where}.")
+        where = _format_example(found.conflicts.examples)
+        yield Finding("warning", f"{_count_texts(found.conflicts.groups)} with more than one label, as in {where}.")
     if found.leaks.groups:
-        where = _where(found.leaks.examples)
+        where = _format_example(found.leaks.examples)
         yield Finding(
             "error",
-            f"{_texts(found.leaks.groups)} in more than one part of the data, as in {where}; "
+            f"{_count_texts(found.leaks.groups)} in more than one part of the data, as in {where}; "
             "a model is not measured by what it was trained on.",
         )
     if found.near_leaks.groups:
-        where = _where(found.near_leaks.examples)
-        texts = _texts(found.near_leaks.groups)
+        where = _format_example(found.near_leaks.examples)
+        texts = _count_texts(found.near_leaks.groups)
         yield Finding("warning", f"{texts} nearly the same in more than one part of the data, as in {where}.")
     if found.exact.rows:
         share = found.exact.rows / found.rows
         grave: Severity = "warning" if share > 0.05 else "note"
-        where = _where(found.exact.examples)
-        repeat = f"{_rows(found.exact.rows)} ({share:.1%}) with the text of an earlier row"
-        yield Finding(grave, f"there {_are(found.exact.rows)} {repeat}, as in {where}.")
+        where = _format_example(found.exact.examples)
+        repeat = f"{_count_rows(found.exact.rows)} ({share:.1%}) with the text of an earlier row"
+        yield Finding(grave, f"there {_is_or_are(found.exact.rows)} {repeat}, as in {where}.")
     if found.near.rows:
-        where = _where(found.near.examples)
-        near = f"{_rows(found.near.rows)} with nearly the text of an earlier row"
-        yield Finding("note", f"there {_are(found.near.rows)} {near}, as in {where}.")
+        where = _format_example(found.near.examples)
+        near = f"{_count_rows(found.near.rows)} with nearly the text of an earlier row"
+        yield Finding("note", f"there {_is_or_are(found.near.rows)} {near}, as in {where}.")
     if found.mojibake:
-        yield Finding("warning", f"{_texts(found.mojibake)} with signs of wrong decoding (é as Ã©, lost characters).")
+        yield Finding(
+            "warning", f"{_count_texts(found.mojibake)} with signs of wrong decoding (é as Ã©, lost characters)."
+        )
     if found.too_long:
         share = found.too_long / max(found.token_rows, 1)
         of = "" if found.token_rows == found.rows else f" of the first {found.token_rows:,}"
         yield Finding(
             "note",
-            f"{_rows(found.too_long)}{of} ({share:.1%}) {_are(found.too_long)} longer than the "
+            f"{_count_rows(found.too_long)}{of} ({share:.1%}) {_is_or_are(found.too_long)} longer than the "
             f"{found.max_length} tokens that the model reads: in windows, or cut.",
         )
     if found.rows < 50:
-        yield Finding("warning", f"{_rows(found.rows)} {_are(found.rows)} few; expect wide intervals on every figure.")
+        yield Finding(
+            "warning", f"{_count_rows(found.rows)} {_is_or_are(found.rows)} few; expect wide intervals on every figure."
+        )
 
 
-def _labels(found: Inspection) -> Iterator[Finding]:
+def _iter_label_findings(found: Inspection) -> Iterator[Finding]:
     if found.kind is None:
         yield Finding("note", "there is no label column, so this can be predicted on but not trained on.")
         return
@@ -95,16 +99,16 @@ def _labels(found: Inspection) -> Iterator[Finding]:
             "error", f"all rows have the label {to_printable(next(iter(counts)), 40)!r}; there is nothing to learn."
         )
         return
-    for variants in _variants(counts):
+    for variants in _group_spelling_variants(counts):
         listed = ", ".join(repr(to_printable(name, 30)) for name in variants)
         yield Finding("warning", f"the labels {listed} differ only in case or space; are they the same?")
-    rare = [name for name, count in counts.items() if count < FEW]
+    rare = [name for name, count in counts.items() if count < MIN_ROWS_PER_LABEL]
     if rare:
         listed = ", ".join(f"{to_printable(name, 30)} ({counts[name]})" for name in rare[-5:])
         more = "" if len(rare) <= 5 else f" and {len(rare) - 5} more"
-        yield Finding("warning", f"fewer than {FEW} rows have the label {listed}{more}.")
+        yield Finding("warning", f"fewer than {MIN_ROWS_PER_LABEL} rows have the label {listed}{more}.")
     most, least = max(counts.values()), min(counts.values())
-    if found.kind == "classes" and most >= UNEVEN * least:
+    if found.kind == "classes" and most >= IMBALANCE_RATIO * least:
         top = next(iter(counts))
         share, weight = most / found.rows, setting("class_weight", "auto", of="train")
         yield Finding(
@@ -114,26 +118,26 @@ def _labels(found: Inspection) -> Iterator[Finding]:
         )
 
 
-def _variants(counts: Mapping[str, int]) -> list[list[str]]:
+def _group_spelling_variants(counts: Mapping[str, int]) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for name in counts:
         groups.setdefault(" ".join(name.casefold().split()), []).append(name)
     return [sorted(names) for names in groups.values() if len(names) > 1]
 
 
-def _where(examples: tuple[tuple[Place, ...], ...]) -> str:
+def _format_example(examples: tuple[tuple[RowRef, ...], ...]) -> str:
     """The first rows of the first example."""
     places = [f"row {number:,}" if part == "all" else f"{part} row {number:,}" for part, number in examples[0][:3]]
     return " and ".join([", ".join(places[:-1]), places[-1]]) if len(places) > 1 else places[0]
 
 
-def _rows(count: int) -> str:
+def _count_rows(count: int) -> str:
     return f"{count:,} row{'s' * (count != 1)}"
 
 
-def _are(count: int) -> str:
+def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _texts(count: int) -> str:
-    return f"there {_are(count)} {count:,} text{'s' * (count != 1)}"
+def _count_texts(count: int) -> str:
+    return f"there {_is_or_are(count)} {count:,} text{'s' * (count != 1)}"

@@ -19,9 +19,9 @@ from clearhead.files import to_printable
 Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"]
 KINDS = ("classes", "multilabel", "number")
 SEPARATORS = ("|", ";")  # detected; others can be said
-MOST_NAMES = 50_000  # a column with more different values is no label
-MOST_LIST = 10_000  # characters of a list in a cell
-NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no file of text can hold
+MAX_LABELS = 50_000  # a column with more different values is no label
+MAX_LIST_CHARS = 10_000  # characters of a list in a cell
+INVALID_TEXT = re.compile("[\0\ud800-\udfff]")  # what no file of text can hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,12 @@ class LabelSpace:
     def encode(self, value: Any) -> int | float | tuple[int, ...]:
         """A cell as a class, a number or several classes; a sentence says what does not fit."""
         if self.kind == "number":
-            number = as_number(value)
+            number = parse_number(value)
             if number is None:
                 raise InputError(f"label {to_printable(value, 40)!r} is not a number")
             return number
         if self.kind == "classes":
-            place = self.ids.get(spelled(value))
+            place = self.ids.get(format_label(value))
             if place is None:
                 raise InputError(f"label {to_printable(value, 40)!r} is {self._none_of}")
             return place
@@ -91,22 +91,22 @@ class LabelCounter:
             self._fractions += fraction
             self.cells[value] += 1
             return
-        members = None if self._kind == "classes" else as_list(value)
+        members = None if self._kind == "classes" else parse_label_list(value)
         if members is not None:
             self._lists += 1
             self.members.update(members)
         else:
-            found = as_number(value)
+            found = parse_number(value)
             number, fraction = found is not None, found is not None and found != int(found)
             self._numbers += number
             self._fractions += fraction
-            text = spelled(value)
-            if text in self.cells or len(self.cells) <= MOST_NAMES:
+            text = format_label(value)
+            if text in self.cells or len(self.cells) <= MAX_LABELS:
                 self.cells[text] += 1
                 if isinstance(value, str):
                     self._seen[text] = (number, fraction)
-        if max(len(self.cells), len(self.members)) > MOST_NAMES and self._numbers < self.total:
-            raise InputError(f"the label column has more than {MOST_NAMES:,} different values, so it holds no labels.")
+        if max(len(self.cells), len(self.members)) > MAX_LABELS and self._numbers < self.total:
+            raise InputError(f"the label column has more than {MAX_LABELS:,} different values, so it holds no labels.")
 
     def space(self) -> LabelSpace:
         """What the labels are, once all are counted."""
@@ -114,16 +114,16 @@ class LabelCounter:
         if kind == "number":
             return LabelSpace(kind="number")
         if kind == "classes":
-            return LabelSpace(names=natural_order(self.cells), kind="classes")
+            return LabelSpace(names=sort_naturally(self.cells), kind="classes")
         separator = self._separator or self._found_separator()
         if separator is None and not self._lists and self._kind == "multilabel":
             separator = next((sign for sign in (*SEPARATORS, ",") if any(sign in cell for cell in self.cells)), None)
         names = set(self.members)
         for cell in self.cells:
             names.update(split_labels(cell, separator))
-        return LabelSpace(names=natural_order(names), kind="multilabel", separator=separator)
+        return LabelSpace(names=sort_naturally(names), kind="multilabel", separator=separator)
 
-    def balance(self) -> Counter[str]:
+    def count_labels(self) -> Counter[str]:
         """How many rows have each label; empty for numbers."""
         space = self.space()
         counts: Counter[str] = Counter()
@@ -170,14 +170,14 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
-def is_text(value: Any) -> bool:
+def is_valid_text(value: Any) -> bool:
     """Whether a label, or every one of a list, can be written to a file: no NUL, no half characters."""
     if isinstance(value, list | tuple):
-        return all(map(is_text, value))
-    return not isinstance(value, str) or NO_TEXT.search(value) is None
+        return all(map(is_valid_text, value))
+    return not isinstance(value, str) or INVALID_TEXT.search(value) is None
 
 
-def spelled(value: Any) -> str:
+def format_label(value: Any) -> str:
     """A label as a string: strings stay as they are, the rest is written as in JSON."""
     if isinstance(value, str):
         return value
@@ -188,7 +188,7 @@ def spelled(value: Any) -> str:
     return str(value)
 
 
-def as_number(value: Any) -> float | None:
+def parse_number(value: Any) -> float | None:
     """A finite number, also out of a string, with a point or a comma; None for everything else."""
     if isinstance(value, bool):
         return None
@@ -203,11 +203,11 @@ def as_number(value: Any) -> float | None:
     return number if abs(number) < float("inf") else None
 
 
-def as_list(value: Any) -> list[str] | None:
+def parse_label_list(value: Any) -> list[str] | None:
     """The labels of a list, or of a string that is a list in JSON or in Python; None for everything else."""
     if isinstance(value, list | tuple | set | frozenset):
-        return [spelled(inner) for inner in value if not is_missing(inner)]
-    if not isinstance(value, str) or len(value) > MOST_LIST:
+        return [format_label(inner) for inner in value if not is_missing(inner)]
+    if not isinstance(value, str) or len(value) > MAX_LIST_CHARS:
         return None
     text = value.strip()
     if not (text.startswith("[") and text.endswith("]")):
@@ -219,26 +219,30 @@ def as_list(value: Any) -> list[str] | None:
                 found = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(found, list) and is_text(found) and not any(isinstance(one, list | dict) for one in found):
-            return [spelled(inner) for inner in found if not is_missing(inner)]
+        if isinstance(found, list) and is_valid_text(found) and not any(isinstance(one, list | dict) for one in found):
+            return [format_label(inner) for inner in found if not is_missing(inner)]
     return None
 
 
 def split_labels(value: Any, separator: str | None) -> list[str]:
     """The labels of one cell."""
-    members = as_list(value)
+    members = parse_label_list(value)
     if members is not None:
         return members
-    text = spelled(value)
+    text = format_label(value)
     parts = text.split(separator) if separator else [text]
     return [part.strip() for part in parts if part.strip()] if separator else [part for part in parts if part.strip()]
 
 
-def natural_order(names: Iterable[str]) -> tuple[str, ...]:
+def sort_naturally(names: Iterable[str]) -> tuple[str, ...]:
     """Numbers by value, then the rest by letters, so that 2 comes before 10 and the order of rows does not matter."""
-    return tuple(sorted(names, key=lambda name: (as_number(name) is None, as_number(name) or 0.0, _pieces(name), name)))
+    return tuple(
+        sorted(
+            names, key=lambda name: (parse_number(name) is None, parse_number(name) or 0.0, _natural_key(name), name)
+        )
+    )
 
 
-def _pieces(name: str) -> tuple[Any, ...]:
+def _natural_key(name: str) -> tuple[Any, ...]:
     cut = re.split(r"(\d{1,18})", name)  # text and digits take turns, so that pieces at one place can be compared
     return tuple(int(part) if place % 2 else part for place, part in enumerate(cut))

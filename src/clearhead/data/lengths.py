@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_BARS = 32
+MAX_BARS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,13 @@ class Lengths:
     histogram: tuple[tuple[int, int], ...]  # (up to so long, so many), in powers of two
 
 
-def lengths_of(values: Array) -> Lengths:
+def measure_lengths(values: Array) -> Lengths:
     """Quantiles and bars of some lengths."""
     import numpy as np
 
     bars: list[tuple[int, int]] = []
     upto, before = 1, 0
-    while before < len(values) and len(bars) < MOST_BARS:
+    while before < len(values) and len(bars) < MAX_BARS:
         count = int((values <= upto).sum())
         if count > before or bars:
             bars.append((upto, count - before))

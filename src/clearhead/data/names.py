@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TEXTS = (
+TEXT_NAMES = (
     "text",
     "sentence",
     "review",
@@ -33,7 +33,7 @@ TEXTS = (
     "summary",
 )
 
-PAIRS = (
+PAIR_NAMES = (
     ("premise", "hypothesis"),
     ("sentence1", "sentence2"),
     ("sentence_1", "sentence_2"),
@@ -63,11 +63,11 @@ PAIRS = (
 )
 
 # pairs in which neither name is ever a label's: two texts, however short they are
-TEXT_PAIRS = frozenset(
-    pair for pair in PAIRS if not {"aspect", "answer", "target", "first", "second", "s1", "q1"} & set(pair)
+TEXT_PAIR_NAMES = frozenset(
+    pair for pair in PAIR_NAMES if not {"aspect", "answer", "target", "first", "second", "s1", "q1"} & set(pair)
 )
 
-LABELS = (
+LABEL_NAMES = (
     "label",
     "labels",
     "class",
@@ -104,13 +104,24 @@ LABELS = (
     "answer",
 )
 
-NUMBERS = ("score", "similarity", "relatedness", "similarity_score", "rating", "stars", "grade", "target", "y", "label")
+NUMBER_NAMES = (
+    "score",
+    "similarity",
+    "relatedness",
+    "similarity_score",
+    "rating",
+    "stars",
+    "grade",
+    "target",
+    "y",
+    "label",
+)
 
-IDS = ("id", "_id", "idx", "uid", "uuid", "guid", "example_id", "row_id", "text_id")
+ID_NAMES = ("id", "_id", "idx", "uid", "uuid", "guid", "example_id", "row_id", "text_id")
 
-SPLITS = ("split", "set", "subset", "partition", "fold", "part")
+SPLIT_NAMES = ("split", "set", "subset", "partition", "fold", "part")
 
-PARTS = {
+SPLIT_ALIASES = {
     "train": "train",
     "training": "train",
     "trn": "train",
@@ -129,9 +140,20 @@ PARTS = {
     "holdout": "test",
 }
 
-KNOWN = frozenset((*TEXTS, *LABELS, *IDS, *SPLITS, *(name for pair in PAIRS for name in pair), "index", "name", "date"))
+KNOWN_NAMES = frozenset(
+    (
+        *TEXT_NAMES,
+        *LABEL_NAMES,
+        *ID_NAMES,
+        *SPLIT_NAMES,
+        *(name for pair in PAIR_NAMES for name in pair),
+        "index",
+        "name",
+        "date",
+    )
+)
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """A column name as it is compared: `Review Text` is `review_text`, and so is `#review-text`."""
     return name.strip().lstrip("#").strip().casefold().replace(" ", "_").replace("-", "_")

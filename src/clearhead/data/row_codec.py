@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from clearhead.data.column_layout import ONE_OR_TWO_TEXTS, ColumnLayout
 from clearhead.data.columns import Columns
-from clearhead.data.examples import Check, TextRow, checked_row, label_array
+from clearhead.data.examples import RowCheck, TextRow, check_row, labels_to_array
 from clearhead.data.labels import Kind, LabelSpace
 from clearhead.errors import InputError
 from clearhead.text.encoding import Encoding, TokenIds, split_into_windows, truncate
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LONG = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
-MOST_TOKENS = 5_120  # of a row in all its windows, unless said: ten pages, a second or two for a small model
-MOST_PLACES = 16_384  # the same where each part of a text has an answer of its own: tags, spans
-MANY_CHARACTERS = 65_536  # of a text that is surely longer than a model reads at once
-MOST_ROW = 1_000_000  # that can be said
-MOST_AT_ONCE = 4_096  # of a row that is read in one piece, for attention takes their square in memory
-LONGEST_ANSWER = 30  # tokens, as BERT's authors have it
+LONG_TEXT_POLICIES = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
+MAX_TOKENS = 5_120  # of a row in all its windows, unless said: ten pages, a second or two for a small model
+MAX_TOKENS_TOKEN_LEVEL = 16_384  # the same where each part of a text has an answer of its own: tags, spans
+MIN_LONG_CHARACTERS = 65_536  # of a text that is surely longer than a model reads at once
+MAX_TOKENS_SETTING = 1_000_000  # that can be said
+MAX_UNSPLIT_TOKENS = 4_096  # of a row that is read in one piece, for attention takes their square in memory
+MAX_ANSWER_TOKENS = 30  # tokens, as BERT's authors have it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,26 +36,26 @@ class LengthPolicy:
     max_length: int | None = None  # None: nothing is too long
     long: str = "window"
     stride: int = 0  # tokens that neighbouring windows share
-    max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
+    max_answer: int = MAX_ANSWER_TOKENS  # tokens of the longest answer that is looked for
     max_tokens: int | None = None  # of a row in all its windows, the rest is cut off and counted; None: by the task
 
     def __post_init__(self) -> None:
-        if self.long not in LONG:
-            raise InputError(f"long={self.long!r}: expected one of {', '.join(LONG)}.")
+        if self.long not in LONG_TEXT_POLICIES:
+            raise InputError(f"long={self.long!r}: expected one of {', '.join(LONG_TEXT_POLICIES)}.")
 
     @property
-    def limit(self) -> int:
+    def token_limit(self) -> int:
         """How many tokens of a row are read at all: what is cut off behind them is counted."""
         if self.max_length is None or self.long == "keep":
-            return MOST_AT_ONCE
-        return self.max_length if self.long == "cut" else max(self.max_tokens or MOST_TOKENS, self.max_length)
+            return MAX_UNSPLIT_TOKENS
+        return self.max_length if self.long == "cut" else max(self.max_tokens or MAX_TOKENS, self.max_length)
 
     @property
-    def most_places(self) -> int:
+    def token_level_limit(self) -> int:
         """The same for a task that answers for each part of a text."""
-        return max(self.max_length or 0, self.max_tokens or MOST_PLACES)
+        return max(self.max_length or 0, self.max_tokens or MAX_TOKENS_TOKEN_LEVEL)
 
-    def pieces(self, encoding: Encoding) -> list[Encoding]:
+    def apply(self, encoding: Encoding) -> list[Encoding]:
         """The encoding itself when it fits or is kept, or windows that hold every token of it."""
         most = self.max_length
         if most is None or len(encoding) <= most or self.long == "keep":
@@ -63,7 +63,7 @@ class LengthPolicy:
         if self.long == "cut":
             return [truncate(encoding, most)]
         if encoding.truncated:  # of a row that is too long for windows, too: counted in the first of them
-            first, *others = self.pieces(replace(encoding, truncated=0))
+            first, *others = self.apply(replace(encoding, truncated=0))
             return [replace(first, truncated=first.truncated + encoding.truncated), *others]
         sizes = (encoding.sides.count(0), encoding.sides.count(1))
         for side in (1, 0) if sizes[1] else (0,):  # of a pair, the second text slides if the first leaves it room
@@ -72,7 +72,7 @@ class LengthPolicy:
         return [truncate(encoding, most)]  # two long texts: cut, and counted
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """What a table needs of a tokenizer."""
 
     @property
@@ -82,66 +82,68 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
-class IdEncoder(Encoder, Protocol):
+class IdEncoder(TextEncoder, Protocol):
     """An Encoder that also returns ids without the rest, in half the time; an Encoder need not be one."""
 
     def encode_ids(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[TokenIds]: ...
 
 
 @runtime_checkable
-class LimitedEncoder(Encoder, Protocol):
+class LimitedEncoder(TextEncoder, Protocol):
     """An Encoder that states how many tokens its model reads; an Encoder need not be one."""
 
     @property
     def max_length(self) -> int | None: ...
 
 
-class Pieces(NamedTuple):
+class EncodedRow(NamedTuple):
     """A row as tokens: one window, or several when it is longer than the model."""
 
     windows: Sequence[Encoding | TokenIds]
-    marks: Any = None  # what the task must know of them
+    annotations: Any = None  # what the task must know of them
 
 
-def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
+def encode_text_rows(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
     """One text or two; where they fit, and most do, their ids are enough."""
     items = [row.text if row.text_b is None else (row.text, row.text_b) for row in rows]
-    return map(Pieces, item_pieces(items, tokenizer, fit))
+    return map(EncodedRow, encode_items(items, tokenizer, fit))
 
 
-def item_pieces(items: list[Any], tokenizer: Encoder, fit: LengthPolicy) -> Sequence[Sequence[Encoding | TokenIds]]:
+def encode_items(
+    items: list[Any], tokenizer: TextEncoder, fit: LengthPolicy
+) -> Sequence[Sequence[Encoding | TokenIds]]:
     """What each item becomes; where a text fits, and most do, its ids are enough."""
-    limit = fit.limit
+    limit = fit.token_limit
     if not isinstance(tokenizer, IdEncoder):
-        return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=limit)]
+        return [fit.apply(encoding) for encoding in tokenizer.encode_batch(items, max_length=limit)]
     most = None if fit.long != "window" else fit.max_length
-    sure = [most is not None and _characters(item) > max(MANY_CHARACTERS, 32 * most) for item in items]
+    sure = [most is not None and _count_characters(item) > max(MIN_LONG_CHARACTERS, 32 * most) for item in items]
     fitting = [item for item, long in zip(items, sure, strict=True) if not long]
     short = iter(tokenizer.encode_ids(fitting, max_length=limit))
     found: list[Sequence[Encoding | TokenIds]] = [[] if long else [next(short)] for long in sure]
     long = [place for place, one in enumerate(found) if not one or (most is not None and len(one[0]) > most)]
     whole = tokenizer.encode_batch([items[place] for place in long], max_length=limit)
     for place, encoding in zip(long, whole, strict=True):
-        found[place] = fit.pieces(encoding)
+        found[place] = fit.apply(encoding)
     return found
 
 
-def _characters(item: Any) -> int:
+def _count_characters(item: Any) -> int:
     return sum(map(len, item)) if isinstance(item, tuple) else len(item)
 
 
-def first_text(row: TextRow) -> str | None:
+def first_of_two_texts(row: TextRow) -> str | None:
     """Of two texts the first: rows that share it are not independent of each other."""
     return None if row.text_b is None else row.text
 
 
-def _concatenated(parts: Sequence[Any]) -> Any:
+def _concatenate(parts: Sequence[Any]) -> Any:
     import numpy as np
 
     return np.concatenate(parts)
 
 
-class Counter(Protocol):
+class LabelCollector(Protocol):
     """Counts labels as they come, and knows in the end what they are."""
 
     total: int
@@ -155,11 +157,11 @@ class Counter(Protocol):
 class PlainView:
     """How rows with answers of their own kind are shown to an inspection of texts and labels."""
 
-    label: Callable[[TextRow, LabelSpace | None], Any]  # the label of a cell that stands for the row's answer
-    names: Callable[[Columns], Columns] = lambda columns: columns  # what the columns are called
-    counted: bool = False  # the label needs the space, which no single row can tell
-    alike: bool = False  # rows share passages, so that similar rows are no finding
-    ignored: tuple[str, ...] = ()  # findings that do not apply, by a part of their sentence
+    make_label: Callable[[TextRow, LabelSpace | None], Any]  # the label of a cell that stands for the row's answer
+    rename_columns: Callable[[Columns], Columns] = lambda columns: columns  # what the columns are called
+    needs_label_space: bool = False  # the label needs the space, which no single row can tell
+    has_shared_texts: bool = False  # rows share passages, so that similar rows are no finding
+    ignored_findings: tuple[str, ...] = ()  # findings that do not apply, by a part of their sentence
 
 
 def describe_labels(space: LabelSpace) -> str:
@@ -171,7 +173,7 @@ def describe_labels(space: LabelSpace) -> str:
     return f"{len(space)} labels{several}: {names}"
 
 
-def row_of_texts(texts: Sequence[str], reference: str, second: bool | None) -> dict[str, Any]:
+def row_from_texts(texts: Sequence[str], reference: str, second: bool | None) -> dict[str, Any]:
     """A row of one text, or of two where a model reads two; `second`: what it was trained on, None: nobody knows."""
     least, most = {True: (2, 2), False: (1, 1), None: (1, 2)}[second]
     if len(texts) < least:
@@ -186,28 +188,30 @@ class RowCodec:
     """What a task makes of a row, from its cells to its tokens; the defaults are those of one text or two."""
 
     # which rows and columns
-    kinds: tuple[Kind, ...] = ("classes", "multilabel", "number")  # of labels that can be learned from
-    columns: ColumnLayout = ONE_OR_TWO_TEXTS
-    counter: Callable[[], Counter] | None = None  # None: labels of one cell a row
-    describe: Callable[[LabelSpace], str] = describe_labels  # what there is to learn, for people
-    of_texts: Callable[[Sequence[str], str, bool | None], dict[str, Any]] = row_of_texts  # a row out of plain texts
-    plain: PlainView | None = None  # None: rows have texts and labels of a cell
+    label_kinds: tuple[Kind, ...] = ("classes", "multilabel", "number")  # of labels that can be learned from
+    layout: ColumnLayout = ONE_OR_TWO_TEXTS
+    label_counter: Callable[[], LabelCollector] | None = None  # None: labels of one cell a row
+    describe_labels: Callable[[LabelSpace], str] = describe_labels  # what there is to learn, for people
+    row_from_texts: Callable[[Sequence[str], str, bool | None], dict[str, Any]] = (
+        row_from_texts  # a row out of plain texts
+    )
+    plain_view: PlainView | None = None  # None: rows have texts and labels of a cell
     # from cells to tokens
-    check: Check = checked_row
-    pieces: Callable[[Sequence[TextRow], Encoder, LengthPolicy], Iterable[Pieces]] = text_pieces
-    labels: Callable[[Sequence[Any], LabelSpace], Any] = label_array
-    join: Callable[[Sequence[Any]], Any] = _concatenated  # of labels
+    check_row: RowCheck = check_row
+    encode: Callable[[Sequence[TextRow], TextEncoder, LengthPolicy], Iterable[EncodedRow]] = encode_text_rows
+    encode_labels: Callable[[Sequence[Any], LabelSpace], Any] = labels_to_array
+    join_labels: Callable[[Sequence[Any]], Any] = _concatenate  # of labels
     # of all rows, with their labels
-    marks: Callable[[Sequence[Any], Sequence[Any] | None, LengthPolicy], Any] | None = None
-    long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows
-    reversible: bool = False  # two texts can be read in both orders
-    passes: int = 1  # how often a row is read: twice where two texts are read in both orders
+    annotate: Callable[[Sequence[Any], Sequence[Any] | None, LengthPolicy], Any] | None = None
+    window_defaults: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows
+    is_reversible: bool = False  # two texts can be read in both orders
+    passes_per_row: int = 1  # how often a row is read: twice where two texts are read in both orders
     # what training must know of the rows
-    together: Callable[[TextRow], str | None] = first_text  # what rows share that must not be split
-    strata: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
-    weights: Callable[[Any], Array | None] = lambda data: None  # noqa: ARG005  how much each row counts in a step
+    shared_text: Callable[[TextRow], str | None] = first_of_two_texts  # what rows share that must not be split
+    stratify: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
+    row_weights: Callable[[Any], Array | None] = lambda data: None  # noqa: ARG005  how much each row counts in a step
     # places of rows of which something cannot be learned
-    unread: Callable[[TokenTable], tuple[str, Array]] | None = None
+    find_unlearnable: Callable[[TokenTable], tuple[str, Array]] | None = None
 
 
 TEXT_ROWS = RowCodec()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.names import PARTS
+from clearhead.data.names import SPLIT_ALIASES
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LEAST_HELD = 10  # different texts in a fold
+MIN_FOLD_TEXTS = 10  # different texts in a fold
 BINS = 10  # numbers are stratified by tenths of their range of ranks
 
 
@@ -39,27 +39,27 @@ def split_rows(
         raise InputError(f"dev={dev} and test={test}: expected shares of the rows, together less than 1.")
     if len(marks) == 0:
         raise InputError("there are no rows to split.")
-    strata = _strata(labels, len(marks), kind)
-    clusters = _clusters(marks, groups)
+    strata = _compute_strata(labels, len(marks), kind)
+    clusters = _cluster_rows(marks, groups)
     count = int(clusters.max()) + 1
     sizes = np.bincount(clusters, minlength=count)
     keys = np.full(count, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(keys, clusters, marks)
     own = np.full(count, np.iinfo(np.int64).max, np.int64)  # texts with two labels go by the first of them
     np.minimum.at(own, clusters, strata)
-    order = np.lexsort((mixed(keys, seed), own))
+    order = np.lexsort((splitmix64(keys, seed), own))
     parts = np.zeros(count, np.int8)
     bounds = np.flatnonzero(np.r_[True, own[order][1:] != own[order][:-1], True])
     totals = np.add.reduceat(sizes[order], bounds[:-1])
-    tests = _shares(totals, test, seed)
-    devs = _shares(totals, dev, seed + 1)
+    tests = _apportion(totals, test, seed)
+    devs = _apportion(totals, dev, seed + 1)
     for place, (start, end) in enumerate(pairwise(bounds.tolist())):
         inside = order[start:end]
-        _assign(parts, inside, sizes[inside], int(tests[place]), int(devs[place]))
+        _fill_parts(parts, inside, sizes[inside], int(tests[place]), int(devs[place]))
     kept = order[bounds[1:] - 1]  # the last cluster of each class
     empty = any(wanted and not (parts == part).any() for part, wanted in ((2, tests.sum()), (1, devs.sum())))
     if empty or int(sizes.max()) > 1:
-        _top_up(parts, order[np.argsort(mixed(keys[order], seed))], kept, sizes, int(tests.sum()), int(devs.sum()))
+        _top_up(parts, order[np.argsort(splitmix64(keys[order], seed))], kept, sizes, int(tests.sum()), int(devs.sum()))
     return np.array(["train", "dev", "test"])[parts[clusters]]
 
 
@@ -73,11 +73,11 @@ def fold_rows(
     import numpy as np
 
     marks = np.asarray(hashes, np.uint64)
-    strata, clusters = _strata(labels, len(marks), kind), _clusters(marks, groups)
+    strata, clusters = _compute_strata(labels, len(marks), kind), _cluster_rows(marks, groups)
     count = int(clusters.max(initial=-1)) + 1
     if count < 2 or folds < 2:
         raise InputError(f"{count:,} different texts cannot be cut into folds; there must be at least 2 of each.")
-    folds = min(folds, max(count // LEAST_HELD, 2))
+    folds = min(folds, max(count // MIN_FOLD_TEXTS, 2))
     sizes = np.bincount(clusters, minlength=count)
     keys = np.full(count, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(keys, clusters, marks)
@@ -86,7 +86,7 @@ def fold_rows(
     made = np.zeros(count, np.int64)
     full = [0] * folds  # rows of each fold
     here, stratum = [0] * folds, -1  # rows of each fold in this class
-    for cluster in np.lexsort((mixed(keys, seed), -sizes, own)).tolist():  # large ones first, while all have room
+    for cluster in np.lexsort((splitmix64(keys, seed), -sizes, own)).tolist():  # large ones first, while all have room
         if own[cluster] != stratum:
             here, stratum = [0] * folds, int(own[cluster])
         fold = min(range(folds), key=lambda one: (here[one], full[one], one))
@@ -96,7 +96,7 @@ def fold_rows(
     return made[clusters]
 
 
-def _assign(parts: Array, inside: Array, sizes: Array, test: int, dev: int) -> None:
+def _fill_parts(parts: Array, inside: Array, sizes: Array, test: int, dev: int) -> None:
     """Fill test, then dev, with the clusters of one class in their order; the last cluster is always trained on."""
     if int(sizes.max()) == 1:
         room = max(len(inside) - 1, 0)
@@ -131,7 +131,7 @@ def _top_up(parts: Array, order: Array, kept: Array, sizes: Array, test: int, de
             parts[left[np.argmin(sizes[left])]] = part
 
 
-def _shares(totals: Array, share: float, seed: int) -> Array:
+def _apportion(totals: Array, share: float, seed: int) -> Array:
     """Whole rows for each class: rounded down, and the rest to the largest remainders, so that the sum is right."""
     import numpy as np
 
@@ -141,14 +141,14 @@ def _shares(totals: Array, share: float, seed: int) -> Array:
     if share and totals.sum() > 2:
         wanted = max(wanted, 1)
     missing = max(int(wanted - floor.sum()), 0)
-    ties = mixed(np.arange(len(totals), dtype=np.uint64), seed)
+    ties = splitmix64(np.arange(len(totals), dtype=np.uint64), seed)
     can = totals > 1  # a class of one row is trained on
     order = np.lexsort((ties, -(exact - floor), ~can))
     floor[order[:missing]] += 1
     return floor
 
 
-def _strata(labels: Any, rows: int, kind: str) -> Array:
+def _compute_strata(labels: Any, rows: int, kind: str) -> Array:
     import numpy as np
 
     if kind not in ("classes", "multilabel", "number"):
@@ -169,7 +169,7 @@ def _strata(labels: Any, rows: int, kind: str) -> Array:
     return ranks.min(1).astype(np.int64) if values.shape[1] else np.zeros(rows, np.int64)
 
 
-def _clusters(hashes: Array, groups: Any) -> Array:
+def _cluster_rows(hashes: Array, groups: Any) -> Array:
     """The same number for rows that must stay together."""
     import numpy as np
 
@@ -183,24 +183,24 @@ def _clusters(hashes: Array, groups: Any) -> Array:
     first: dict[int, int] = {}
     for text, group in zip(same.tolist(), own.tolist(), strict=True):
         other = first.setdefault(group, text)
-        left, right = _root(parent, text), _root(parent, other)
+        left, right = _find_root(parent, text), _find_root(parent, other)
         parent[max(left, right)] = min(left, right)
-    roots = np.array([_root(parent, place) for place in range(len(parent))])
+    roots = np.array([_find_root(parent, place) for place in range(len(parent))])
     return np.unique(roots[same], return_inverse=True)[1].reshape(-1)
 
 
-def _root(parent: list[int], place: int) -> int:
+def _find_root(parent: list[int], place: int) -> int:
     while parent[place] != place:
         parent[place] = parent[parent[place]]
         place = parent[place]
     return place
 
 
-def draw_rows(rows: int, most: int, seed: int = 0) -> Array:
+def sample_rows(rows: int, most: int, seed: int = 0) -> Array:
     """The places of `most` of so many rows, in order: the same ones for the same seed; all where there are no more."""
     import numpy as np
 
-    drawn = np.argsort(mixed(np.arange(rows, dtype=np.uint64), seed), kind="stable")[:most]
+    drawn = np.argsort(splitmix64(np.arange(rows, dtype=np.uint64), seed), kind="stable")[:most]
     return np.sort(drawn)
 
 
@@ -209,13 +209,13 @@ def split_from_column(values: Iterable[Any]) -> Array:
     import numpy as np
 
     listed = list(values)
-    found = [PARTS.get(str(value).strip().casefold(), "") for value in listed]
+    found = [SPLIT_ALIASES.get(str(value).strip().casefold(), "") for value in listed]
     if odd := sorted({to_printable(value, 30) for value, part in zip(listed, found, strict=True) if not part}):
         raise InputError(f"the split column says {', '.join(odd[:10])}, expected train, dev (or validation) and test.")
     return np.array(found, "<U5")
 
 
-def mixed(values: Array | Sequence[int], seed: int) -> Array:
+def splitmix64(values: Array | Sequence[int], seed: int) -> Array:
     """64 well-mixed bits for each value, the same on every machine and with every version (SplitMix64)."""
     import numpy as np
 

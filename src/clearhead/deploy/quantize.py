@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Result, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_modules
-from clearhead.data import BadRow, Row, Source, TextRow, checked_row, open_source
+from clearhead.data import BadRow, Row, Source, TextRow, check_row, open_source
 from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.columns import ColumnRoles
@@ -110,7 +110,7 @@ def _by_rows(
     progress: Progress,
 ) -> tuple[Int8Plan, Int8Result]:
     """A trained model by its metric on rows whose labels are known."""
-    if not rows.again:
+    if not rows.is_rereadable:
         raise InputError(f"{rows.name} can be read only once; put it in a file.")
     exact = load_predictor(reference, precision="float")
     scorer = exact.scorer
@@ -151,13 +151,13 @@ def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     """The tokens of some rows, as the model reads them."""
     scorer: Any = predictor.scorer
     columns = replace(predictor.resolve_columns(rows), label=None, split=None)
-    check = predictor.task.rows.check
+    check = predictor.task.rows.check_row
     read = [check(row, columns, None) for row in rows.sample(4 * ROWS) if not isinstance(row, BadRow)]
     good = [row for row in read if isinstance(row, TextRow)][:ROWS]
     if not good:
         raise InputError(f"{rows.name} has no row that the model can read.")
     table = encode_rows(good, columns, scorer.model.tokenizer, fit=scorer.fit, form=predictor.task.rows)
-    pieces = [table.piece(place).tolist() for place in range(len(table.starts) - 1)][:ROWS]
+    pieces = [table.window_ids(place).tolist() for place in range(len(table.starts) - 1)][:ROWS]
     # channels that are quiet in these rows may be loud in tomorrow's
     return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
 
@@ -212,8 +212,8 @@ def texts_of(rows: Any, column: str | None = None) -> list[str]:
     if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
         return list(rows)
     source = open_source(rows)
-    found = resolve_columns(source, ColumnLayout(second=False), ColumnRoles(text=column), labelled=False)
-    read = (checked_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
+    found = resolve_columns(source, ColumnLayout(second_text=False), ColumnRoles(text=column), labelled=False)
+    read = (check_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
     return [row.text for row in read if isinstance(row, TextRow)]
 
 

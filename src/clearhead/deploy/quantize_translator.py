@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Result
 from clearhead.data import Source
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 from clearhead.deploy.int8_model import quantized_model
 from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
@@ -40,7 +40,7 @@ def by_translations(
     if model.shape.head is None or model.shape.head.kind != "seq2seq":
         raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
     every, _ = known_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
-    pairs = [every[place] for place in draw_rows(len(every), min(MOST_ROWS, len(every)), 0)]
+    pairs = [every[place] for place in sample_rows(len(every), min(MOST_ROWS, len(every)), 0)]
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("num_beams") or 1))
     before = _scores(model, pairs, beam, for_stage(progress, "measuring float"))
     for plan in _plans(model):

@@ -11,8 +11,8 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from clearhead.data import BadRow, Columns, Row, checked_row
-from clearhead.data.labels import is_missing, is_text, spelled
+from clearhead.data import BadRow, Columns, Row, check_row
+from clearhead.data.labels import format_label, is_missing, is_valid_text
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.metrics.checks import Array
@@ -40,7 +40,7 @@ def rows_of(X: Any) -> list[dict[str, Any]]:
         raise EstimatorError("X must have one text a row, or two in every row; expected texts or pairs of texts.")
     rows = [dict(zip(TEXTS, cell, strict=False)) for cell in cells]
     columns = Columns(text="text", text_b="text_b" if width == 2 else None)
-    checked = (checked_row(Row(place, row), columns) for place, row in enumerate(rows))
+    checked = (check_row(Row(place, row), columns) for place, row in enumerate(rows))
     bad = [row for row in checked if isinstance(row, BadRow)]
     if bad:
         listed = "; ".join(f"X[{row.number}]: {row.reason}" for row in bad[:LISTED])
@@ -153,8 +153,8 @@ def _plain(value: Any) -> Any:
 
 def names_of(classes: Array) -> list[str]:
     """What a model folder calls the classes: as they are spelled, or by number where that would not tell them apart."""
-    names = [spelled(_plain(one)) for one in classes]
-    fine = len(set(names)) == len(names) and not any(is_missing(name) or not is_text(name) for name in names)
+    names = [format_label(_plain(one)) for one in classes]
+    fine = len(set(names)) == len(names) and not any(is_missing(name) or not is_valid_text(name) for name in names)
     return names if fine else [f"class {place}" for place in range(len(names))]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.data import BadRow, Columns, Source, text_hash
+from clearhead.data import BadRow, Columns, Source, hash_text
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.evaluate.examples import show_examples
@@ -91,7 +91,7 @@ def run_evaluate(
         return made
     if not _is_comparable(predictor, against):
         raise InputError(f"{against.reference} answers with other labels than {predictor.reference}.")
-    if not source.again:
+    if not source.is_rereadable:
         raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
     beside = _resolve_compared_columns(against, source, columns, text, text_b, options)
     other = _score_rows(against, source, beside, (), no_progress, skip_bad_rows=skip_bad_rows)
@@ -155,7 +155,7 @@ def _score_rows(
         parts += [chunk.logits] if chunk.usable else []
         targets += [row.label for row in chunk.usable]
         numbers += [row.number for row in chunk.usable]
-        hashes += [text_hash(row.text, row.text_b) for row in chunk.usable]
+        hashes += [hash_text(row.text, row.text_b) for row in chunk.usable]
         characters += [len(row.text) + len(row.text_b or "") for row in chunk.usable]
         truncated += int((chunk.truncated > 0).sum())
         windowed += int((chunk.windows > 1).sum())
@@ -167,10 +167,10 @@ def _score_rows(
         done += len(chunk.rows)
         progress("answering", done, None)
     if not skip_bad_rows:
-        bad.refuse(source, len(targets))
+        bad.raise_if_any(source, len(targets))
     if not targets:
         raise InputError(f"{source.name} holds no rows that can be used.")
-    true = predictor.task.rows.labels(targets, predictor.space)
+    true = predictor.task.rows.encode_labels(targets, predictor.space)
     sliced["length in characters"] = characters
     if predictor.space.kind == "classes":
         sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
@@ -221,7 +221,7 @@ def save_evaluation_report(
 
     notes: tuple[str, ...] = ()
     examples, cost = {}, {"seconds": made.seconds}
-    if not source.again:
+    if not source.is_rereadable:
         notes = (f"{source.name} can be read only once, so that no rows of it are shown.",)
     elif made.picks is not None:
         examples = {"rows": show_examples(predictor, source, columns, made.picks)}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
-from clearhead.data.examples import Check
+from clearhead.data import BadRow, Columns, Source, TextRow, check_row
+from clearhead.data.examples import RowCheck
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
 from clearhead.predict.latency import measure_serving_cost
@@ -89,7 +89,7 @@ def show_examples(
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
     begun = time.perf_counter()
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
-    wanted, check = {pick.row for pick in picks.every()}, predictor.task.rows.check
+    wanted, check = {pick.row for pick in picks.every()}, predictor.task.rows.check_row
     texts = _read_rows(source, columns, wanted, whole=first.keys(), check=check)
     jobs = dict(_plan_occlusions(predictor, first, texts))
     taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, progress=progress)
@@ -130,12 +130,12 @@ def _plan_occlusions(
 
 
 def _read_rows(
-    source: Source, columns: Columns, numbers: set[int], whole: Iterable[int], check: Check
+    source: Source, columns: Columns, numbers: set[int], whole: Iterable[int], check: RowCheck
 ) -> dict[int, TextRow]:
     """Rows by their numbers, in a pass that ends with the last of them; of long texts the beginning is kept."""
     found: dict[int, TextRow] = {}
     entire, last = set(whole), max(numbers, default=0)
-    own = check is not checked_row
+    own = check is not check_row
     known = replace(columns, label=columns.label if own else None, split=None)  # tags in a cell tell what its words are
     for row in source.rows() if numbers else ():
         if row.number in numbers and not isinstance(row, BadRow):

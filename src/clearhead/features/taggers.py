@@ -105,8 +105,8 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     started = time.perf_counter()
     features = compute_word_features(model, data, choices, progress=progress)
     seconds = time.perf_counter() - started
-    assert prepared.task.rows.strata is not None
-    labels, kind = prepared.task.rows.strata(data.targets, prepared.space)
+    assert prepared.task.rows.stratify is not None
+    labels, kind = prepared.task.rows.stratify(data.targets, prepared.space)
     try:
         folds = fold_rows(labels, train.table.hashes[data.places], None, folds=FOLDS, seed=seed, kind=kind)
     except InputError as error:

@@ -106,7 +106,7 @@ def count_classes(space: LabelSpace) -> int:
 
 def resolve_lengths(plan: RunPlan, task: Task, model: Model | None) -> tuple[int | None, int]:
     """How many tokens are read at once and how many windows share: as the task has it where the plan leaves it open."""
-    most, shared = task.rows.long
+    most, shared = task.rows.window_defaults
     length = plan.max_length
     if length is None and most is not None and model is not None:
         length = min(most, model.max_length() or most)

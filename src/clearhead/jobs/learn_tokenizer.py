@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.sources.lines import line_texts
+from clearhead.data.sources.lines import read_line_texts
 from clearhead.errors import InputError
 from clearhead.files import atomic_folder, check_output_folder, scratch_folder, to_printable
 from clearhead.html import render_table, short_repr
@@ -189,7 +189,7 @@ def _count_chunks(
     files = _resolve_files(given)
     if files is None and (text is not None or encoding is not None):
         raise InputError("text and encoding are for files, and texts were given.")
-    texts = _check_texts(given) if files is None else line_texts(files, text, encoding, notes)
+    texts = _check_texts(given) if files is None else read_line_texts(files, text, encoding, notes)
     for number, line in enumerate(texts if limit is None else islice(texts, limit), start=1):
         bag.add(line)
         if progress is not None and number % REPORT_INTERVAL == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from clearhead.data.columns import titled, titles
+from clearhead.data.columns import format_column, format_columns
 from clearhead.jobs.plan import RunPlan
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def find_empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: 
     table = parts["train"].table
     splits = table.splits is not None
     repeated = not splits and table.groups is not None and len(np.unique(table.groups)) < len(table)
-    together = f": rows with the same {titled(str(seen.columns.id))} stay together" if repeated else ""
+    together = f": rows with the same {format_column(str(seen.columns.id))} stay together" if repeated else ""
     said = [
         f"there are no {part} rows{together}."
         for part, share in wanted.items()
@@ -33,9 +33,13 @@ def find_empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: 
         missing = [name for place, name in enumerate(seen.space.names) if place in others - known]
         nowhere = [name for place, name in enumerate(seen.space.names) if place not in others | known]
         if missing:
-            said.append(f"no training row has the label {titles(missing, 5)}, which is in other parts{together}.")
+            said.append(
+                f"no training row has the label {format_columns(missing, 5)}, which is in other parts{together}."
+            )
         if nowhere:
-            said.append(f"no row that is used has the label {titles(nowhere, 5)}, so that it cannot be learned.")
+            said.append(
+                f"no row that is used has the label {format_columns(nowhere, 5)}, so that it cannot be learned."
+            )
     return said
 
 

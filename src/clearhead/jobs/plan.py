@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from clearhead.data import ColumnRoles
 from clearhead.data.labels import Kind
-from clearhead.data.row_codec import LONGEST_ANSWER, MOST_ROW
+from clearhead.data.row_codec import MAX_ANSWER_TOKENS, MAX_TOKENS_SETTING
 from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS, rename_settings, renamed_fields
 from clearhead.errors import ConfigError, InputError
 from clearhead.files import decode_dataclass, read_bytes, to_printable
@@ -96,7 +96,7 @@ class RunPlan:
     long: Literal["window", "cut"] = "window"
     stride: int | None = None  # tokens that neighbouring windows share; None: as the task has it
     both_orders: bool | None = None  # two texts are read either way; None: where a causal model compares them
-    max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
+    max_answer: int = MAX_ANSWER_TOKENS  # tokens of the longest answer that is looked for
     max_tokens: int | None = None  # of a row in all its windows, the rest is cut off and counted; None: by the task
     metric: str | None = None  # that epochs are compared by; None: as the task has it
     target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
@@ -150,7 +150,10 @@ class RunPlan:
             (self.max_length is None or self.max_length >= 8, "max_length must be at least 8"),
             (self.stride is None or self.stride >= 0, "stride must be at least 0"),
             (1 <= self.max_answer <= 10_000, "max_answer must be from 1 to 10,000"),
-            (self.max_tokens is None or 1 <= self.max_tokens <= MOST_ROW, f"max_tokens must be from 1 to {MOST_ROW:,}"),
+            (
+                self.max_tokens is None or 1 <= self.max_tokens <= MAX_TOKENS_SETTING,
+                f"max_tokens must be from 1 to {MAX_TOKENS_SETTING:,}",
+            ),
             (
                 self.metric is None or self.metric in METRIC_NAMES,
                 f"metric must be one of {', '.join(sorted(METRIC_NAMES))}",

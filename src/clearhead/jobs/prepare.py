@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import DatasetFingerprint
-from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, split_rows
-from clearhead.data.column_resolver import columns_beside
+from clearhead.data import Columns, LabelSpace, Source, TokenTable, check_rows, split_rows
+from clearhead.data.column_resolver import match_columns
 from clearhead.data.examples import TextRow
-from clearhead.data.row_codec import Encoder, LengthPolicy
+from clearhead.data.row_codec import LengthPolicy, TextEncoder
 from clearhead.data.sources.source import BadRow
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 from clearhead.data.table import PARTS, encode_table
 from clearhead.errors import InputError
 from clearhead.jobs.part_checks import find_empty_parts, find_leaks
@@ -68,7 +68,7 @@ class PartRows:
         """Their texts in another pass over the source, in its order."""
         wanted = iter(self.row_numbers.tolist())
         number = next(wanted, None)
-        for row in checked_rows(self.source, self.columns, self.space):
+        for row in check_rows(self.source, self.columns, self.space):
             if not isinstance(row, BadRow) and row.number == number:
                 yield row.text, row.text_b
                 number = next(wanted, None)
@@ -130,14 +130,14 @@ class NoTokenizer:
         return [empty for _ in items]
 
 
-def prepare_data(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit: LengthPolicy) -> PreparedData:
+def prepare_data(seen: DatasetProfile, plan: RunPlan, tokenizer: TextEncoder | None, fit: LengthPolicy) -> PreparedData:
     """Tokens of all sources, and their rows in parts."""
     import numpy as np
 
     parts: dict[str, PartRows] = {}
     tables: dict[str, TokenTable] = {}
     for name, source in seen.sources.items():
-        columns = seen.columns if name == "train" else columns_beside(source, seen.columns, seen.task.rows.columns)
+        columns = seen.columns if name == "train" else match_columns(source, seen.columns, seen.task.rows.layout)
         table = encode_table(
             source,
             columns,
@@ -180,9 +180,9 @@ def prepare_data(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None,
 
 def _describe_unread(table: TokenTable, seen: DatasetProfile) -> str:
     """What the tokens of some rows cannot say, with the first of these rows; empty: nothing."""
-    if seen.task.rows.unread is None:
+    if seen.task.rows.find_unlearnable is None:
         return ""
-    what, places = seen.task.rows.unread(table)
+    what, places = seen.task.rows.find_unlearnable(table)
     if not len(places):
         return ""
     first = ", ".join(f"{number:,}" for number in table.rows[places[:8]].tolist())
@@ -201,7 +201,7 @@ def _assign_parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunP
     if table.splits is not None:
         found = {part: every[table.splits == place] for place, part in enumerate(PARTS)}
     if plan.rows is not None:
-        found["train"] = found["train"][draw_rows(len(found["train"]), plan.rows, plan.settings.seed)]
+        found["train"] = found["train"][sample_rows(len(found["train"]), plan.rows, plan.settings.seed)]
     own = {part for part, places in found.items() if len(places)}
     for part in ("dev", "test"):
         if part in own and part in seen.sources:
@@ -215,8 +215,8 @@ def _assign_parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunP
         return found
     rows = found["train"]
     labels, kind = None if table.labels is None else table.labels[rows], str(seen.space.kind)
-    if seen.task.rows.strata is not None and labels is not None:
-        labels, kind = seen.task.rows.strata(labels, seen.space)
+    if seen.task.rows.stratify is not None and labels is not None:
+        labels, kind = seen.task.rows.stratify(labels, seen.space)
     split = split_rows(
         labels,
         table.hashes[rows],
@@ -236,12 +236,14 @@ def _find_groups(table: TokenTable, rows: Array, task: Task | None = None) -> Ar
 
     if table.groups is not None and len(np.unique(table.groups[rows])) < len(rows):
         return table.groups[rows]
-    if table.firsts is None:
+    if table.shared_hashes is None:
         return None
-    if task is not None and task.rows.counter is not None:
-        return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= MIN_PASSAGES else None
-    largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
-    return table.firsts[rows] if largest <= MAX_GROUP_SHARE * len(rows) else None  # one question asked of all texts
+    if task is not None and task.rows.label_counter is not None:
+        return table.shared_hashes[rows] if len(np.unique(table.shared_hashes[rows])) >= MIN_PASSAGES else None
+    largest = int(np.unique(table.shared_hashes[rows], return_counts=True)[1].max())
+    return (
+        table.shared_hashes[rows] if largest <= MAX_GROUP_SHARE * len(rows) else None
+    )  # one question asked of all texts
 
 
 def encode_part(model: Model, part: PartRows) -> Encoded:

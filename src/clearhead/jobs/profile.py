@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from clearhead.caller import setting
-from clearhead.data import Columns, LabelSpace, Source, survey
+from clearhead.data import Columns, LabelSpace, Source, survey_rows
 from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.row_codec import RowCodec
 from clearhead.data.sources.source import BadRow, Row
@@ -27,7 +27,7 @@ def report_rows_read(source: Source, progress: Progress) -> Source:
                 progress(f"reading {source.name}", place, None)
             yield row
 
-    return replace(source, open=rows) if source.again else source
+    return replace(source, open=rows) if source.is_rereadable else source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,22 +44,22 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
     """Columns, labels and task, with every bad row of the training source named at once."""
     train = sources["train"]
     named = task_named(plan.task) if plan.task is not None else task_by_look(train)
-    if named is not None and named.rows.counter is not None:
+    if named is not None and named.rows.label_counter is not None:
         return _profile_by_task(sources, plan, named)
     rows = RowCodec() if named is None else named.rows
-    is_number = rows.kinds == ("number",)
-    columns = resolve_columns(train, rows.columns, plan.column_roles)
-    if named is not None and rows.columns.second and columns.text_b is None:
+    is_number = rows.label_kinds == ("number",)
+    columns = resolve_columns(train, rows.layout, plan.column_roles)
+    if named is not None and rows.layout.second_text and columns.text_b is None:
         which = setting("text_b", "COLUMN")
         raise InputError(f"{named.name} needs a second text; say which column holds it with {which}.")
     kind = plan.labels or ("number" if is_number else None)
-    if not train.again:
+    if not train.is_rereadable:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
+    space = survey_rows(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
     if space is None:
         raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
-    if space.kind not in rows.kinds and space.kind == "number" and plan.labels is None:
-        space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
+    if space.kind not in rows.label_kinds and space.kind == "number" and plan.labels is None:
+        space = survey_rows(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
     task = task_for(columns, space) if named is None else named
     check_task(task, columns, space)
     if space.kind == "number" and plan.settings.class_weight != "none":
@@ -73,13 +73,15 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
 def _profile_by_task(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> DatasetProfile:
     """The same for a task that reads rows in its own way."""
     train = sources["train"]
-    assert task.rows.counter is not None
-    if not train.again:
+    assert task.rows.label_counter is not None
+    if not train.is_rereadable:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    columns = resolve_columns(train, task.rows.columns, plan.column_roles)
+    columns = resolve_columns(train, task.rows.layout, plan.column_roles)
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
-    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check, counter=task.rows.counter())
+    space = survey_rows(
+        train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check_row, counter=task.rows.label_counter()
+    )
     assert space is not None
     check_task(task, columns, space)
     known = task.metrics.names(space)

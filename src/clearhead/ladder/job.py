@@ -106,7 +106,7 @@ class LadderJob:
         plan = next(iter(plans.values()))
         sources = {part: store_rows(source) for part, source in request.sources.items()}
         profile = profile_dataset(sources, plan)
-        for line in (*(said for source in sources.values() for said in source.said), *profile.columns.said):
+        for line in (*(said for source in sources.values() for said in source.messages), *profile.columns.messages):
             events.message(line)
         events.message(f"task: {profile.task.name} ({profile.task.about})")
         prepared, missing = prepare_rows(profile, plans, events)

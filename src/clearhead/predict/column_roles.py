@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import ColumnRoles, Columns, Source
 from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.column_resolver import resolve_columns
-from clearhead.data.columns import titled, titles
+from clearhead.data.columns import format_column, format_columns
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def find_columns(
     labelled: bool = True,
 ) -> Columns:
     """The columns to read; pairs are found by their names, as in training, where nobody knows what a model reads."""
-    if predictor.task.rows.columns.roles:
+    if predictor.task.rows.layout.roles:
         return _resolve_task_columns(predictor, source, asked, options, labelled=labelled)
     two, reference = predictor.reads_pairs, predictor.reference
     if options is not None:
@@ -50,7 +50,7 @@ def find_columns(
     pair = names["text_b"] is not None if two is None else two
     number = predictor.space.kind == "number"
     second = False if two is False else True if pair and not number else None
-    layout = ColumnLayout(second=second, number=number)
+    layout = ColumnLayout(second_text=second, numeric_label=number)
     found = resolve_columns(
         source, layout, ColumnRoles(text=names["text"], text_b=names["text_b"], label=names["label"]), labelled=labelled
     )
@@ -77,7 +77,7 @@ def _resolve_task_columns(
     task = predictor.task
     trained = predictor.trained or TrainingRecord(task=task.name)
     here = {part: name for part, name in trained.columns.items() if name in source.columns}
-    if task.rows.columns.second is False:
+    if task.rows.layout.second_text is False:
         _refuse_pairs(predictor, source)
     if source.kind == "pairs":
         here = {"text": "text", "text_b": "text_b"} | here
@@ -89,7 +89,7 @@ def _resolve_task_columns(
         id=here.get("id"),
         options=chosen if options or set(chosen) <= set(source.columns) else (),
     )
-    return replace(resolve_columns(source, task.rows.columns, roles, labelled=labelled), split=None)
+    return replace(resolve_columns(source, task.rows.layout, roles, labelled=labelled), split=None)
 
 
 def report_columns(predictor: Predictor, source: Source, columns: Columns) -> None:
@@ -98,12 +98,12 @@ def report_columns(predictor: Predictor, source: Source, columns: Columns) -> No
         log.warning("%s", warning)
     trained = {} if predictor.trained is None else predictor.trained.columns
     if columns.unused_texts and trained.get("text") != columns.text:
-        read = " and ".join(titled(name) for name in (columns.text, columns.text_b) if name is not None)
+        read = " and ".join(format_column(name) for name in (columns.text, columns.text_b) if name is not None)
         log.warning(
             "%s reads %s, and not the texts of %s; %s and %s choose columns.",
             predictor.reference,
             read,
-            titles(columns.unused_texts),
+            format_columns(columns.unused_texts),
             setting("text"),
             setting("text_b"),
         )

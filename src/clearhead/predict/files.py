@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from clearhead.caller import setting
-from clearhead.data import BadRow, Columns, Row, Source, survey
+from clearhead.data import BadRow, Columns, Row, Source, survey_rows
 from clearhead.data.examples import BadRows
 from clearhead.data.sources.conll import SUFFIXES
 from clearhead.errors import ClearheadError, InputError
@@ -140,7 +140,7 @@ def predict_file(
         columns=columns,
         output_columns=maker,
         writer=writer,
-        unique_ids=None if source.again else keys,  # looked at already
+        unique_ids=None if source.is_rereadable else keys,  # looked at already
         total=total,
         skip_bad_rows=skip_bad_rows,
         progress=progress,
@@ -214,7 +214,7 @@ class _FilePrediction:
                 bad.add(one)
                 counts.skipped[one.problem] = counts.skipped.get(one.problem, 0) + 1
             if not self.skip_bad_rows:
-                bad.refuse(self.source, counts.rows + len(chunk.usable))
+                bad.raise_if_any(self.source, counts.rows + len(chunk.usable))
             said = {prediction.row: prediction for prediction in build_answers(self.predictor, chunk)}
             for row in chunk.rows:
                 if not isinstance(row, BadRow):  # a row without a usable text keeps its place, and has no answer
@@ -240,13 +240,13 @@ class _FilePrediction:
         names = {"text": self.columns.text, "text_b": self.columns.text_b}
         counts = {key: value for key, value in asdict(self.counts).items() if key not in ("read", "lost")}
         used = {part: name for part, name in names.items() if name is not None}
-        blank = self.source.blank_lines()
+        blank = self.source.count_blank_lines()
         return PredictionSummary(output=output, resumed=resumed, columns=used, blank_lines=blank, **counts)
 
     def _compute_key(self) -> str | None:
         """What must be the same for a half-written file to be gone on with; None: rows that are not in a file."""
         predictor, path = self.predictor, self.source.path
-        if path is None or not path.is_file() or not self.source.again:
+        if path is None or not path.is_file() or not self.source.is_rereadable:
             return None
         trained = None if predictor.trained is None else asdict(predictor.trained)
         weights = (*predictor.folder.glob("*.safetensors"), *predictor.folder.glob("*/*.safetensors"))
@@ -310,7 +310,7 @@ def _survey_rows(
     source: Source, columns: Columns, predictor: Predictor, keys: UniqueIds | None, *, skip_bad_rows: bool
 ) -> tuple[int | None, tuple[str, ...]]:
     """How many rows there are and all their columns; bad rows are refused before the work and not after it."""
-    if not source.again:
+    if not source.is_rereadable:
         return None, source.columns
     count, names = 0, dict.fromkeys(source.columns)
 
@@ -325,7 +325,7 @@ def _survey_rows(
             yield row
 
     bare = replace(columns, label=None)
-    survey(replace(source, open=counted), bare, skip_bad_rows=skip_bad_rows, check=predictor.task.rows.check)
+    survey_rows(replace(source, open=counted), bare, skip_bad_rows=skip_bad_rows, check=predictor.task.rows.check_row)
     return count, tuple(names)
 
 

@@ -57,7 +57,7 @@ def measure_latency_ms(
 
 def measure_serving_cost(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
     """What the model takes to be used, found out in about a second: the time of one text, and its room on disk."""
-    known, check = replace(columns, label=None, split=None), predictor.task.rows.check
+    known, check = replace(columns, label=None, split=None), predictor.task.rows.check_row
     rows = [row for row in source.sample(2 * REPORT_PREDICTIONS) if isinstance(row, Row)]
     good = [row for row in rows if isinstance(check(row, known, predictor.space), TextRow)][:REPORT_PREDICTIONS]
     made = {"size on disk MB": round(measure_disk_megabytes(predictor.folder), 2)}

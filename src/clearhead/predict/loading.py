@@ -15,7 +15,7 @@ from clearhead.checkpoint.passport import Passport, TrainingRecord, check_label_
 from clearhead.checkpoint.sentence import read_modules
 from clearhead.classic import load_classic
 from clearhead.data import LabelSpace
-from clearhead.data.row_codec import MOST_ROW, LengthPolicy
+from clearhead.data.row_codec import MAX_TOKENS_SETTING, LengthPolicy
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import to_printable
 from clearhead.jobs.kinds import has_vectors
@@ -104,9 +104,9 @@ def _resolve_task(trained: TrainingRecord) -> Task:
     """The task of a passport, which its labels and columns must allow."""
     task = task_named(trained.task)
     second = "text_b" in trained.columns
-    if trained.settings.get("both_orders") is True and second and task.rows.reversible:
+    if trained.settings.get("both_orders") is True and second and task.rows.is_reversible:
         task = both_orders(task)
-    if trained.kind not in task.rows.kinds or task.rows.columns.second not in (None, second):
+    if trained.kind not in task.rows.label_kinds or task.rows.layout.second_text not in (None, second):
         raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
     return task
 
@@ -158,7 +158,7 @@ def _build_length_policy(trained: TrainingRecord, model: Model) -> LengthPolicy:
     most, said = model.max_length(), trained.max_length
     fits = most is None if said is None else 1 <= said <= (most or said)
     sane = trained.stride >= 0 and 1 <= trained.max_answer <= MAX_ANSWER_TOKENS
-    sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MOST_ROW)
+    sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MAX_TOKENS_SETTING)
     if not fits or trained.long not in ("window", "cut") or not sane:
         raise CheckpointError("clearhead.json: its max_length, long, stride, max_answer or max_tokens do not fit.")
     return LengthPolicy(
@@ -181,13 +181,13 @@ def _build_checkpoint_predictor(reference: str, folder: Path, model: Model, abst
     task, space = found
     check_label_names(space.names, "config.json")
     activation: Activation = "identity"
-    if task.rows.counter is None:
+    if task.rows.label_counter is None:
         activation, warning = read_activation(model.config, len(model.labels))
         if warning is not None:
             log.warning("%s: %s", reference, warning)
     if abstain_below is not None:
         _check_abstention(task, reference, space)
-    most, stride = task.rows.long
+    most, stride = task.rows.window_defaults
     length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
     fit = LengthPolicy(max_length=length, stride=stride if length is None else min(stride, length // 3))
     return Predictor(

@@ -16,7 +16,7 @@ from clearhead.tasks.answer import Answer
 def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Answer:
     """The answer to one text, two texts of a pair, a question and its passage, or a question and its options."""
     _check_texts(texts)
-    row = predictor.task.rows.of_texts(texts, predictor.reference, predictor.reads_pairs)
+    row = predictor.task.rows.row_from_texts(texts, predictor.reference, predictor.reads_pairs)
     return predictor.answer([row], **{name: name for name in row})[0]
 
 

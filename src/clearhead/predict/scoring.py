@@ -60,7 +60,7 @@ class NetworkScorer:
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
         data = encode_unlabeled(table, self.model)
         logits = compute_network_logits(self.model.runner, data, self.task)
-        return Scores(logits, table.truncated, count_row_windows(data) // self.task.rows.passes)
+        return Scores(logits, table.truncated, count_row_windows(data) // self.task.rows.passes_per_row)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ def answer_chunks(
     known = columns if labels is not None else replace(columns, label=None)
     rows = islice(source.rows(), skip, None)
     while taken := list(islice(rows, chunk)):
-        check, space = predictor.task.rows.check, labels or predictor.space
+        check, space = predictor.task.rows.check_row, labels or predictor.space
         checked = [row if isinstance(row, BadRow) else check(row, known, space) for row in taken]
         yield _answer_chunk(predictor, taken, checked, known)
 
@@ -100,4 +100,4 @@ def answer_rows(predictor: Predictor, source: Source, columns: Columns, *, skip_
         good += len(chunk.usable)
         yield from build_answers(predictor, chunk)
     if not skip_bad_rows:
-        bad.refuse(source, good)
+        bad.raise_if_any(source, good)

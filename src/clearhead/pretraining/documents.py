@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead.caller import setting
-from clearhead.data.sources.files import MOST_NAME
-from clearhead.data.sources.lines import TABLES, is_table, numbered_cells, numbered_lines
+from clearhead.data.sources.files import MAX_NAME_CHARS
+from clearhead.data.sources.lines import TABLES, is_table, read_numbered_cells, read_numbered_lines
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
@@ -46,10 +46,10 @@ def find_corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
             made = sorted(_walk_text_files(place))
             if not made:
                 endings = ", ".join((*TEXT_SUFFIXES[:-1], *TABLES))
-                raise InputError(f"The folder {to_printable(place, MOST_NAME)} holds no text files ({endings}).")
+                raise InputError(f"The folder {to_printable(place, MAX_NAME_CHARS)} holds no text files ({endings}).")
         elif there and not place.is_file():
             raise InputError(
-                f"{to_printable(name, MOST_NAME)} is no file; a pipe cannot be read twice, as text is here."
+                f"{to_printable(name, MAX_NAME_CHARS)} is no file; a pipe cannot be read twice, as text is here."
             )
         elif there:
             made = [place]
@@ -57,9 +57,9 @@ def find_corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
             every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
             made = [Path(one) for one in every if Path(one).is_file() and not _is_run_output(Path(one))]
             if not made:
-                raise InputError(f"Nothing is called {to_printable(name, MOST_NAME)}.")
+                raise InputError(f"Nothing is called {to_printable(name, MAX_NAME_CHARS)}.")
         else:
-            raise InputError(f"{to_printable(name, MOST_NAME)} is not there.")
+            raise InputError(f"{to_printable(name, MAX_NAME_CHARS)} is not there.")
         for one in made:
             found.setdefault(one.resolve(), one)
     if not found:
@@ -135,7 +135,7 @@ def read_chunks(
 
 def _read_table(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Chunk]:
     last = 0
-    for number, text in numbered_cells(file, columns, encoding, notes):
+    for number, text in read_numbered_cells(file, columns, encoding, notes):
         if not text.isspace():
             yield Chunk(text=text, starts_document=number != last)
             last = number
@@ -151,7 +151,7 @@ def _read_plain_text(file: Path, encoding: str | None, documents: Documents, not
     if lay.note:
         notes.append(f"{to_printable(file.name)}: {lay.note}")
     last, fresh, held = 0, True, ""
-    for number, line in numbered_lines(file, encoding, notes):
+    for number, line in read_numbered_lines(file, encoding, notes):
         if line.isspace() or not line:
             if held:
                 yield Chunk(text=held, starts_document=fresh)
@@ -186,7 +186,7 @@ def detect_layout(file: Path, encoding: str | None) -> TextLayout:
     """What a line and a blank line mean in a file, by looking at its first lines."""
     lines = letters = ended = blanks = longest = 0
     last = 0
-    for number, line in numbered_lines(file, encoding, []):
+    for number, line in read_numbered_lines(file, encoding, []):
         if number > SCANNED_LINES:
             break
         text = line.strip()

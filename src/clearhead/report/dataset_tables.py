@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clearhead.report.formatting import cut
 
 if TYPE_CHECKING:
-    from clearhead.data import Alike, Columns, Inspection
+    from clearhead.data import Columns, Duplicates, Inspection
 
 MOST_BARS = 30
 ROLES = (("text", "Text"), ("text_b", "Second text"), ("label", "Label"), ("id", "Id"), ("split", "Split"))
@@ -71,7 +71,7 @@ def alike_rows(inspection: Inspection) -> list[AlikeRow]:
     ]
 
 
-def _example(alike: Alike) -> str:
+def _example(alike: Duplicates) -> str:
     return "" if not alike.examples else places(alike.examples[0])
 
 

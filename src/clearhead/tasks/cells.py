@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clearhead.data.labels import as_list
+from clearhead.data.labels import parse_label_list
 
 OPENS = ("[", "{")  # what JSON in a cell begins with
 BORDER = "span does not fit"  # what rows are counted under whose spans do not stand where they should
@@ -17,4 +17,4 @@ def parsed(value: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        return as_list(value) or value
+        return parse_label_list(value) or value

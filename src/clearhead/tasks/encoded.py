@@ -118,17 +118,17 @@ def encoded(table: TokenTable, *, segments: bool, labelled: bool = True) -> Enco
 
     if labelled and table.labels is None:
         raise InputError("These rows have no labels to learn from.")
-    bounds = np.searchsorted(table.owners, np.arange(len(table) + 1))
+    bounds = np.searchsorted(table.window_rows, np.arange(len(table) + 1))
     view = Encoded(
         ids=table.ids,
         starts=table.starts,
-        turns=table.turns if segments else None,
+        turns=table.segment_starts if segments else None,
         firsts=bounds[:-1],
         row_windows=bounds[1:] - bounds[:-1],
         targets=table.labels if table.labels is not None else np.zeros(len(table), np.int32),
         numbers=table.rows,
         places=np.arange(len(table)),
-        marks=table.marks,
+        marks=table.annotations,
     )
     if len(table) and int(view.row_tokens.min()) == 0:
         raise InputError(f"Row {int(table.rows[view.row_tokens.argmin()])} has no tokens.")

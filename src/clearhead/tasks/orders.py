@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clearhead.data.examples import TextRow
-from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces, item_pieces
+from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder, encode_items
 from clearhead.tasks.task import Task
 
 
 def both_orders(task: Task) -> Task:
     """The same task, each of whose rows is read twice."""
-    return replace(task, rows=replace(task.rows, pieces=_pieces, passes=2))
+    return replace(task, rows=replace(task.rows, encode=_pieces, passes_per_row=2))
 
 
-def _pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
+def _pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
     """The windows of one order, then those of the other; what is cut off is counted once."""
-    forth = item_pieces([(row.text, row.text_b) for row in rows], tokenizer, fit)
-    back = item_pieces([(row.text_b, row.text) for row in rows], tokenizer, fit)
+    forth = encode_items([(row.text, row.text_b) for row in rows], tokenizer, fit)
+    back = encode_items([(row.text_b, row.text) for row in rows], tokenizer, fit)
     for one, other in zip(forth, back, strict=True):
-        yield Pieces([*one, *(replace(window, truncated=0) for window in other)])
+        yield EncodedRow([*one, *(replace(window, truncated=0) for window in other)])

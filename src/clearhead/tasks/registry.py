@@ -46,20 +46,22 @@ def task_named(name: str) -> Task:
 
 def task_by_look(source: Source) -> Task | None:
     """The task that the columns of a source can only be meant for; None: a text with a label."""
-    layouts = ((task, task.rows.columns) for task in TASKS.values())
+    layouts = ((task, task.rows.layout) for task in TASKS.values())
     return next((task for task, layout in layouts if layout.matches is not None and layout.matches(source)), None)
 
 
 def task_of_format(kind: str) -> Task | None:
     """The task that a file format is meant for, whatever its columns are."""
-    return next((task for task in TASKS.values() if task.rows.columns.source_kind == kind), None)
+    return next((task for task in TASKS.values() if task.rows.layout.source_kind == kind), None)
 
 
 def task_for(columns: Columns, space: LabelSpace) -> Task:
     """The task for one text or two with labels of a cell: numbers are regressed, two texts are a pair."""
-    fitting = [task for task in TASKS.values() if task.rows.counter is None and space.kind in task.rows.kinds]
+    fitting = [
+        task for task in TASKS.values() if task.rows.label_counter is None and space.kind in task.rows.label_kinds
+    ]
     second = columns.text_b is not None
-    return next(task for task in fitting if task.rows.columns.second in (second, None))
+    return next(task for task in fitting if task.rows.layout.second_text in (second, None))
 
 
 def task_of_checkpoint(head: str, names: tuple[str, ...], config: Mapping[str, Any]) -> tuple[Task, LabelSpace] | None:
@@ -74,17 +76,17 @@ def task_of_checkpoint(head: str, names: tuple[str, ...], config: Mapping[str, A
 def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
     """One sentence when a task cannot be learned from these columns and labels."""
     rows = task.rows
-    if rows.counter is not None:
+    if rows.label_counter is not None:
         if task.head.named and len(space) < 2:
             raise InputError(f"Column {columns.label!r} has no tag but {', '.join(space.names)}; nothing to learn.")
         return
-    if rows.columns.second is True and columns.text_b is None:
+    if rows.layout.second_text is True and columns.text_b is None:
         which = setting("text_b", "COLUMN")
         raise InputError(f"{task.name} needs a second text; say which column holds it with {which}.")
-    if rows.columns.second is False and columns.text_b is not None:
+    if rows.layout.second_text is False and columns.text_b is not None:
         raise InputError(f"{task.name} reads one text, and there are two; use {setting('task', PAIR.name)}.")
-    if space.kind not in rows.kinds:
-        wanted = "numbers" if rows.kinds == ("number",) else "classes"
+    if space.kind not in rows.label_kinds:
+        wanted = "numbers" if rows.label_kinds == ("number",) else "classes"
         raise InputError(f"{task.name} learns {wanted}, and column {columns.label!r} holds {KIND_NAMES[space.kind]}.")
     if space.kind != "number" and len(space) < (2 if space.kind == "classes" else 1):
         only = f"all rows have the label {space.names[0]!r}" if space.names else "no row has a label"

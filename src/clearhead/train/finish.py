@@ -192,10 +192,10 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
     import numpy as np
 
     table = part.table
-    windows = np.bincount(table.owners, minlength=len(table))[part.indices]
-    if hasattr(table.marks, "windows"):  # options are read one by one
-        windows = np.maximum.reduceat(table.marks.windows, table.marks.bounds[:-1])[part.indices]
-    tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.indices]
+    windows = np.bincount(table.window_rows, minlength=len(table))[part.indices]
+    if hasattr(table.annotations, "windows"):  # options are read one by one
+        windows = np.maximum.reduceat(table.annotations.windows, table.annotations.bounds[:-1])[part.indices]
+    tokens = np.bincount(table.window_rows, weights=table.lengths, minlength=len(table))[part.indices]
     if tokens.any():
         slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
     else:  # words were counted, and no tokens
@@ -207,7 +207,7 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
         "slices": slices,
         "skipped": {} if table is prepared.parts["train"].table else dict(table.skipped),
         "truncated": int((table.truncated[part.indices] > 0).sum()),
-        "windowed": int((windows > prepared.task.rows.passes).sum()),
+        "windowed": int((windows > prepared.task.rows.passes_per_row).sum()),
     }
 
 

@@ -52,13 +52,13 @@ def add_marker_tokens(model: Model, seed: int) -> Model:
 
 def resolve_both_orders(plan: RunPlan, task: Task, model: Model | None, *, has_two_texts: bool) -> bool | None:
     """Whether two texts are read in both orders: as asked, or where a causal model tells how alike they are."""
-    if plan.both_orders and (not has_two_texts or not task.rows.reversible):
-        task_names = " and ".join(name for name, candidate in TASKS.items() if candidate.rows.reversible)
+    if plan.both_orders and (not has_two_texts or not task.rows.is_reversible):
+        task_names = " and ".join(name for name, candidate in TASKS.items() if candidate.rows.is_reversible)
         raise InputError(f"both_orders is for {task_names} with two texts, and this is {task.name} of other rows.")
     if plan.both_orders is not None or model is None or model.shape.head is None:
         return plan.both_orders
     is_causal = model.shape.stack.causal and model.shape.decoder is None
-    return is_causal and has_two_texts and task.rows.kinds == ("number",)
+    return is_causal and has_two_texts and task.rows.label_kinds == ("number",)
 
 
 def check_lm_weight(model: Model, plan: RunPlan) -> None:

@@ -12,11 +12,11 @@ from clearhead.caller import setting, verb
 from clearhead.checkpoint.folder import read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.sentence import read_modules
-from clearhead.data import ColumnRoles, Inspection, inspect_data, open_source, survey
-from clearhead.data.column_resolver import columns_beside, resolve_columns
+from clearhead.data import ColumnRoles, Inspection, inspect_data, open_source, survey_rows
+from clearhead.data.column_resolver import match_columns, resolve_columns
 from clearhead.data.examples import TextRow
-from clearhead.data.findings import findings_of
-from clearhead.data.inspect import Alike
+from clearhead.data.findings import collect_findings
+from clearhead.data.inspect import Duplicates
 from clearhead.data.row_codec import LengthPolicy, RowCodec
 from clearhead.data.sources.row_store import store_rows
 from clearhead.data.sources.source import Row, Source
@@ -66,9 +66,9 @@ def run_inspect(
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
     row_task = _detect_task(opened, named_columns) if task is None else task_named(task)
-    if options is not None and (row_task is None or row_task.rows.columns.options is None):
+    if options is not None and (row_task is None or row_task.rows.layout.find_options is None):
         choice_setting = setting(
-            "task", next(candidate.name for candidate in TASKS.values() if candidate.rows.columns.options)
+            "task", next(candidate.name for candidate in TASKS.values() if candidate.rows.layout.find_options)
         )
         raise InputError(f"{setting('options')} is for questions with options; say {choice_setting}, or leave it out.")
     resolved_columns = (
@@ -76,7 +76,7 @@ def run_inspect(
         if _has_own_columns(row_task)
         else _resolve_columns(opened, named_columns, row_task)
     )
-    kind: Kind | None = "number" if row_task is not None and row_task.rows.kinds == ("number",) else None
+    kind: Kind | None = "number" if row_task is not None and row_task.rows.label_kinds == ("number",) else None
     tokenizer, notes = None, []
     if model is not None:
         try:
@@ -95,12 +95,12 @@ def run_inspect(
         max_length=max_length,
     )
     inspection = inspect() if kind is None else inspect(kind=kind)
-    reads_plain_rows = row_task is not None and row_task.rows.plain is None
+    reads_plain_rows = row_task is not None and row_task.rows.plain_view is None
     if (
         row_task is not None
         and reads_plain_rows
         and inspection.kind == "number"
-        and inspection.kind not in row_task.rows.kinds
+        and inspection.kind not in row_task.rows.label_kinds
     ):  # as `train` has them
         kind = "classes"
         inspection = inspect(kind=kind)
@@ -118,7 +118,7 @@ def run_inspect(
 def open_rereadable(source: Any, progress: Progress) -> Source:
     """A source that can be read several times, with progress over its rows."""
     opened = open_source(source)
-    if not opened.again:
+    if not opened.is_rereadable:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
     return report_rows_read(store_rows(opened), progress)
 
@@ -126,21 +126,21 @@ def open_rereadable(source: Any, progress: Progress) -> Source:
 def _detect_task(source: Source, named_columns: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
     detected = task_of_format(source.kind) or task_by_look(source)
-    if detected is None or not detected.rows.columns.roles:
+    if detected is None or not detected.rows.layout.roles:
         return None
     try:
-        label = resolve_columns(source, detected.rows.columns, labelled=False).label
+        label = resolve_columns(source, detected.rows.layout, labelled=False).label
     except InputError:
         return None
     return detected if named_columns.get("label") in (None, label) else None
 
 
 def _has_own_columns(task: Task | None) -> TypeGuard[Task]:
-    return task is not None and bool(task.rows.columns.roles)
+    return task is not None and bool(task.rows.layout.roles)
 
 
 def _resolve_columns(source: Source, named_columns: Mapping[str, Any], task: Task | None) -> Columns:
-    layout = (RowCodec() if task is None else task.rows).columns
+    layout = (RowCodec() if task is None else task.rows).layout
     try:
         return resolve_columns(source, layout, ColumnRoles(**named_columns))
     except InputError:
@@ -152,7 +152,7 @@ def _resolve_columns(source: Source, named_columns: Mapping[str, Any], task: Tas
 def _resolve_task_columns(source: Source, named_columns: Mapping[str, Any], task: Task, options: str | None) -> Columns:
     option_columns = tuple(name.strip() for name in (options or "").split(",") if name.strip())
     return resolve_columns(
-        source, task.rows.columns, ColumnRoles(**named_columns, options=option_columns), labelled=False
+        source, task.rows.layout, ColumnRoles(**named_columns, options=option_columns), labelled=False
     )
 
 
@@ -160,7 +160,7 @@ def inspect_as_task(
     task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **options: Any
 ) -> Inspection:
     """An inspection of rows as a task reads them."""
-    view = None if task is None else task.rows.plain
+    view = None if task is None else task.rows.plain_view
     if task is None or view is None:
         return inspect_data(source, columns=columns, dev=dev, test=test, **options)
     plain_source, plain_columns = plain_view(task.rows, view, open_source(source), columns)
@@ -169,20 +169,20 @@ def inspect_as_task(
         if rows is not None:
             opened = open_source(rows)
             other_sources[phrase] = plain_view(
-                task.rows, view, opened, columns_beside(opened, columns, task.rows.columns), plain_columns
+                task.rows, view, opened, match_columns(opened, columns, task.rows.layout), plain_columns
             )[0]
     inspection = inspect_data(
         plain_source, columns=plain_columns, labelled=False, **other_sources, **options
     )  # the task's own check saw to it
-    if not view.alike:
+    if not view.has_shared_texts:
         return inspection
     without_duplicates = replace(
-        inspection, near=Alike(), near_leaks=Alike(), findings=[]
-    )  # questions on one passage are alike
+        inspection, near=Duplicates(), near_leaks=Duplicates(), findings=[]
+    )  # questions on one passage are has_shared_texts
     findings = [
         finding
-        for finding in findings_of(without_duplicates)
-        if not any(phrase in finding.sentence for phrase in view.ignored)
+        for finding in collect_findings(without_duplicates)
+        if not any(phrase in finding.sentence for phrase in view.ignored_findings)
     ]
     return replace(without_duplicates, findings=findings)
 
@@ -214,20 +214,20 @@ def _estimate_training(
 
     check, counter = (
         (None, None)
-        if requested_task is None or requested_task.rows.counter is None
-        else (requested_task.rows.check, requested_task.rows.counter())
+        if requested_task is None or requested_task.rows.label_counter is None
+        else (requested_task.rows.check_row, requested_task.rows.label_counter())
     )
     # of all rows: the first ones may have one label alone
-    space = survey(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
+    space = survey_rows(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
     task = requested_task or task_for(columns, space)
-    sample = [task.rows.check(row, columns, space) for row in source.sample(SAMPLE_ROWS) if isinstance(row, Row)]
+    sample = [task.rows.check_row(row, columns, space) for row in source.sample(SAMPLE_ROWS) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
     check_task(task, columns, space)
     model: Model = load(
         reference, "core", head=task.head.kind, labels=task.head.outputs(space), fresh=True, head_pooling="auto"
     )
-    max_length, default_stride = task.rows.long
+    max_length, default_stride = task.rows.window_defaults
     length_limit = min((limit for limit in (max_length, model.max_length()) if limit is not None), default=None)
     length_policy = LengthPolicy(
         max_length=length_limit,

@@ -98,12 +98,12 @@ class TrainJob:
         self.profile = profile_dataset(sources, requested)
         self._check_method()
         for message in (
-            *(message for source in sources.values() for message in source.said),
-            *self.profile.columns.said,
+            *(message for source in sources.values() for message in source.messages),
+            *self.profile.columns.messages,
         ):
             events.message(message)
         task = self.profile.task
-        events.message(f"task: {task.name} ({task.about}; {task.rows.describe(self.profile.space)})")
+        events.message(f"task: {task.name} ({task.about}; {task.rows.describe_labels(self.profile.space)})")
         events.progress("loading the model", 0, None)
         self.start = StartModels(self.profile, events)
         plan_with_threads = replace(requested, threads=compute.threads)
@@ -259,7 +259,7 @@ class TrainJob:
             rows={name: len(part) for name, part in prepared.parts.items()},
             evaluations=self.evaluations,
             seeds=self.seeds.scores,
-            messages=(*self.profile.columns.said, *prepared.messages),
+            messages=(*self.profile.columns.messages, *prepared.messages),
             notes=self.notes,
             skipped=prepared.skipped,
             seconds=time.perf_counter() - self.started,

@@ -276,7 +276,7 @@ def _compute_row_weights(data: Encoded, settings: TrainSettings, prepared: Prepa
     """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
     import numpy as np
 
-    task_weights, targets = prepared.task.rows.weights(data), data.targets
+    task_weights, targets = prepared.task.rows.row_weights(data), data.targets
     if task_weights is not None:
         return task_weights
     if settings.class_weight == "none" or prepared.space.kind == "number":

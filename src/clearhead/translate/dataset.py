@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import DatasetFingerprint
-from clearhead.data import BadRow, Columns, Row, Source, split_rows, text_hash
+from clearhead.data import BadRow, Columns, Row, Source, hash_text, split_rows
 from clearhead.data.column_layout import ColumnLayout, Role
-from clearhead.data.column_resolver import columns_beside, resolve_columns
-from clearhead.data.columns import ColumnRoles, titles
-from clearhead.data.examples import BadRows, split_in, text_in
-from clearhead.data.split import draw_rows
+from clearhead.data.column_resolver import match_columns, resolve_columns
+from clearhead.data.columns import ColumnRoles, format_columns
+from clearhead.data.examples import BadRows, read_split, read_text
+from clearhead.data.split import sample_rows
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.progress import Progress, no_progress
@@ -28,20 +28,20 @@ UNCLEAR = "{source} has the columns {columns}: say what becomes what ({setting})
 TRANSLATION_COLUMNS = ColumnLayout(
     roles=(
         Role(
-            part="text",
-            option="source",
-            names=("source", "src", "input", "text", "document", "article", "question"),
-            missing=UNCLEAR,
+            name="text",
+            setting_name="source",
+            column_names=("source", "src", "input", "text", "document", "article", "question"),
+            missing_message=UNCLEAR,
         ),
         Role(
-            part="text_b",
-            option="target",
-            names=("target", "tgt", "output", "translation", "summary", "highlights", "answer"),
-            missing=UNCLEAR,
+            name="text_b",
+            setting_name="target",
+            column_names=("target", "tgt", "output", "translation", "summary", "highlights", "answer"),
+            missing_message=UNCLEAR,
         ),
     ),
     header_only=True,
-    splits=("split",),
+    split_names=("split",),
 )
 PARTS = ("train", "dev", "test")
 ENOUGH_SOURCES = 10  # different ones, to keep the rows of each on one side
@@ -86,15 +86,15 @@ def resolve_sides(source: Source, named: ColumnRoles) -> Columns:
     """The column that is read and the one that is written: those that were named, or that leave no doubt."""
     if len(source.columns) == 1:
         raise InputError(
-            f"{source.name} has one column, {titles(source.columns)}: translation needs what is read and what is "
-            "written, each in a column of its own."
+            f"{source.name} has one column, {format_columns(source.columns)}: translation needs a source "
+            "and a target column."
         )
     found = resolve_columns(source, TRANSLATION_COLUMNS, named)
     if found.text == found.text_b:
         raise InputError(f"{setting('source')} and {setting('target')} are the same column, {found.text!r}.")
     is_named = named.text is not None and named.text_b is not None
     said = () if is_named else (f"columns: {found.text!r} is read, {found.text_b!r} is written",)
-    return replace(found, said=said)
+    return replace(found, messages=said)
 
 
 def read_texts(sources: Mapping[str, Source], plan: RunPlan, progress: Progress) -> Texts:
@@ -105,7 +105,7 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, progress: Progress)
     names: dict[str, str] = {}
     skipped: dict[str, int] = {}
     for part, source in sources.items():
-        own = columns if part == "train" else columns_beside(source, columns, TRANSLATION_COLUMNS)
+        own = columns if part == "train" else match_columns(source, columns, TRANSLATION_COLUMNS)
         pairs, bad = read_pairs(source, own, skip_bad_rows=plan.skip_bad_rows, progress=progress)
         for problem, number in bad.counts.items():
             skipped[problem] = skipped.get(problem, 0) + number
@@ -120,11 +120,11 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, progress: Progress)
         raise InputError(f"{sources['train'].name} has no rows to train on.")
     parts = {part: tuple(found[part]) for part in PARTS if found.get(part)}
     if plan.rows is not None:
-        kept = draw_rows(len(parts["train"]), plan.rows, plan.settings.seed)
+        kept = sample_rows(len(parts["train"]), plan.rows, plan.settings.seed)
         parts["train"] = tuple(parts["train"][place] for place in kept)
     parts = _split(parts, plan)
     names = {part: names.get(part, names["train"]) for part in parts}
-    said = [*columns.said, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
+    said = [*columns.messages, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
     if skipped:
         said.append(f"left out: {', '.join(f'{number:,} rows ({problem})' for problem, number in skipped.items())}")
     leaks = _leaks(parts)
@@ -147,14 +147,14 @@ def read_pairs(
         if place % 1000 == 0:
             progress(f"reading {source.name}", place, None)
     if not skip_bad_rows:
-        bad.refuse(source, len(made))
+        bad.raise_if_any(source, len(made))
     return made, bad
 
 
 def _pair(row: Row, columns: Columns) -> Pair | BadRow:
     """Both texts of a row, or what is wrong with one of them."""
     assert columns.text_b is not None
-    source, target, split = text_in(row, columns.text), text_in(row, columns.text_b), split_in(row, columns)
+    source, target, split = read_text(row, columns.text), read_text(row, columns.text_b), read_split(row, columns)
     for one in (source, target, split):
         if isinstance(one, BadRow):
             return one
@@ -173,9 +173,9 @@ def _split(parts: dict[str, tuple[Pair, ...]], plan: RunPlan) -> dict[str, tuple
     rows = parts["train"]
     if (not dev and not test) or len(rows) < 3:
         return parts
-    sources = np.array([text_hash(pair.source) for pair in rows], np.uint64)
-    pairs = np.array([text_hash(pair.source, pair.target) for pair in rows], np.uint64)
-    targets = np.array([text_hash(pair.target) for pair in rows], np.uint64)
+    sources = np.array([hash_text(pair.source) for pair in rows], np.uint64)
+    pairs = np.array([hash_text(pair.source, pair.target) for pair in rows], np.uint64)
+    targets = np.array([hash_text(pair.target) for pair in rows], np.uint64)
     for hashes in (sources, pairs):  # the few sources of a model that writes what a label says cannot be kept apart
         strata = _repeated_targets(targets, hashes)
         where = split_rows(strata, hashes, dev=dev, test=test, seed=plan.settings.seed)

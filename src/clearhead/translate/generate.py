@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.data.sources.texts import comes_in_lines
+from clearhead.data.sources.texts import is_text_source
 from clearhead.errors import InputError
 from clearhead.html import short_repr
 from clearhead.model.generation import TextGenerator
@@ -142,7 +142,7 @@ def generate_texts(
     """Go on from a prompt, or from those of a file, a pipe or a list; an output gets a line (or JSON) for each."""
     prompts = open_texts(source, column, input_format)
     name, loaded = _loaded(model, precision, download)
-    is_many = comes_in_lines(source)
+    is_many = is_text_source(source)
     if output is None:
         return list(continue_lines(loaded, prompts, empty=not is_many, progress=progress, **decoding))
     key = source_key(source)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import TrainingRecord, read_passport, write_passport
-from clearhead.data.split import draw_rows
+from clearhead.data.split import sample_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
 from clearhead.jobs.cost import measure_cost
@@ -91,7 +91,7 @@ class TranslateJob:
         """Rows in parts, the resolved plan, the model, and rows as tokens."""
         request, events = self.request, self.request.events
         self.texts = texts = read_texts(request.sources, request.plan, events.progress)
-        for line in (*(said for source in request.sources.values() for said in source.said), *texts.said):
+        for line in (*(said for source in request.sources.values() for said in source.messages), *texts.said):
             events.message(line)
         checkpoint = None if is_new(request.plan) else make_model(request.plan, texts, request.folder, events)
         self.resolved = plan = self._resolve(checkpoint)
@@ -247,7 +247,7 @@ def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | 
     dev = texts.parts.get("dev")
     if dev is None:
         return None
-    rows = [dev[place] for place in draw_rows(len(dev), min(JUDGED, len(dev)), plan.settings.seed)]
+    rows = [dev[place] for place in sample_rows(len(dev), min(JUDGED, len(dev)), plan.settings.seed)]
     words = sum(len(pair.target.split()) for pair in rows) / len(rows)
     name = "bleu" if words >= WORDS else "chrf"
 

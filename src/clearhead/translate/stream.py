@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.data.sources.texts import comes_in_lines, read_texts
+from clearhead.data.sources.texts import is_text_source, read_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.html import short_repr
 from clearhead.jobs.kinds import local_kind
@@ -136,7 +136,7 @@ def translate_texts(
     if output is None:
         return list(translate_lines(loaded, texts, progress=progress, **decoding))
     ranked = decoding.get("num_return_sequences", 1) > 1 and not as_json
-    numbered = ranked and (isinstance(output, Path) or comes_in_lines(source))
+    numbered = ranked and (isinstance(output, Path) or is_text_source(source))
     key = source_key(source)
     job = ("translate", name, key, column, input_format, precision, as_json, sorted(decoding.items()))
     with answers_file(output, job, as_json=as_json, ranked=ranked, notify=notify) as (into, done):
@@ -156,7 +156,7 @@ def open_texts(
     source: Any, column: str | None, input_format: str | None, expected: Sequence[str] = ()
 ) -> Iterable[str]:
     """What a file, a pipe, a table or a list holds, or the one text itself."""
-    if comes_in_lines(source):
+    if is_text_source(source):
         return read_texts(source, column, format=input_format, expected=expected)
     if input_format is not None:
         files = f"{setting('input_format')} is for files and standard input"

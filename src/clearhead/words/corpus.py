@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.data.sources.lines import line_texts
+from clearhead.data.sources.lines import read_line_texts
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.metrics.checks import Array
@@ -106,7 +106,7 @@ def file_sentences(
     files: Sequence[Any], columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[list[str]]:
     """The lines of files, each as its words in small letters; what people should know is added to `notes`."""
-    for line in line_texts(files, columns, encoding, notes):
+    for line in read_line_texts(files, columns, encoding, notes):
         if words := split_vector_words(line.lower()):
             yield words
 

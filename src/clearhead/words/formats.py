@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from clearhead.data.sources.files import BROKEN_STREAM, Blob, open_path
+from clearhead.data.sources.files import STREAM_ERRORS, Blob, open_path
 from clearhead.errors import InputError
 from clearhead.files import atomic_file, to_printable
 from clearhead.metrics.checks import Array
@@ -153,7 +153,7 @@ def _guarded(blob: Blob, read: Callable[[IO[bytes]], WordVectors]) -> WordVector
     try:
         with blob.open() as file:
             return read(file)
-    except BROKEN_STREAM as error:
+    except STREAM_ERRORS as error:
         said = getattr(error, "strerror", None) or error
         raise InputError(f"{blob.name} cannot be read to its end: {said}.") from None
 
@@ -239,7 +239,7 @@ def _binary(
 ) -> WordVectors:
     """word2vec's own: a word, a blank, the numbers as little-endian floats, perhaps a newline."""
     size = 4 * width
-    if not blob.compressed and blob.path is not None:
+    if not blob.is_compressed and blob.path is not None:
         there, least = blob.path.stat().st_size, promised * (size + 2)
         if there < least:
             what = f"{promised:,} words of width {width:,}, which take at least {least:,} bytes"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.data.sources.lines import line_texts
+from clearhead.data.sources.lines import read_line_texts
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.metrics.checks import Array
@@ -134,7 +134,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _plain(path: Path, notes: list[str]) -> Iterable[str]:
     """The lines of a file, also where its name says that it is a table."""
     with path.open("rb") if path.is_file() else _missing(path) as file:
-        yield from line_texts([file], None, None, notes)
+        yield from read_line_texts([file], None, None, notes)
 
 
 def _missing(path: Path) -> Any:

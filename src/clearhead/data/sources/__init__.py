@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.data.sources.files import open_path
     from clearhead.data.sources.header import is_number
-    from clearhead.data.sources.lines import is_table, line_texts, numbered_cells, numbered_lines
+    from clearhead.data.sources.lines import is_table, read_line_texts, read_numbered_cells, read_numbered_lines
     from clearhead.data.sources.readers import open_source
     from clearhead.data.sources.row_store import store_rows
+    from clearhead.data.sources.row_tally import RowTally
     from clearhead.data.sources.source import BadRow, Row, Source, excerpt
-    from clearhead.data.sources.source_rows import SourceRows
-    from clearhead.data.sources.texts import comes_in_lines, read_texts
+    from clearhead.data.sources.texts import is_text_source, read_texts
 else:
     from clearhead.lazy import export_lazily
 
@@ -25,29 +25,29 @@ else:
         {
             "files": ("open_path",),
             "header": ("is_number",),
-            "lines": ("is_table", "line_texts", "numbered_cells", "numbered_lines"),
+            "lines": ("is_table", "read_line_texts", "read_numbered_cells", "read_numbered_lines"),
             "readers": ("open_source",),
             "row_store": ("store_rows",),
             "source": ("BadRow", "Row", "Source", "excerpt"),
-            "source_rows": ("SourceRows",),
-            "texts": ("comes_in_lines", "read_texts"),
+            "row_tally": ("RowTally",),
+            "texts": ("is_text_source", "read_texts"),
         },
     )
 
 __all__ = [
     "BadRow",
     "Row",
+    "RowTally",
     "Source",
-    "SourceRows",
-    "comes_in_lines",
     "excerpt",
     "is_number",
     "is_table",
-    "line_texts",
-    "numbered_cells",
-    "numbered_lines",
+    "is_text_source",
     "open_path",
     "open_source",
+    "read_line_texts",
+    "read_numbered_cells",
+    "read_numbered_lines",
     "read_texts",
     "store_rows",
 ]

@@ -8,23 +8,39 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from clearhead.data.sources.files import MOST_RECORD, Line, newline_of
-from clearhead.data.sources.source import BYTES, CELLS, DAMAGE, LONG, NUL, QUOTES, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.files import MAX_RECORD_CHARS, Line, detect_newline
+from clearhead.data.sources.source import (
+    BROKEN_QUOTES,
+    DAMAGED_FILE,
+    NUL_BYTE,
+    TOO_LONG,
+    WRONG_CELL_COUNT,
+    WRONG_ENCODING,
+    BadRow,
+    Row,
+    Rows,
+    excerpt,
+)
 
 DELIMITERS = {"\t": "tab", "|": "pipe", ";": "semicolon", ",": "comma"}  # rarest in texts first
 REASONS = {
-    BYTES: "some bytes are not text in this encoding; save the file as UTF-8",
-    DAMAGE: "the file is damaged from here on and cannot be read further",
-    LONG: f"longer than {MOST_RECORD:,} characters",
-    NUL: "holds a NUL byte",
-    QUOTES: "a quote opens and does not close",
+    WRONG_ENCODING: "some bytes are not text in this encoding; save the file as UTF-8",
+    DAMAGED_FILE: "the file is damaged from here on and cannot be read further",
+    TOO_LONG: f"longer than {MAX_RECORD_CHARS:,} characters",
+    NUL_BYTE: "holds a NUL byte",
+    BROKEN_QUOTES: "a quote opens and does not close",
 }
 
 
-LOOKED_AT = 1000  # lines that tell how a file is written
-CREDIT, GAIN = 1_000_000, 20  # characters that may be read in vain after an open quote, and more for each one read
-FEW_LINES = 20  # that an open quote may reach over when the credit is spent: else a file could take quadratic time
-FEW = 3  # stray quotes that do not yet make quotes into letters
+MAX_SAMPLE_LINES = 1000  # lines that tell how a file is written
+LOOKAHEAD_CREDIT, CREDIT_PER_CHARACTER = (
+    1_000_000,
+    20,
+)  # characters that may be read in vain after an open quote, and more for each one read
+MAX_LINES_WITHOUT_CREDIT = (
+    20  # that an open quote may reach over when the credit is spent: else a file could take quadratic time
+)
+MIN_STRAY_QUOTES = 3  # stray quotes that do not yet make quotes into letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +64,13 @@ class Record:
     reason: str = ""
 
 
-class _Lines:
+class _LineStream:
     """Lines that can be put back."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
         self._back: list[Line] = []  # last one first
-        self.credit = CREDIT
+        self.credit = LOOKAHEAD_CREDIT
 
     def __iter__(self) -> Iterator[Line]:
         return self
@@ -67,9 +83,9 @@ class _Lines:
         self.credit -= sum(len(line) for _, line, _ in lines)
 
 
-def records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
+def read_records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
     """Cells of every row; empty lines are no rows."""
-    stream = _Lines(lines)
+    stream = _LineStream(lines)
     special = ('"', "\\") if dialect.escapes else ('"',) if dialect.quotes else ()
     delimiter = dialect.delimiter
     for number, line, problem in stream:
@@ -80,23 +96,23 @@ def records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
         elif not line.strip(" \r\n"):
             continue
         elif "\0" in line:
-            yield Record(number, [], NUL, line, REASONS[NUL])
+            yield Record(number, [], NUL_BYTE, line, REASONS[NUL_BYTE])
         elif any(sign in line for sign in special):
-            yield _quoted(number, line, stream, dialect)
+            yield _read_quoted_record(number, line, stream, dialect)
         else:
-            yield Record(number, _unended(line).split(delimiter), None, line)
+            yield Record(number, _strip_newline(line).split(delimiter), None, line)
 
 
-def _unended(line: str) -> str:
+def _strip_newline(line: str) -> str:
     line = line[:-1] if line.endswith("\n") else line
     return line[:-1] if line.endswith("\r") else line
 
 
-def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
+def _read_quoted_record(number: int, line: str, stream: _LineStream, dialect: Dialect) -> Record:
     """A row with quotes, which may go on over several lines; one that fails gives the lines after its first back."""
     taken: list[Line] = []
-    stream.credit += GAIN * len(line)
-    most = sys.maxsize if stream.credit > 0 else FEW_LINES
+    stream.credit += CREDIT_PER_CHARACTER * len(line)
+    most = sys.maxsize if stream.credit > 0 else MAX_LINES_WITHOUT_CREDIT
 
     def feed() -> Iterator[str]:
         yield line
@@ -104,12 +120,12 @@ def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
         for after in stream:
             taken.append(after)
             size += len(after[1])
-            if size > MOST_RECORD or len(taken) > most or after[2] in (LONG, DAMAGE):
+            if size > MAX_RECORD_CHARS or len(taken) > most or after[2] in (TOO_LONG, DAMAGED_FILE):
                 return
             yield after[1]
 
-    if csv.field_size_limit() < MOST_RECORD:
-        csv.field_size_limit(min(2 * MOST_RECORD, sys.maxsize))
+    if csv.field_size_limit() < MAX_RECORD_CHARS:
+        csv.field_size_limit(min(2 * MAX_RECORD_CHARS, sys.maxsize))
     reader = csv.reader(
         feed(),
         delimiter=dialect.delimiter,
@@ -123,18 +139,18 @@ def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
         stream.put_back(taken)
         reason = "there is text after a closing quote; a quote in quotes is written twice"
         if "unexpected end" in str(error):
-            reason = REASONS[QUOTES] + (f" within {FEW_LINES} lines" if len(taken) > most else "")
-        return Record(number, [], QUOTES, line, reason)
+            reason = REASONS[BROKEN_QUOTES] + (f" within {MAX_LINES_WITHOUT_CREDIT} lines" if len(taken) > most else "")
+        return Record(number, [], BROKEN_QUOTES, line, reason)
     for _, after, problem in taken:
         if problem is not None or "\0" in after:
-            kind = problem or NUL
+            kind = problem or NUL_BYTE
             return Record(number, [], kind, after, REASONS[kind])
     return Record(number, cells, None, line)
 
 
-def delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequence[str], *, header: bool) -> Rows:
+def read_delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequence[str], *, header: bool) -> Rows:
     """Rows of a table whose columns are known."""
-    found = records(lines, dialect)
+    found = read_records(lines, dialect)
     if header:
         next(found, None)
     width = len(columns)
@@ -144,26 +160,28 @@ def delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequence[st
             yield BadRow(number, record.reason, excerpt(record.text), record.line, record.problem)
         elif len(cells) != width:
             count = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {width}"
-            yield BadRow(number, count, excerpt(record.text), record.line, CELLS)
+            yield BadRow(number, count, excerpt(record.text), record.line, WRONG_CELL_COUNT)
         else:
             yield Row(number, dict(zip(columns, cells, strict=True)), record.line)
 
 
-def head_lines(head: str) -> list[Line]:
+def split_head(head: str) -> list[Line]:
     """The lines of a file's beginning."""
-    newline = newline_of(head)
+    newline = detect_newline(head)
     return [(number, line + newline, None) for number, line in enumerate(head.split(newline), start=1)]
 
 
-def find_dialect(head: str, *, suffix: str, whole: bool, delimiter: str | None, quotes: bool | None) -> Dialect | None:
+def detect_dialect(
+    head: str, *, suffix: str, whole: bool, delimiter: str | None, quotes: bool | None
+) -> Dialect | None:
     """How the beginning of a file is written; None when nothing in it separates cells."""
-    lines = head_lines(head)
-    whole = whole and len(lines) <= LOOKED_AT
-    lines = lines[:LOOKED_AT]
+    lines = split_head(head)
+    whole = whole and len(lines) <= MAX_SAMPLE_LINES
+    lines = lines[:MAX_SAMPLE_LINES]
     usual = {".tsv": "\t", ".tab": "\t", ".csv": ","}.get(suffix)
     best: tuple[float, Dialect] | None = None
     for sign in DELIMITERS if delimiter is None else (delimiter,):
-        dialect, width, wrong, first_fits = _best_quotes(lines, sign, whole=whole, quotes=quotes)
+        dialect, width, wrong, first_fits = _detect_quoting(lines, sign, whole=whole, quotes=quotes)
         if width < 2 and delimiter is None:
             continue
         cost = wrong + (0 if first_fits else 0.5) - (0.1 if sign == usual else 0)
@@ -173,10 +191,12 @@ def find_dialect(head: str, *, suffix: str, whole: bool, delimiter: str | None, 
         return best[1]
     if usual is None:
         return None
-    return _best_quotes(lines, usual, whole=whole, quotes=quotes)[0]
+    return _detect_quoting(lines, usual, whole=whole, quotes=quotes)[0]
 
 
-def _best_quotes(lines: list[Line], sign: str, *, whole: bool, quotes: bool | None) -> tuple[Dialect, int, float, bool]:
+def _detect_quoting(
+    lines: list[Line], sign: str, *, whole: bool, quotes: bool | None
+) -> tuple[Dialect, int, float, bool]:
     """The way of quoting that fits these lines best, the number of cells, the share of rows that differ."""
     plain = Dialect(delimiter=sign, quotes=False)
     quoted = Dialect(delimiter=sign)
@@ -187,11 +207,11 @@ def _best_quotes(lines: list[Line], sign: str, *, whole: bool, quotes: bool | No
         tried += [replace(quoted, escapes=True)] if any('\\"' in line for _, line, _ in lines) else []
     else:
         tried = [quoted if sign != "\t" else plain]
-    scores = [_fit(lines, dialect, whole=whole) for dialect in tried]
+    scores = [_score_dialect(lines, dialect, whole=whole) for dialect in tried]
     place = min(range(len(tried)), key=lambda i: scores[i][1])
     if quotes is None and len(tried) > 1:
-        wraps = _wrapped(lines, sign)
-        if sign != "\t" and tried[place] == plain and (wraps or scores[0][4] < FEW):
+        wraps = _has_quoted_cells(lines, sign)
+        if sign != "\t" and tried[place] == plain and (wraps or scores[0][4] < MIN_STRAY_QUOTES):
             place = 0  # one stray quote does not make quotes into letters, least of all beside cells in quotes
         elif sign == "\t" and wraps and scores[1][1] <= scores[0][1]:
             place = 1
@@ -199,11 +219,11 @@ def _best_quotes(lines: list[Line], sign: str, *, whole: bool, quotes: bool | No
     return replace(tried[place], comments=comments), width, wrong, first_fits
 
 
-def _fit(lines: list[Line], dialect: Dialect, *, whole: bool) -> tuple[int, float, int, bool, int]:
+def _score_dialect(lines: list[Line], dialect: Dialect, *, whole: bool) -> tuple[int, float, int, bool, int]:
     """Cells in most rows, the share of other rows, comment lines, whether the first row fits, rows of broken quotes."""
-    found = list(records(lines, dialect))
+    found = list(read_records(lines, dialect))
     if not whole:  # the last row may be cut, and then its quotes do not close
-        cut = (place for place, record in enumerate(found) if record.reason.startswith(REASONS[QUOTES]))
+        cut = (place for place, record in enumerate(found) if record.reason.startswith(REASONS[BROKEN_QUOTES]))
         found = found[: next(cut, max(len(found) - 1, 1))]
     counts = Counter(len(record.cells) for record in found if record.problem is None)
     if not counts:
@@ -212,17 +232,17 @@ def _fit(lines: list[Line], dialect: Dialect, *, whole: bool) -> tuple[int, floa
     comments = 0
     while found and found[0].text.startswith("#") and len(found[0].cells) != width:
         comments = found.pop(0).line
-    strays = sum(1 for record in found if record.problem == QUOTES)
+    strays = sum(1 for record in found if record.problem == BROKEN_QUOTES)
     wrong = sum(1 for record in found if len(record.cells) != width) / max(len(found), 1)
     return width, wrong, comments, bool(found) and len(found[0].cells) == width, strays
 
 
-def _wrapped(lines: list[Line], sign: str) -> bool:
+def _has_quoted_cells(lines: list[Line], sign: str) -> bool:
     """Whether cells are clearly wrapped in quotes: with doubled quotes or delimiters inside, or in a whole column."""
     rows = 0
     columns: Counter[int] = Counter()
     for _, line, _ in lines:
-        cells = _unended(line).split(sign)
+        cells = _strip_newline(line).split(sign)
         if not line.strip():
             continue
         rows += 1

@@ -15,15 +15,15 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from clearhead.data.sources.source import BYTES, DAMAGE, LONG
+from clearhead.data.sources.source import DAMAGED_FILE, TOO_LONG, WRONG_ENCODING
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-SAMPLE = 1 << 18  # bytes that are looked at to tell what a file is
-SCANNED = 64 << 20  # bytes that are looked at to tell its encoding
-MOST_RECORD = 20_000_000  # characters of a line, or of a row in quotes; a longer one is listed and passed over
-MOST_NAME = 300  # characters of a file's name in a message; file systems allow 255
-CHUNK = 1 << 16
+HEAD_BYTES = 1 << 18  # bytes that are looked at to tell what a file is
+MAX_SCANNED_BYTES = 64 << 20  # bytes that are looked at to tell its encoding
+MAX_RECORD_CHARS = 20_000_000  # characters of a line, or of a row in quotes; a longer one is listed and passed over
+MAX_NAME_CHARS = 300  # characters of a file's name in a message; file systems allow 255
+CHUNK_BYTES = 1 << 16
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig", "UTF-8 with BOM"),
@@ -32,14 +32,19 @@ BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16", "UTF-16"),
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
 )
-SPOKEN = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "Windows-1252 (Latin-1)"}
-NO_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape")  # for names and for Python's own source
+ENCODING_TITLES = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "Windows-1252 (Latin-1)"}
+NON_FILE_ENCODINGS = (
+    "idna",
+    "punycode",
+    "unicode-escape",
+    "raw-unicode-escape",
+)  # for names and for Python's own source
 SURROGATE = re.compile("[\ud800-\udfff]")
 # what Latin-1 and Windows-1252 bytes mostly are in real texts: letters in or at the end of words, and punctuation
 _LETTERS = "À-ÖØ-öø-ýßŠšŒœŽžŸ"
 LATIN_LETTER = re.compile(f"(?<=[A-Za-z{_LETTERS}])[{_LETTERS}]|[{_LETTERS}](?=[A-Za-z{_LETTERS}])|[àáèéíóúÀÉ]")
 LATIN_SIGN = re.compile("[‘’“”‚„–—…•€™«»¡¿°£§©®·´ªº½¼¾±²³\xa0\xad]")
-BROKEN_STREAM = (OSError, EOFError, zlib.error)  # gzip raises all three
+STREAM_ERRORS = (OSError, EOFError, zlib.error)  # gzip raises all three
 
 Line = tuple[int, str, str | None]  # its number, its text with the newline, and what is wrong with it
 
@@ -51,25 +56,25 @@ class Blob:
     name: str
     open: Callable[[], IO[bytes]]
     head: bytes  # up to SAMPLE bytes, decompressed
-    compressed: bool
-    again: bool
+    is_compressed: bool
+    is_reopenable: bool
     path: Path | None = None
-    standard: bool = False  # it is standard input
+    is_stdin: bool = False  # it is standard input
 
     @property
     def is_piped(self) -> bool:
         """Whether it comes through a pipe, and no name tells what it is."""
-        return (self.standard or not self.again) and not self.suffix
+        return (self.is_stdin or not self.is_reopenable) and not self.suffix
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the head is all there is."""
-        return len(self.head) < SAMPLE
+        return len(self.head) < HEAD_BYTES
 
     @property
     def in_memory(self) -> Blob:
         """The same bytes without another look at the file, where the head is all there is."""
-        return replace(self, open=lambda: io.BytesIO(self.head)) if self.whole else self
+        return replace(self, open=lambda: io.BytesIO(self.head)) if self.is_complete else self
 
     @property
     def suffix(self) -> str:
@@ -78,7 +83,7 @@ class Blob:
         return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
 
 
-class _Feed(io.RawIOBase):
+class _ChunkReader(io.RawIOBase):
     """Chunks of bytes as a file."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -102,7 +107,7 @@ class _Feed(io.RawIOBase):
 
 def open_path(path: Path) -> Blob:
     """A file, gzipped or not, or a named pipe."""
-    said = to_printable(path, MOST_NAME)
+    said = to_printable(path, MAX_NAME_CHARS)
     try:
         mode = path.stat().st_mode
         if stat.S_ISFIFO(mode):
@@ -116,22 +121,27 @@ def open_path(path: Path) -> Blob:
             return gzip.open(path, "rb") if compressed else path.open("rb")  # type: ignore[return-value]
 
         with opened() as content:
-            head = content.read(SAMPLE)
+            head = content.read(HEAD_BYTES)
     except FileNotFoundError:
         raise InputError(f"{said} is not there.") from None
     except ValueError:  # a NUL in it
         raise InputError(f"{said} is no name of a file.") from None
-    except BROKEN_STREAM as error:
+    except STREAM_ERRORS as error:
         raise InputError(f"{said} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     return Blob(
-        name=to_printable(path.name, MOST_NAME), open=opened, head=head, compressed=compressed, again=True, path=path
+        name=to_printable(path.name, MAX_NAME_CHARS),
+        open=opened,
+        head=head,
+        is_compressed=compressed,
+        is_reopenable=True,
+        path=path,
     )
 
 
 def open_handle(handle: Any, name: str | None = None, *, close: bool = False) -> Blob:
     """An open file, binary or text; one that cannot seek is read once."""
     given = name or getattr(handle, "name", None)
-    label = to_printable(given, MOST_NAME) if isinstance(given, str) and given else "the input"
+    label = to_printable(given, MAX_NAME_CHARS) if isinstance(given, str) and given else "the input"
     label = "standard input" if label == "<stdin>" else label
     standard = any(handle is one for one in (sys.stdin, getattr(sys.stdin, "buffer", None)) if one is not None)
     handle = getattr(handle, "buffer", handle)
@@ -143,32 +153,32 @@ def open_handle(handle: Any, name: str | None = None, *, close: bool = False) ->
     def stream() -> IO[bytes]:
         if start is not None:
             handle.seek(start)
-        raw = io.BufferedReader(_Feed(_chunks(handle, close=close)))
+        raw = io.BufferedReader(_ChunkReader(_read_chunks(handle, close=close)))
         return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw  # type: ignore[return-value]
 
     try:
         opened = stream()
-        head = opened.read(SAMPLE)
-    except (*BROKEN_STREAM, ValueError) as error:
+        head = opened.read(HEAD_BYTES)
+    except (*STREAM_ERRORS, ValueError) as error:
         raise InputError(f"{label} cannot be read: {error}.") from None
     compressed = isinstance(opened, gzip.GzipFile)
     if start is not None:
-        return Blob(name=label, open=stream, head=head, compressed=compressed, again=True, standard=standard)
+        return Blob(name=label, open=stream, head=head, is_compressed=compressed, is_reopenable=True, is_stdin=standard)
 
     def rest() -> IO[bytes]:
-        return io.BufferedReader(_Feed(chain([head] if head else [], _chunks(opened))))
+        return io.BufferedReader(_ChunkReader(chain([head] if head else [], _read_chunks(opened))))
 
-    return Blob(name=label, open=rest, head=head, compressed=compressed, again=False, standard=standard)
+    return Blob(name=label, open=rest, head=head, is_compressed=compressed, is_reopenable=False, is_stdin=standard)
 
 
-def _chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:
-    while chunk := handle.read(CHUNK):
+def _read_chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:
+    while chunk := handle.read(CHUNK_BYTES):
         yield chunk.encode("utf-8", "surrogatepass") if isinstance(chunk, str) else bytes(chunk)
     if close:
         handle.close()
 
 
-def find_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
+def detect_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
     """The encoding as Python names it, and as people do."""
     if said is not None:
         try:
@@ -176,10 +186,10 @@ def find_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
         except (LookupError, UnicodeError):
             raise InputError(f"encoding {said!r} is not one that Python knows; try 'utf-8' or 'latin-1'.") from None
         known = codecs.lookup(said).name
-        if known in NO_FILES:
+        if known in NON_FILE_ENCODINGS:
             raise InputError(f"encoding {said!r} is not one that files of text have; try 'utf-8' or 'latin-1'.")
         with_bom = known == "utf-8" and blob.head.startswith(codecs.BOM_UTF8)
-        return ("utf-8-sig" if with_bom else said), SPOKEN.get(known, said)
+        return ("utf-8-sig" if with_bom else said), ENCODING_TITLES.get(known, said)
     for mark, encoding, spoken in BOMS:
         if blob.head.startswith(mark):
             return encoding, spoken
@@ -187,27 +197,27 @@ def find_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
     for encoding, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
         if len(head) >= 16 and zeros.count(0) > 0.7 * len(zeros):
             return encoding, "UTF-16 without BOM"
-    odd = _first_odd_bytes(blob)
+    odd = _find_invalid_utf8(blob)
     if not odd or not _is_latin(odd):
         return "utf-8", "UTF-8"
     encoding = "cp1252" if any(0x80 <= byte <= 0x9F for byte in odd) else "latin-1"
-    return encoding, SPOKEN[encoding]
+    return encoding, ENCODING_TITLES[encoding]
 
 
-def _first_odd_bytes(blob: Blob) -> bytes:
+def _find_invalid_utf8(blob: Blob) -> bytes:
     """The piece of the file that is not valid UTF-8, empty if all that was scanned is."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     scanned = 0
     last = b""
-    with blob.in_memory.open() if blob.again else io.BytesIO(blob.head) as file:
+    with blob.in_memory.open() if blob.is_reopenable else io.BytesIO(blob.head) as file:
         try:
-            while scanned < SCANNED and (chunk := file.read(1 << 20)):
+            while scanned < MAX_SCANNED_BYTES and (chunk := file.read(1 << 20)):
                 scanned += len(chunk)
                 last, before = chunk, last[-8:]
                 decoder.decode(chunk)
         except UnicodeDecodeError:
             return before + last
-        except BROKEN_STREAM:
+        except STREAM_ERRORS:
             return b""  # the reader will come to the damage and say where it is
     return b""
 
@@ -223,21 +233,21 @@ def _is_latin(data: bytes) -> bool:
     return len(LATIN_LETTER.findall(text)) + len(LATIN_SIGN.findall(text)) >= 0.8 * high
 
 
-def decoded_head(blob: Blob, encoding: str) -> str:
+def decode_head(blob: Blob, encoding: str) -> str:
     """The beginning of the file as text, up to the last whole line if there is more."""
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(blob.head, final=blob.whole)
-    if blob.whole:
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(blob.head, final=blob.is_complete)
+    if blob.is_complete:
         return text
-    end = text.rfind(newline_of(text)) + 1
+    end = text.rfind(detect_newline(text)) + 1
     return text[:end] or text
 
 
-def newline_of(text: str) -> str:
+def detect_newline(text: str) -> str:
     """What ends lines: a lone carriage return does in files of old."""
     return "\r" if "\r" in text and "\n" not in text else "\n"
 
 
-def lines_of(blob: Blob, encoding: str, newline: str) -> Iterator[Line]:
+def read_lines(blob: Blob, encoding: str, newline: str) -> Iterator[Line]:
     """Every line with its number; one that cannot be used says why."""
     # lone surrogates mark what could not be decoded, and cannot come from decoding what could
     errors = "surrogatepass" if encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
@@ -246,22 +256,22 @@ def lines_of(blob: Blob, encoding: str, newline: str) -> Iterator[Line]:
         while True:
             number += 1
             try:
-                line = file.readline(MOST_RECORD + 1)
+                line = file.readline(MAX_RECORD_CHARS + 1)
                 problem = None
-                if len(line) > MOST_RECORD:
-                    problem = LONG
+                if len(line) > MAX_RECORD_CHARS:
+                    problem = TOO_LONG
                     part = line
                     line = line[:100]
                     while part and not part.endswith(newline):
-                        part = file.readline(MOST_RECORD)
+                        part = file.readline(MAX_RECORD_CHARS)
             except UnicodeDecodeError:
-                yield number, "", BYTES
+                yield number, "", WRONG_ENCODING
                 return
-            except BROKEN_STREAM:
-                yield number, "", DAMAGE
+            except STREAM_ERRORS:
+                yield number, "", DAMAGED_FILE
                 return
             if not line:
                 return
             if problem is None and not line.isascii() and SURROGATE.search(line):
-                problem = BYTES
+                problem = WRONG_ENCODING
             yield number, line, problem

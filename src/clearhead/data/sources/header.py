@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from clearhead.data.names import KNOWN, plain
+from clearhead.data.names import KNOWN_NAMES, normalize_name
 
 NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*%?\s*")
 WORD = re.compile(r"[^\W\d][\w.\-/#]*")
@@ -21,20 +21,20 @@ def has_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     cells = [cell.strip() for cell in first]
     if all(is_number(cell) for cell in cells):  # 0,1,2 over texts are names that pandas gave
         return any(row and not any(is_number(cell) for cell in row) for row in others[:1]) and len(cells) > 1
-    votes = [_vote(cell, [row[place].strip() for row in others]) for place, cell in enumerate(cells)]
+    votes = [_score_header_cell(cell, [row[place].strip() for row in others]) for place, cell in enumerate(cells)]
     if sum(votes) == 0:
         return all(WORD.fullmatch(cell) for cell in cells if cell) and len(set(cells)) == len(cells) > 1
     return sum(votes) > 0
 
 
-def _vote(cell: str, below: list[str]) -> int:
+def _score_header_cell(cell: str, below: list[str]) -> int:
     """How much a cell looks like the name of the column below it; data is below zero."""
     if not cell:
         return 0
     few = len(set(below)) <= 0.5 * len(below) or len(below) < 4
     if cell in below and few:
         return -3
-    if plain(cell) in KNOWN:
+    if normalize_name(cell) in KNOWN_NAMES:
         return 3
     words = len(cell.split())
     if len(cell) > 64 or words > 7:
@@ -51,12 +51,12 @@ def _vote(cell: str, below: list[str]) -> int:
     return 1 if words < 3 and average > 4 * len(cell) else 0
 
 
-def column_names(first: Sequence[str]) -> tuple[str, ...]:
+def header_to_column_names(first: Sequence[str]) -> tuple[str, ...]:
     """The names of a header, each of them once; a cell without a name is called by its place."""
-    return unique_names([cell.strip() or f"column{place}" for place, cell in enumerate(first, start=1)])
+    return make_unique_names([cell.strip() or f"column{place}" for place, cell in enumerate(first, start=1)])
 
 
-def unique_names(names: Iterable[str]) -> tuple[str, ...]:
+def make_unique_names(names: Iterable[str]) -> tuple[str, ...]:
     """The same names, with a number behind those that came before."""
     taken: dict[str, int] = {}  # and the next number for each; ten thousand columns may share a name
     for name in names:
@@ -68,6 +68,6 @@ def unique_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(taken)
 
 
-def numbered_names(count: int) -> tuple[str, ...]:
+def default_column_names(count: int) -> tuple[str, ...]:
     """Names for the columns of a table that has none."""
     return tuple(f"column{place}" for place in range(1, count + 1))

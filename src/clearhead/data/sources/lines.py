@@ -10,38 +10,42 @@ from typing import Any
 from clearhead.caller import setting
 from clearhead.data.column_layout import ColumnLayout, Role
 from clearhead.data.column_resolver import resolve_columns
-from clearhead.data.columns import titles
-from clearhead.data.sources.files import BROKEN_STREAM, SURROGATE, Blob, find_encoding, open_handle, open_path
+from clearhead.data.columns import format_columns
+from clearhead.data.sources.files import STREAM_ERRORS, SURROGATE, Blob, detect_encoding, open_handle, open_path
 from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BadRow, Source
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-PIECE = 1 << 16  # characters of a line at a time: a longer line comes in pieces
+CHUNK_CHARS = 1 << 16  # characters of a line at a time: a longer line comes in pieces
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 TEXT_COLUMNS = ColumnLayout(
     roles=(
         Role(
-            part="text",
-            value="a,b",
-            names=("text", "sentence", "content", "body", "document"),
-            missing="{source} has the columns {columns}; say which hold text with {setting}.",
+            name="text",
+            setting_value="a,b",
+            column_names=("text", "sentence", "content", "body", "document"),
+            missing_message="{source} has the columns {columns}; say which hold text with {setting}.",
         ),
     ),
     header_only=True,
-    splits=(),
+    split_names=(),
 )
-MOST_BAD = 0.1  # share of lines or rows that cannot be read, beyond which a file is refused
+MAX_BAD_SHARE = 0.1  # share of lines or rows that cannot be read, beyond which a file is refused
 
 
-def line_texts(
+def read_line_texts(
     files: Sequence[Any], columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[str]:
     """The texts of files and open handles in order; what people should know is added to `notes` on the way."""
     for file in files:
         name = to_printable(getattr(file, "name", None) or file, 300)
         table = isinstance(file, str | Path) and is_table(Path(file))
-        made = cells(file, columns, encoding, notes) if table or columns is not None else _lines(file, encoding, notes)
+        made = (
+            read_cells(file, columns, encoding, notes)
+            if table or columns is not None
+            else _read_nonempty_lines(file, encoding, notes)
+        )
         some = False
         for text in made:
             some = some or not text.isspace()
@@ -52,114 +56,114 @@ def line_texts(
 
 def is_table(path: Path) -> bool:
     """Whether a file is read by rows and columns."""
-    return _suffix(path) in TABLES
+    return _get_suffix(path) in TABLES
 
 
-def _suffix(path: Path) -> str:
+def _get_suffix(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
 
 
-def _lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[str]:
-    return (line for _, line in numbered_lines(file, encoding, notes) if line)
+def _read_nonempty_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[str]:
+    return (line for _, line in read_numbered_lines(file, encoding, notes) if line)
 
 
-def numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[tuple[int, str]]:
     """Lines with their numbers, empty ones too; a long one comes in pieces, and what is not text is left out."""
     blob = open_handle(file) if callable(getattr(file, "read", None)) else open_path(Path(file))
     if not blob.head:
         raise InputError(f"{blob.name} is empty.")
-    known, spoken = find_encoding(blob, encoding)
+    known, spoken = detect_encoding(blob, encoding)
     if b"\0" in blob.head and not known.replace("_", "-").lower().startswith(("utf-16", "utf-32")):
         raise InputError(f"{blob.name} holds NUL bytes, as binary files do; give a file of text.")
     if encoding is None and spoken != "UTF-8":
         notes.append(f"{blob.name} was read as {spoken}.")
     count, bad, first = 0, 0, 0
-    for number, line in _pieces(blob, known):
+    for number, line in _read_chunks(blob, known):
         count += 1
         if line is None:
             bad, first = bad + 1, first or number
         else:
             yield number, line
     said = f"{bad:,} lines that are not {spoken} text, the first is line {first:,}"
-    if bad > MOST_BAD * count:
+    if bad > MAX_BAD_SHARE * count:
         raise InputError(f"{blob.name} has {said}; say it with {setting('encoding', 'NAME')}, or give UTF-8.")
     if bad:
         notes.append(f"{blob.name} has {said}; they were passed over.")
 
 
-def _pieces(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
+def _read_chunks(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
     """Lines, or pieces of long ones, with the number of the line; None for what is not text."""
     number, begins, rest = 0, True, ""
     try:
         with io.TextIOWrapper(blob.open(), encoding=encoding, errors="surrogateescape", newline=None) as file:
-            while piece := file.readline(PIECE):
+            while piece := file.readline(CHUNK_CHARS):
                 number += begins
-                piece, rest, begins = *_whole_words(rest + piece), piece.endswith("\n")
-                yield number, _text(piece)
+                piece, rest, begins = *_split_at_space(rest + piece), piece.endswith("\n")
+                yield number, _clean_line(piece)
             if rest:
-                yield number, _text(rest)
+                yield number, _clean_line(rest)
     except UnicodeDecodeError:
         raise InputError(f"{blob.name} is not text in {encoding} near line {number + 1:,}.") from None
-    except BROKEN_STREAM as error:
+    except STREAM_ERRORS as error:
         raise InputError(f"{blob.name} cannot be read beyond line {number:,}: {error}.") from None
 
 
-def _whole_words(text: str) -> tuple[str, str]:
+def _split_at_space(text: str) -> tuple[str, str]:
     """A piece of a long line up to its last blank, and the beginning of the next; what is short stays whole."""
-    end = text.rfind(" ", PIECE // 2) + 1 if len(text) >= PIECE and not text.endswith("\n") else 0
+    end = text.rfind(" ", CHUNK_CHARS // 2) + 1 if len(text) >= CHUNK_CHARS and not text.endswith("\n") else 0
     return (text[:end], text[end:]) if end else (text, "")
 
 
-def _text(piece: str) -> str | None:
+def _clean_line(piece: str) -> str | None:
     bad = "\0" in piece or (not piece.isascii() and SURROGATE.search(piece) is not None)
     return None if bad else piece.rstrip("\n")
 
 
-def cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
+def read_cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
     """The texts of some columns of a table, row by row; a long one comes in pieces."""
-    return (text for _, text in numbered_cells(file, columns, encoding, notes))
+    return (text for _, text in read_numbered_cells(file, columns, encoding, notes))
 
 
-def numbered_cells(
+def read_numbered_cells(
     file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[tuple[int, str]]:
     """The same with the number of the row."""
 
     source = open_source(file, encoding=encoding)
-    chosen = _chosen(source, columns)
+    chosen = _resolve_text_columns(source, columns)
     rows = bad = 0
     reason = ""
     for row in source.rows():
         rows += 1
         values = [] if isinstance(row, BadRow) else [row.values.get(name) for name in chosen]
-        if isinstance(row, BadRow) or any(value is not None and not _is_text(value) for value in values):
+        if isinstance(row, BadRow) or any(value is not None and not _is_valid_text(value) for value in values):
             bad += 1
             reason = reason or (str(row) if isinstance(row, BadRow) else f"row {row.number:,}: not a text")
             continue
         for value in values:
-            yield from ((rows, piece) for piece in _cell_pieces(value or ""))
-    if bad > MOST_BAD * rows:
+            yield from ((rows, piece) for piece in _split_cell(value or ""))
+    if bad > MAX_BAD_SHARE * rows:
         raise InputError(f"{source.name}: {bad:,} of {rows:,} rows cannot be read; {reason}.")
     if bad:
         notes.append(f"{source.name}: {bad:,} rows were passed over; {reason}.")
 
 
-def _cell_pieces(text: str) -> Iterator[str]:
+def _split_cell(text: str) -> Iterator[str]:
     """A long text in pieces that end with a word, if they can."""
     start = 0
     while start < len(text):
-        end = start + PIECE
+        end = start + CHUNK_CHARS
         if end < len(text):
-            end = text.rfind(" ", start + PIECE // 2, end) + 1 or end
+            end = text.rfind(" ", start + CHUNK_CHARS // 2, end) + 1 or end
         yield text[start:end]
         start = end
 
 
-def _is_text(value: object) -> bool:
+def _is_valid_text(value: object) -> bool:
     return isinstance(value, str) and (value.isascii() or SURROGATE.search(value) is None)
 
 
-def _chosen(source: Source, columns: str | Sequence[str] | None) -> list[str]:
+def _resolve_text_columns(source: Source, columns: str | Sequence[str] | None) -> list[str]:
     if columns is None:
         return [resolve_columns(source, TEXT_COLUMNS).text]
     if isinstance(columns, str):
@@ -167,5 +171,5 @@ def _chosen(source: Source, columns: str | Sequence[str] | None) -> list[str]:
     missing = [name for name in columns if name not in source.columns]
     if missing or not columns:
         wanted = to_printable(missing[0]) if missing else ""
-        raise InputError(f"{source.name} has no column {wanted!r}; it has {titles(source.columns)}.")
+        raise InputError(f"{source.name} has no column {wanted!r}; it has {format_columns(source.columns)}.")
     return list(dict.fromkeys(columns))

@@ -9,16 +9,26 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clearhead.data.sources.delimited import REASONS
-from clearhead.data.sources.files import BROKEN_STREAM, MOST_RECORD, SURROGATE, Blob, Line
-from clearhead.data.sources.source import BYTES, JSON, LONG, NUL, SHAPE, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.files import MAX_RECORD_CHARS, STREAM_ERRORS, SURROGATE, Blob, Line
+from clearhead.data.sources.source import (
+    BROKEN_JSON,
+    NOT_AN_OBJECT,
+    NUL_BYTE,
+    TOO_LONG,
+    WRONG_ENCODING,
+    BadRow,
+    Row,
+    Rows,
+    excerpt,
+)
 
-PIECE = 1 << 16
-MOST_DEPTH = 64  # of values within values: what shows or compares them later recurses
+CHUNK_BYTES = 1 << 16
+MAX_DEPTH = 64  # of values within values: what shows or compares them later recurses
 SPACE = " \t\r\n"
-NO_SPACE = re.compile(r"[^ \t\r\n]")
+NON_SPACE = re.compile(r"[^ \t\r\n]")
 
 
-def object_rows(lines: Iterable[Line]) -> Rows:
+def read_json_lines(lines: Iterable[Line]) -> Rows:
     """Rows of a file with one JSON object a line; empty lines are no rows."""
     number = 0
     for place, line, problem in lines:
@@ -26,44 +36,50 @@ def object_rows(lines: Iterable[Line]) -> Rows:
             continue
         number += 1
         if problem is None and "\0" in line:
-            problem = NUL
+            problem = NUL_BYTE
         if problem is not None:
             yield BadRow(number, REASONS[problem], excerpt(line), place, problem)
             continue
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield BadRow(number, f"not valid JSON ({_why(error)})", excerpt(line), place, JSON)
+            yield BadRow(number, f"not valid JSON ({_format_json_error(error)})", excerpt(line), place, BROKEN_JSON)
             continue
-        yield _row(number, value, place, line)
+        yield _build_row(number, value, place, line)
 
 
-def _why(error: Exception) -> str:
+def _format_json_error(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos + 1}"
     return "too deep or too large"
 
 
-def _row(number: int, value: Any, line: int | None, text: str) -> Row | BadRow:
-    if _is_deep(value, text):
-        return BadRow(number, f"nested more than {MOST_DEPTH} deep", excerpt(text), line, JSON)
+def _build_row(number: int, value: Any, line: int | None, text: str) -> Row | BadRow:
+    if _is_too_deep(value, text):
+        return BadRow(number, f"nested more than {MAX_DEPTH} deep", excerpt(text), line, BROKEN_JSON)
     if isinstance(value, dict):
         return Row(number, value, line)
     kind = {list: "list", str: "string", int: "number", float: "number", bool: "boolean"}.get(type(value), "null")
-    return BadRow(number, f"a JSON {kind}, expected an object with a value for each column", excerpt(text), line, SHAPE)
+    return BadRow(
+        number,
+        f"a JSON {kind}, expected an object with a value for each column",
+        excerpt(text),
+        line,
+        NOT_AN_OBJECT,
+    )
 
 
-def _is_deep(value: Any, text: str) -> bool:
-    if text.count("[") + text.count("{") <= MOST_DEPTH:
+def _is_too_deep(value: Any, text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
     level = [value]
-    for _ in range(MOST_DEPTH + 1):
+    for _ in range(MAX_DEPTH + 1):
         parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
         level = [inner for part in parts for inner in part]
     return bool(level)
 
 
-class _Stream:
+class _JsonStream:
     """JSON text that comes in pieces."""
 
     def __init__(self, pieces: Iterator[str]) -> None:
@@ -77,14 +93,14 @@ class _Stream:
         """The text that is there and not used up."""
         return self._text[self._at :]
 
-    def sign(self, *, take: bool = True) -> str:
+    def next_char(self, *, take: bool = True) -> str:
         """The next character that is no space; empty at the end."""
         self._trim()
         sign = self._text[self._at : self._at + 1]
         self._at += len(sign) if take else 0
         return sign
 
-    def value(self) -> tuple[Any, str]:
+    def next_value(self) -> tuple[Any, str]:
         """The next JSON value and its text."""
         self._trim()
         while True:
@@ -102,7 +118,7 @@ class _Stream:
 
     def _trim(self) -> None:
         while True:
-            found = NO_SPACE.search(self._text, self._at)
+            found = NON_SPACE.search(self._text, self._at)
             self._at = found.start() if found else len(self._text)
             if found or not self._grow():
                 return
@@ -111,7 +127,7 @@ class _Stream:
         """Twice as much text, so that a large value is not tried often; False when there is no more."""
         self._text, self._at = self.rest, 0
         before = size = len(self._text)
-        if before > MOST_RECORD:
+        if before > MAX_RECORD_CHARS:
             return False
         parts = [self._text]
         while size < 2 * before + 1 and (piece := next(self._pieces, None)) is not None:
@@ -121,42 +137,44 @@ class _Stream:
         return size > before
 
 
-def list_rows(blob: Blob, encoding: str) -> Rows:
+def read_json_list(blob: Blob, encoding: str) -> Rows:
     """Rows of a file that holds one JSON list of objects; after broken JSON the rest is lost, and said to be."""
-    stream = _Stream(_pieces(blob, encoding))
-    number, sign = 1, stream.sign()
+    stream = _JsonStream(_decode_chunks(blob, encoding))
+    number, sign = 1, stream.next_char()
     if sign != "[":
-        yield BadRow(1, "not valid JSON (expected a list)", excerpt(sign + stream.rest), None, JSON)
+        yield BadRow(1, "not valid JSON (expected a list)", excerpt(sign + stream.rest), None, BROKEN_JSON)
         return
-    sign = stream.sign(take=False)
+    sign = stream.next_char(take=False)
     while sign != "]":
         try:
-            value, text = stream.value()
+            value, text = stream.next_value()
         except (ValueError, RecursionError) as error:
             rest = stream.rest
-            problem = LONG if len(rest) > MOST_RECORD else JSON
-            yield BadRow(number, f"not valid JSON from here on ({_why(error)})", excerpt(rest), None, problem)
+            problem = TOO_LONG if len(rest) > MAX_RECORD_CHARS else BROKEN_JSON
+            yield BadRow(
+                number, f"not valid JSON from here on ({_format_json_error(error)})", excerpt(rest), None, problem
+            )
             return
         if "\0" in text or (not text.isascii() and SURROGATE.search(text)):
-            problem = NUL if "\0" in text else BYTES
+            problem = NUL_BYTE if "\0" in text else WRONG_ENCODING
             yield BadRow(number, REASONS[problem], excerpt(text), None, problem)
         else:
-            yield _row(number, value, None, text)
+            yield _build_row(number, value, None, text)
         number += 1
-        sign = stream.sign()
+        sign = stream.next_char()
         if sign not in (",", "]") or not sign:
             reason = "not valid JSON from here on (expected a comma or the end of the list)"
-            yield BadRow(number, reason, excerpt(sign + stream.rest), None, JSON)
+            yield BadRow(number, reason, excerpt(sign + stream.rest), None, BROKEN_JSON)
             return
 
 
-def _pieces(blob: Blob, encoding: str) -> Iterator[str]:
+def _decode_chunks(blob: Blob, encoding: str) -> Iterator[str]:
     wide = encoding.startswith(("utf-16", "utf-32"))
     decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if wide else "surrogateescape")
     with blob.open() as file:
         try:
-            while data := file.read(PIECE):
+            while data := file.read(CHUNK_BYTES):
                 if piece := decoder.decode(data):
                     yield piece
-        except (UnicodeDecodeError, *BROKEN_STREAM):
+        except (UnicodeDecodeError, *STREAM_ERRORS):
             return  # what is missing makes the JSON end too early, which is listed

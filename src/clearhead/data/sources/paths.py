@@ -34,9 +34,9 @@ DATA_SUFFIXES = frozenset(
 
 def is_text(value: str) -> bool:
     """Whether a string is a text: not -, not a file that exists, and not what looks like a path."""
-    if value == "-" or os.path.lexists(_safe(value)):
+    if value == "-" or os.path.lexists(_make_valid_path(value)):
         return False
-    path = PurePath(_safe(value))
+    path = PurePath(_make_valid_path(value))
     suffix = path.suffix.lower()
     blanks = sum(character.isspace() for character in value)
     if suffix in DATA_SUFFIXES and blanks < 2:  # a file's name has at most a few words, and is not a sentence
@@ -51,6 +51,6 @@ def is_text(value: str) -> bool:
     )
 
 
-def _safe(value: str) -> str:
+def _make_valid_path(value: str) -> str:
     """A name that the system can be asked for: no null bytes, and no longer than a path can be."""
     return value.replace("\0", " ")[:4000]

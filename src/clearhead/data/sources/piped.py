@@ -6,15 +6,17 @@ import csv
 import re
 from collections.abc import Collection
 
-from clearhead.data.names import LABELS, PAIRS, TEXTS, plain
+from clearhead.data.names import LABEL_NAMES, PAIR_NAMES, TEXT_NAMES, normalize_name
 from clearhead.data.sources.delimited import DELIMITERS
 
 FORMATS = ("csv", "tsv", "jsonl", "text")  # that people can name
-SIGNS = {"csv": ",", "tsv": "\t"}
-NAME = re.compile(r"[^\W\d_]?[\w#./()-]*( [\w#./()-]+){0,2}")  # of a column: no sentence, no punctuation that ends one
-TEXT_NAMES = frozenset((*TEXTS, *(name for pair in PAIRS for name in pair)))
+FORMAT_DELIMITERS = {"csv": ",", "tsv": "\t"}
+COLUMN_NAME = re.compile(
+    r"[^\W\d_]?[\w#./()-]*( [\w#./()-]+){0,2}"
+)  # of a column: no sentence, no punctuation that ends one
+ALL_TEXT_NAMES = frozenset((*TEXT_NAMES, *(name for pair in PAIR_NAMES for name in pair)))
 JSON_START = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
-ALONE = ("text",)  # a header of one column
+SINGLE_COLUMN_NAMES = ("text",)  # a header of one column
 
 
 def is_json(head: str) -> bool:
@@ -22,7 +24,7 @@ def is_json(head: str) -> bool:
     return JSON_START.match(head.lstrip("\ufeff")) is not None
 
 
-def header_sign(first: str, second: str | None, expected: Collection[str] = ()) -> str | None:
+def detect_header_delimiter(first: str, second: str | None, expected: Collection[str] = ()) -> str | None:
     """What separates the cells of a table whose first line names its columns; None: this is a text a line.
 
     A header has a column that is expected, or one that is known to hold texts, and nothing that is no name; the line
@@ -30,34 +32,36 @@ def header_sign(first: str, second: str | None, expected: Collection[str] = ()) 
     """
     first = first.lstrip("\ufeff").rstrip("\r\n")
     for sign in DELIMITERS:
-        cells = [cell.strip() for cell in _cells(first, sign)]
+        cells = [cell.strip() for cell in _split_cells(first, sign)]
         if len(set(cells)) > 1 and set(cells) <= set(expected):
             return sign
     if second is None:
         return None
     for sign in DELIMITERS:
-        cells = _cells(first, sign) if sign in first else []
+        cells = _split_cells(first, sign) if sign in first else []
         fits = len(cells) > 1 and _are_names(cells, expected)
-        if fits and (second.count('"') % 2 or len(_cells(second.rstrip("\r\n"), sign)) == len(cells)):
+        if fits and (second.count('"') % 2 or len(_split_cells(second.rstrip("\r\n"), sign)) == len(cells)):
             return sign
     name = first.strip().strip('"')
-    if name in (*expected, *ALONE) and (second.count('"') % 2 or len(_cells(second.rstrip("\r\n"), ",")) == 1):
+    if name in (*expected, *SINGLE_COLUMN_NAMES) and (
+        second.count('"') % 2 or len(_split_cells(second.rstrip("\r\n"), ",")) == 1
+    ):
         return ","
     return None
 
 
-def looks_like_table(lines: list[str]) -> str | None:
+def guess_table_delimiter(lines: list[str]) -> str | None:
     """What seems to separate cells in each of several lines below words that could be names; None: nothing does."""
     rows = [line for line in lines if line.strip()]
     for sign in DELIMITERS:
-        counts = {len(_cells(row.rstrip("\r\n"), sign)) for row in rows}
-        cells = _cells(rows[0].rstrip("\r\n"), sign) if rows else []
+        counts = {len(_split_cells(row.rstrip("\r\n"), sign)) for row in rows}
+        cells = _split_cells(rows[0].rstrip("\r\n"), sign) if rows else []
         if len(rows) > 2 and len(counts) == 1 and len(cells) > 1 and all(_is_name(cell) for cell in cells):
             return sign
     return None
 
 
-def _cells(line: str, sign: str) -> list[str]:
+def _split_cells(line: str, sign: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=sign), [])
     except csv.Error:
@@ -66,10 +70,10 @@ def _cells(line: str, sign: str) -> list[str]:
 
 def _are_names(cells: list[str], expected: Collection[str]) -> bool:
     named = [cell for cell in cells if cell]
-    known = any(cell in expected or plain(cell) in TEXT_NAMES for cell in named)
+    known = any(cell in expected or normalize_name(cell) in ALL_TEXT_NAMES for cell in named)
     return known and len(set(named)) == len(named) and all(cell in expected or _is_name(cell) for cell in named)
 
 
 def _is_name(cell: str) -> bool:
     """Whether this could name a column: after a comma, a sentence goes on with a blank."""
-    return cell == cell.strip() and (NAME.fullmatch(cell) is not None or plain(cell) in LABELS)
+    return cell == cell.strip() and (COLUMN_NAME.fullmatch(cell) is not None or normalize_name(cell) in LABEL_NAMES)

@@ -22,14 +22,14 @@ from clearhead.data.sources.source import BadRow, Row, Rows, Source
 
 BLOCK_ROWS = 256
 BLOCK_BYTES = 1 << 20  # a block of long texts ends earlier
-IN_MEMORY = 32 << 20  # bytes of stored rows; beyond them, they are in a file
-LEAST_FREE = 1 << 30  # bytes that the disk of temporary files must have left
+MAX_MEMORY_BYTES = 32 << 20  # bytes of stored rows; beyond them, they are in a file
+MIN_FREE_BYTES = 1 << 30  # bytes that the disk of temporary files must have left
 SCALARS = (int, float, bool, type(None))
 
 
 def store_rows(source: Source) -> Source:
     """The same rows out of a file that is read once, however often they are asked for."""
-    if source.path is None or not source.again or isinstance(source.open, RowStore):
+    if source.path is None or not source.is_rereadable or isinstance(source.open, RowStore):
         return source
     return replace(source, open=RowStore(source.open, source.columns))
 
@@ -108,7 +108,7 @@ class RowStore:
 
     def _store(self, row: Row | BadRow) -> None:
         if isinstance(row, Row):
-            self._tail_bytes += stored_size(row.values)
+            self._tail_bytes += estimate_stored_size(row.values)
             same = tuple(row.values) == self._columns
             self._tail.append([row.number, row.line, list(row.values.values()) if same else row.values])
         else:
@@ -117,7 +117,7 @@ class RowStore:
             return
         block = json.dumps(self._tail, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         self._bytes += len(block)
-        if self._file is None and self._bytes > IN_MEMORY:
+        if self._file is None and self._bytes > MAX_MEMORY_BYTES:
             self._file = tempfile.TemporaryFile(prefix="clearhead-")  # noqa: SIM115
             self._files.callback(self._file.close)
             self._blocks = [self._spill(earlier) for earlier in self._blocks if isinstance(earlier, bytes)]
@@ -128,7 +128,7 @@ class RowStore:
     def _spill(self, block: bytes) -> tuple[int, int]:
         """Write a block to the temporary file."""
         assert self._file is not None
-        if shutil.disk_usage(tempfile.gettempdir()).free < LEAST_FREE:
+        if shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES:
             raise OSError("no room for stored rows")
         start = self._file.seek(0, os.SEEK_END)
         self._file.write(block)
@@ -157,7 +157,7 @@ class RowStore:
         self._begin()
 
 
-def stored_size(value: Any) -> int:
+def estimate_stored_size(value: Any) -> int:
     """About how many bytes a value takes; TypeError: it is neither a text nor a number, nor a list or table of them."""
     kind = type(value)
     if kind is str:
@@ -165,9 +165,9 @@ def stored_size(value: Any) -> int:
     if kind in SCALARS:
         return 8
     if kind is list:
-        return 8 + sum(map(stored_size, value))
+        return 8 + sum(map(estimate_stored_size, value))
     if kind is dict:
-        return 8 + sum(_key_size(key) + stored_size(inner) for key, inner in value.items())
+        return 8 + sum(_key_size(key) + estimate_stored_size(inner) for key, inner in value.items())
     raise TypeError(kind.__name__)
 
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from clearhead.data.sources.files import BROKEN_STREAM, Blob
-from clearhead.data.sources.source import SHAPE, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.files import STREAM_ERRORS, Blob
+from clearhead.data.sources.source import NOT_AN_OBJECT, BadRow, Row, Rows, excerpt
 from clearhead.errors import InputError
 
 COLUMNS = ("id", "title", "context", "question", "answers", "is_impossible")
-MOST_BYTES = 1 << 30  # of a document; the official training file has 40 million
+MAX_BYTES = 1 << 30  # of a document; the official training file has 40 million
 
 
 def is_squad(head: str) -> bool:
@@ -20,13 +20,13 @@ def is_squad(head: str) -> bool:
     return '"data"' in start and '"paragraphs"' in start and '"context"' in start
 
 
-def question_rows(blob: Blob, encoding: str) -> Rows:
+def read_question_rows(blob: Blob, encoding: str) -> Rows:
     """A row for each question."""
     number = 0
-    for found in _questions(_document(blob, encoding)):
+    for found in _iter_questions(_read_document(blob, encoding)):
         number += 1
         if isinstance(found, str):
-            yield BadRow(number, found, "", None, SHAPE)
+            yield BadRow(number, found, "", None, NOT_AN_OBJECT)
             continue
         title, context, question = found
         known = ("id", "question", "answers", "is_impossible")
@@ -39,36 +39,36 @@ def question_rows(blob: Blob, encoding: str) -> Rows:
         )
 
 
-def _document(blob: Blob, encoding: str) -> Any:
+def _read_document(blob: Blob, encoding: str) -> Any:
     try:
         with blob.open() as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise InputError(f"{blob.name} has more than {MOST_BYTES >> 20:,} MB; put a question a line (JSON lines).")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise InputError(f"{blob.name} has more than {MAX_BYTES >> 20:,} MB; put a question a line (JSON lines).")
         return json.loads(data.decode(encoding))
-    except BROKEN_STREAM as error:
+    except STREAM_ERRORS as error:
         raise InputError(f"{blob.name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         raise InputError(f"{blob.name} is no valid JSON: {excerpt(error)}.") from None
 
 
-def _questions(document: Any) -> Iterator[tuple[Any, Any, dict[str, Any]] | str]:
+def _iter_questions(document: Any) -> Iterator[tuple[Any, Any, dict[str, Any]] | str]:
     """Title, passage and question one after the other, or a sentence where one was expected."""
-    for article in _listed(document, "data"):
+    for article in _get_list(document, "data"):
         if not isinstance(article, dict):
             yield "an article that is no object"
             continue
-        for paragraph in _listed(article, "paragraphs"):
+        for paragraph in _get_list(article, "paragraphs"):
             if not isinstance(paragraph, dict):
                 yield "a paragraph that is no object"
                 continue
-            for question in _listed(paragraph, "qas"):
+            for question in _get_list(paragraph, "qas"):
                 if isinstance(question, dict):
                     yield article.get("title"), paragraph.get("context"), question
                 else:
                     yield "a question that is no object"
 
 
-def _listed(value: Any, key: str) -> list[Any]:
+def _get_list(value: Any, key: str) -> list[Any]:
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, list) else [] if found is None else [found]

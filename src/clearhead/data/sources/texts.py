@@ -17,39 +17,39 @@ from clearhead.data.column_layout import ColumnLayout, Role
 from clearhead.data.column_resolver import resolve_header
 from clearhead.data.columns import ColumnRoles
 from clearhead.data.sources.conll import SUFFIXES
-from clearhead.data.sources.delimited import REASONS, Dialect, head_lines, records
+from clearhead.data.sources.delimited import REASONS, Dialect, read_records, split_head
 from clearhead.data.sources.files import (
-    MOST_NAME,
+    MAX_NAME_CHARS,
     Blob,
     Line,
-    decoded_head,
-    find_encoding,
-    lines_of,
-    newline_of,
+    decode_head,
+    detect_encoding,
+    detect_newline,
     open_path,
+    read_lines,
 )
 from clearhead.data.sources.header import WORD
-from clearhead.data.sources.piped import FORMATS, SIGNS, header_sign, is_json
+from clearhead.data.sources.piped import FORMAT_DELIMITERS, FORMATS, detect_header_delimiter, is_json
 from clearhead.data.sources.readers import open_source
-from clearhead.data.sources.source import BYTES, BadRow, Row, Source
+from clearhead.data.sources.source import WRONG_ENCODING, BadRow, Row, Source
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
 TEXT_COLUMN = ColumnLayout(
     roles=(
         Role(
-            part="text",
-            option="column",
-            value=None,
-            names=("text", "sentence", "content", "question", "title", "body"),
-            missing="{source} has the columns {columns}; say which one with {setting}.",
+            name="text",
+            setting_name="column",
+            setting_value=None,
+            column_names=("text", "sentence", "content", "question", "title", "body"),
+            missing_message="{source} has the columns {columns}; say which one with {setting}.",
         ),
     ),
     header_only=True,
-    splits=(),
+    split_names=(),
 )
-TABLES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by their rows and columns
-JSON_LINES = (".jsonl", ".ndjson")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by their rows and columns
+JSON_LINES_SUFFIXES = (".jsonl", ".ndjson")
 
 
 def read_texts(
@@ -68,16 +68,16 @@ def read_texts(
     if format is not None and format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, and it is {format[:40]!r}.")
     if isinstance(source, str | os.PathLike):
-        return _some(_of_path(Path(source), column, format, expected), str(source))
+        return _require_texts(_read_path(Path(source), column, format, expected), str(source))
     if callable(getattr(source, "read", None)):
-        name = _handle_name(source)
-        return _some(_of_handle(source, name, column, format, expected), name[:1].upper() + name[1:])
+        name = _name_handle(source)
+        return _require_texts(_read_handle(source, name, column, format, expected), name[:1].upper() + name[1:])
     if isinstance(source, list | tuple) or (isinstance(source, Iterator) and not hasattr(source, "schema")):
-        return _of_values(source, column, expected)
-    return _of_rows(open_source(source), column, expected)
+        return _read_values(source, column, expected)
+    return _read_column(open_source(source), column, expected)
 
 
-def comes_in_lines(source: Any) -> bool:
+def is_text_source(source: Any) -> bool:
     """Whether this holds texts, and is no text itself: a string is one unless it names a file."""
     if not isinstance(source, str):
         return True
@@ -87,7 +87,7 @@ def comes_in_lines(source: Any) -> bool:
         return False
 
 
-def _some(texts: Iterator[str], name: str) -> Iterator[str]:
+def _require_texts(texts: Iterator[str], name: str) -> Iterator[str]:
     """The same texts; none at all is an error."""
     count = 0
     for text in texts:
@@ -97,20 +97,22 @@ def _some(texts: Iterator[str], name: str) -> Iterator[str]:
         raise InputError(f"{name} holds no text.")
 
 
-def _of_path(path: Path, column: str | None, format: str | None, expected: Sequence[str]) -> Iterator[str]:  # noqa: A002
+def _read_path(path: Path, column: str | None, format: str | None, expected: Sequence[str]) -> Iterator[str]:  # noqa: A002
     if path.is_dir():
-        return _of_rows(open_source(path), column, expected)
+        return _read_column(open_source(path), column, expected)
     blob = open_path(path)
     head = blob.head.lstrip(b"\xef\xbb\xbf \t\r\n")
     listed = head[:1] == b"[" and blob.suffix == "" and is_json(head[:80].decode("utf-8", "replace"))
-    if format is None and blob.head and (blob.suffix in TABLES or head.startswith(b"PAR1") or listed):
-        table = _with_header(open_source(path, expected=expected), column)
-        return _of_rows(table, column, expected, _header(blob, table))
-    known = format or ("jsonl" if blob.suffix in JSON_LINES else None if blob.suffix in ("", ".txt") else "text")
-    return _of_lines(_file_lines(blob), blob.name, column, known, expected)
+    if format is None and blob.head and (blob.suffix in TABLE_SUFFIXES or head.startswith(b"PAR1") or listed):
+        table = _reopen_with_header(open_source(path, expected=expected), column)
+        return _read_column(table, column, expected, _read_header(blob, table))
+    known = format or (
+        "jsonl" if blob.suffix in JSON_LINES_SUFFIXES else None if blob.suffix in ("", ".txt") else "text"
+    )
+    return _read_lines(_read_file_lines(blob), blob.name, column, known, expected)
 
 
-def _with_header(source: Source, column: str | None) -> Source:
+def _reopen_with_header(source: Source, column: str | None) -> Source:
     """A table whose first row names its columns, though it does not look like it: the column of that name is wanted,
     or a single word stands over the only column.
     """
@@ -122,21 +124,21 @@ def _with_header(source: Source, column: str | None) -> Source:
     return open_source(source.path, header=True) if named else source
 
 
-def _header(blob: Blob, source: Source) -> Sequence[str]:
+def _read_header(blob: Blob, source: Source) -> Sequence[str]:
     """The names of columns as a file has them, the same name twice where it is; a Source tells such columns apart."""
     if not source.has_header or source.delimiter is None or source.encoding is None or len(source.delimiter) > 1:
         return source.columns
     dialect = Dialect(delimiter=source.delimiter, quotes=source.quotes is not False)
-    rows = records(head_lines(decoded_head(blob, source.encoding)), dialect)
+    rows = read_records(split_head(decode_head(blob, source.encoding)), dialect)
     same = (row.cells for row in rows if len(row.cells) == len(source.columns))
     return [cell.strip() for cell in next(same, source.columns)]
 
 
-def _of_rows(
+def _read_column(
     source: Source, column: str | None, expected: Sequence[str], header: Sequence[str] | None = None
 ) -> Iterator[str]:
     """One column of a table."""
-    chosen = _column(source.columns if header is None else header, source.name, column, expected)
+    chosen = _resolve_text_column(source.columns if header is None else header, source.name, column, expected)
     for row in source.rows():
         if isinstance(row, BadRow):
             raise InputError(f"{source.name}, {row}.")
@@ -147,13 +149,13 @@ def _of_rows(
         yield value
 
 
-def _of_values(values: Iterable[Any], column: str | None, expected: Sequence[str]) -> Iterator[str]:
+def _read_values(values: Iterable[Any], column: str | None, expected: Sequence[str]) -> Iterator[str]:
     """Texts as they are, or rows that have a column of them."""
     rest = iter(values)
     first = next(rest, None)
     rows = chain(() if first is None else (first,), rest)
     if first is not None and not isinstance(first, str):
-        yield from _of_rows(open_source(rows), column, expected)
+        yield from _read_column(open_source(rows), column, expected)
         return
     if column is not None:
         raise InputError(f"{setting('column')} is for tables, and texts were given.")
@@ -163,15 +165,15 @@ def _of_values(values: Iterable[Any], column: str | None, expected: Sequence[str
         yield text
 
 
-def _handle_name(handle: Any) -> str:
+def _name_handle(handle: Any) -> str:
     """What people call an open file."""
     if sys.stdin is not None and handle in (sys.stdin, getattr(sys.stdin, "buffer", None)):
         return "standard input"
     name = getattr(handle, "name", None)
-    return to_printable(name, MOST_NAME) if isinstance(name, str) and name not in ("", "<stdin>") else "the input"
+    return to_printable(name, MAX_NAME_CHARS) if isinstance(name, str) and name not in ("", "<stdin>") else "the input"
 
 
-def _of_handle(
+def _read_handle(
     handle: Any,
     name: str,
     column: str | None,
@@ -181,24 +183,24 @@ def _of_handle(
     """A file that is open: by its name a table, or lines as they come."""
     path = Path(name.lower())
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
-    if format is None and (suffix in TABLES or path.suffix == ".gz"):
-        return _of_rows(open_source(handle, expected=expected), column, expected)
-    known = format or ("jsonl" if suffix in JSON_LINES else None if suffix in ("", ".txt") else "text")
-    return _of_lines(_handle_lines(handle, name), name, column, known, expected)
+    if format is None and (suffix in TABLE_SUFFIXES or path.suffix == ".gz"):
+        return _read_column(open_source(handle, expected=expected), column, expected)
+    known = format or ("jsonl" if suffix in JSON_LINES_SUFFIXES else None if suffix in ("", ".txt") else "text")
+    return _read_lines(_read_handle_lines(handle, name), name, column, known, expected)
 
 
-def _file_lines(blob: Blob) -> Iterator[Line]:
+def _read_file_lines(blob: Blob) -> Iterator[Line]:
     """The lines of a file in the encoding that it has; what is no text is an error."""
-    encoding, spoken = find_encoding(blob, None)
-    for number, line, problem in lines_of(blob, encoding, newline_of(decoded_head(blob, encoding))):
-        if problem == BYTES:
+    encoding, spoken = detect_encoding(blob, None)
+    for number, line, problem in read_lines(blob, encoding, detect_newline(decode_head(blob, encoding))):
+        if problem == WRONG_ENCODING:
             raise InputError(f"{blob.name} is not {spoken} text (line {number:,}).")
         if problem is not None:
             raise InputError(f"{blob.name}, line {number:,}: {REASONS[problem]}.")
         yield number, line, None
 
 
-def _handle_lines(handle: Any, name: str) -> Iterator[Line]:
+def _read_handle_lines(handle: Any, name: str) -> Iterator[Line]:
     """Lines of a pipe as they come, which are UTF-8 whatever the locale says."""
     is_text = isinstance(handle, io.TextIOBase) and not hasattr(handle, "buffer")
     text: Any = handle if is_text else io.TextIOWrapper(getattr(handle, "buffer", handle), encoding="utf-8-sig")
@@ -214,18 +216,18 @@ def _handle_lines(handle: Any, name: str) -> Iterator[Line]:
                 text.detach()
 
 
-def _of_lines(
+def _read_lines(
     lines: Iterator[Line], name: str, column: str | None, kind: str | None, expected: Sequence[str]
 ) -> Iterator[str]:
     """Lines that are texts, JSON, or the rows of a table whose first line is its header."""
-    sign = SIGNS.get(kind or "")
+    sign = FORMAT_DELIMITERS.get(kind or "")
     if kind is None:
         known = (*expected, *(() if column is None else (column,)))
-        lines, kind, sign = _detected(lines, known, may_be_json=not name.endswith((".txt", ".txt.gz")))
+        lines, kind, sign = _detect_format(lines, known, may_be_json=not name.endswith((".txt", ".txt.gz")))
     if sign is not None:
-        yield from _of_table(lines, name, column, sign, expected)
+        yield from _read_table(lines, name, column, sign, expected)
     elif kind == "jsonl":
-        yield from _of_json_lines(lines, name, column, expected)
+        yield from _read_json_lines(lines, name, column, expected)
     elif column is not None:
         raise InputError(f"{name} has no columns: {setting('column')} is for tables with a header and for JSON lines.")
     else:
@@ -233,7 +235,7 @@ def _of_lines(
             yield line.rstrip("\r\n")
 
 
-def _detected(
+def _detect_format(
     lines: Iterator[Line], expected: Sequence[str], *, may_be_json: bool
 ) -> tuple[Iterator[Line], str, str | None]:
     """The same lines, what the first of them say they are, and what separates the cells of a table."""
@@ -242,33 +244,33 @@ def _detected(
         return iter(()), "text", None
     if may_be_json and is_json(first[1]) and first[1].lstrip("\ufeff \t").startswith("{"):
         return chain([first], lines), "jsonl", None
-    if header_sign(first[1], first[1], expected) is None:  # no header, whatever comes after it
+    if detect_header_delimiter(first[1], first[1], expected) is None:  # no header, whatever comes after it
         return chain([first], lines), "text", None  # a line is answered before the next one comes
     second = next(lines, None)
-    sign = header_sign(first[1], None if second is None else second[1], expected)
+    sign = detect_header_delimiter(first[1], None if second is None else second[1], expected)
     again = chain([first], lines if second is None else chain([second], lines))
     return again, "text", sign
 
 
-def _of_table(
+def _read_table(
     lines: Iterator[Line], name: str, column: str | None, delimiter: str, expected: Sequence[str]
 ) -> Iterator[str]:
     # tab-separated text is written without quotes, so a quote there is a letter like any other
-    rows = records(lines, Dialect(delimiter=delimiter, quotes=delimiter != "\t"))
+    rows = read_records(lines, Dialect(delimiter=delimiter, quotes=delimiter != "\t"))
     column_index, width = 0, 0
     for number, row in enumerate(rows, start=1):
         if row.problem is not None:
             raise InputError(f"{name}, line {row.line:,}: {row.reason}.")
         if number == 1:
             header = [cell.lstrip("\ufeff") for cell in row.cells]
-            column_index, width = header.index(_column(header, name, column, expected)), len(header)
+            column_index, width = header.index(_resolve_text_column(header, name, column, expected)), len(header)
         elif len(row.cells) != width:
             raise InputError(f"{name}, row {number}: {len(row.cells)} cells, and the header has {width}.")
         else:
             yield row.cells[column_index]
 
 
-def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expected: Sequence[str]) -> Iterator[str]:
+def _read_json_lines(lines: Iterator[Line], name: str, column: str | None, expected: Sequence[str]) -> Iterator[str]:
     """Objects with a column of texts, or the texts themselves as JSON strings."""
     for number, line, _ in lines:
         if not line.strip():
@@ -278,13 +280,13 @@ def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expecte
         except (ValueError, RecursionError):
             raise InputError(f"{name}, line {number}: not valid JSON.") from None
         if isinstance(row, Mapping):
-            row = row[_column(list(row), name, column, expected)]
+            row = row[_resolve_text_column(list(row), name, column, expected)]
         if not isinstance(row, str):
             raise InputError(f"{name}, line {number}: the text is {type(row).__name__}, expected a string.")
         yield row
 
 
-def _column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
+def _resolve_text_column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
     """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
     if column is not None and header.count(column) > 1:
         raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
@@ -292,4 +294,4 @@ def _column(header: Sequence[str], name: str, column: str | None, expected: Sequ
     return resolve_header(header, name, TEXT_COLUMN, ColumnRoles(text=named)).text
 
 
-__all__ = ["comes_in_lines", "read_texts"]
+__all__ = ["is_text_source", "read_texts"]

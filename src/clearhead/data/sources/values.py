@@ -7,10 +7,10 @@ from itertools import islice
 from typing import Any
 
 from clearhead.data.sources import arrow
-from clearhead.data.sources.source import SHAPE, BadRow, Once, Row, Rows, Source, excerpt
+from clearhead.data.sources.source import NOT_AN_OBJECT, BadRow, OneTimeRows, Row, Rows, Source, excerpt, format_names
 from clearhead.errors import ClearheadError, InputError
 
-LOOKED_AT = 1000  # rows that tell the columns when nothing else does
+MAX_SAMPLE_ROWS = 1000  # rows that tell the columns when nothing else does
 
 
 def open_values(source: Any) -> Source:
@@ -20,32 +20,32 @@ def open_values(source: Any) -> Source:
     if isinstance(source, str | bytes | bytearray) or source is None or isinstance(source, int | float):
         raise InputError(f"data cannot be read from {excerpt(repr(source))}; give a file, rows or a table.")
     if callable(getattr(source, "itertuples", None)) and hasattr(source, "columns"):  # pandas
-        return _frame(source, lambda: source.itertuples(index=False, name=None), "pandas")
+        return _open_frame(source, lambda: source.itertuples(index=False, name=None), "pandas")
     if callable(getattr(source, "iter_rows", None)) and hasattr(source, "columns"):  # polars
-        return _frame(source, source.iter_rows, "polars")
-    texts = _column_values(source)
+        return _open_frame(source, source.iter_rows, "polars")
+    texts = _get_column_values(source)
     if texts is not None:
-        return _iterable([_present(value) for value in texts], {}, kind.__name__)
+        return _open_iterable([_normalize_missing(value) for value in texts], {}, kind.__name__)
     if callable(getattr(source, "__arrow_c_stream__", None)) and not hasattr(source, "features"):
-        columns, rows = arrow.stream(source, kind.__name__)
+        columns, rows = arrow.open_stream(source, kind.__name__)
         once = kind.__name__ == "RecordBatchReader"
         return Source(
             name=kind.__name__,
             kind="arrow",
             columns=columns,
-            said=(_said("an Arrow table", columns),),
-            open=Once(rows(), kind.__name__) if once else rows,
+            messages=(_describe("an Arrow table", columns),),
+            open=OneTimeRows(rows(), kind.__name__) if once else rows,
         )
     if isinstance(source, Mapping):
-        return _columns(source)
+        return _open_mapping(source)
     if isinstance(source, Iterable):
         features = getattr(source, "features", None)
-        names = arrow.class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
-        return _iterable(source, names)
+        names = arrow.read_class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
+        return _open_iterable(source, names)
     raise InputError(f"data cannot be read from a {kind.__name__}; give a file, a list of dicts or a table.")
 
 
-def _column_values(source: Any) -> list[Any] | None:
+def _get_column_values(source: Any) -> list[Any] | None:
     """The values of one column: a Series of pandas or polars, an array of Arrow; None: it is something else."""
     if hasattr(source, "columns") or hasattr(source, "column_names"):
         return None
@@ -55,37 +55,33 @@ def _column_values(source: Any) -> list[Any] | None:
     return None
 
 
-def _said(what: str, columns: Sequence[str]) -> str:
-    return f"{what}; columns: {_listed(columns)}"
+def _describe(what: str, columns: Sequence[str]) -> str:
+    return f"{what}; columns: {format_names(columns)}"
 
 
-def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(map(excerpt, columns[:20])) + (", ..." if len(columns) > 20 else "")
-
-
-def _frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
+def _open_frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
     columns = tuple(str(column) for column in frame.columns)
     if len(set(columns)) != len(columns):
-        raise InputError(f"the frame has columns of the same name: {_listed(columns)}.")
+        raise InputError(f"the frame has columns of the same name: {format_names(columns)}.")
 
     def rows() -> Rows:
         for number, cells in enumerate(tuples(), start=1):
-            yield Row(number, dict(zip(columns, map(_present, cells), strict=True)))
+            yield Row(number, dict(zip(columns, map(_normalize_missing, cells), strict=True)))
 
-    said = (_said(f"a {name} frame", columns),)
-    return Source(name=f"the {name} frame", kind="frame", columns=columns, said=said, open=rows)
+    said = (_describe(f"a {name} frame", columns),)
+    return Source(name=f"the {name} frame", kind="frame", columns=columns, messages=said, open=rows)
 
 
-def _present(value: Any) -> Any:
+def _normalize_missing(value: Any) -> Any:
     """None for what a frame has in place of nothing: NaN, NaT and NA are not equal to themselves."""
     if value is None or isinstance(value, str):
         return value
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return None if isinstance(value, float) and value != value else _scalar(value)
+    return None if isinstance(value, float) and value != value else _to_python(value)
 
 
-def _columns(source: Mapping[Any, Any]) -> Source:
+def _open_mapping(source: Mapping[Any, Any]) -> Source:
     columns = tuple(str(key) for key in source)
     if not columns:
         raise InputError("the dict is empty, expected a list of values for each column.")
@@ -97,51 +93,53 @@ def _columns(source: Mapping[Any, Any]) -> Source:
         raise InputError(f"{excerpt(odd[0])!r} is a {kind}, expected a list of values for each column{hint}.")
     sizes = {len(values) for values in lists}
     if len(sizes) > 1:
-        each = _listed([f"{name}: {len(values)}" for name, values in zip(columns, lists, strict=True)])
+        each = format_names([f"{name}: {len(values)}" for name, values in zip(columns, lists, strict=True)])
         raise InputError(f"the columns have different lengths: {each}.")
 
     def rows() -> Rows:
         for number, cells in enumerate(zip(*lists, strict=True), start=1):
-            yield Row(number, dict(zip(columns, map(_scalar, cells), strict=True)))
+            yield Row(number, dict(zip(columns, map(_to_python, cells), strict=True)))
 
-    return Source(name="the dict", kind="list", columns=columns, said=(_said("a dict of lists", columns),), open=rows)
+    return Source(
+        name="the dict", kind="list", columns=columns, messages=(_describe("a dict of lists", columns),), open=rows
+    )
 
 
 def _is_list(values: Any) -> bool:
     return hasattr(values, "__len__") and hasattr(values, "__iter__") and not hasattr(values, "column_names")
 
 
-def _scalar(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """A numpy scalar as a Python one, and an array as a list."""
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
-def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]], kind: str | None = None) -> Source:
+def _open_iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]], kind: str | None = None) -> Source:
     kind = type(source).__name__ if kind is None else kind
     once = iter(source) is source
     forms: set[str] = set()
-    opened: Callable[[], Rows] = lambda: _mappings(source, names, forms)  # noqa: E731
+    opened: Callable[[], Rows] = lambda: _read_rows(source, names, forms)  # noqa: E731
     if once:
-        opened = Once(_mappings(source, names, forms), f"the {kind}")
-    head = opened.head(LOOKED_AT) if isinstance(opened, Once) else list(islice(opened(), LOOKED_AT))
-    columns = columns_of(head)
-    said = [_said(f"a {kind} of rows", columns)]
-    said += named_columns(names)
+        opened = OneTimeRows(_read_rows(source, names, forms), f"the {kind}")
+    head = opened.peek(MAX_SAMPLE_ROWS) if isinstance(opened, OneTimeRows) else list(islice(opened(), MAX_SAMPLE_ROWS))
+    columns = collect_columns(head)
+    said = [_describe(f"a {kind} of rows", columns)]
+    said += describe_label_names(names)
     form = "pairs" if "pairs" in forms else "list"
-    return Source(name=f"the {kind}", kind=form, columns=columns, said=tuple(said), label_names=names, open=opened)
+    return Source(name=f"the {kind}", kind=form, columns=columns, messages=tuple(said), label_names=names, open=opened)
 
 
-def named_columns(names: Mapping[str, Sequence[str]]) -> list[str]:
+def describe_label_names(names: Mapping[str, Sequence[str]]) -> list[str]:
     """A sentence for each column whose numbers have names."""
-    return [f"{excerpt(column)}: numbers stand for the names {_listed(given)}" for column, given in names.items()]
+    return [f"{excerpt(column)}: numbers stand for the names {format_names(given)}" for column, given in names.items()]
 
 
-def columns_of(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
+def collect_columns(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
     """The columns of rows that name them one by one, in the order of their coming."""
     return tuple(dict.fromkeys(name for row in rows if isinstance(row, Row) for name in row.values))
 
 
-def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: set[str]) -> Rows:
+def _read_rows(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: set[str]) -> Rows:
     number = 0
     first: tuple[str, int] | None = None  # what the rows are, and which was the first of them
     found: Iterator[Any] = iter(source)
@@ -153,18 +151,18 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: s
             return
         except ClearheadError:
             raise
-        form = _form(value)
+        form = _describe_row_type(value)
         if form is not None:
             first = first or (form, number)
             if first[0] != form:
                 reason = f"{form}, and row {first[1]:,} is {first[0]}; give rows of one kind"
-                yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)
+                yield BadRow(number, reason, excerpt(repr(value)), None, NOT_AN_OBJECT)
                 continue
         if isinstance(value, str):
             yield Row(number, {"text": value})
         elif isinstance(value, Mapping):
-            row = {str(key): _scalar(inner) for key, inner in value.items()}
-            yield Row(number, arrow.named(row, names) if names else row)
+            row = {str(key): _to_python(inner) for key, inner in value.items()}
+            yield Row(number, arrow.replace_class_numbers(row, names) if names else row)
         elif form is not None:
             forms.add("pairs")
             yield Row(number, {"text": value[0], "text_b": value[1]})
@@ -173,10 +171,10 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: s
                 f"a {type(value).__name__}, expected a dict with a value for each column, a text, or two texts of a "
                 "pair as (text, second text)"
             )
-            yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)
+            yield BadRow(number, reason, excerpt(repr(value)), None, NOT_AN_OBJECT)
 
 
-def _form(value: Any) -> str | None:
+def _describe_row_type(value: Any) -> str | None:
     """What a row is, in words; None: nothing that holds a row."""
     if isinstance(value, str):
         return "a text"

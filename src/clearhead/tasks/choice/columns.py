@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from clearhead.data.column_layout import ColumnLayout, Role
-from clearhead.data.column_resolver import by_plain_name
-from clearhead.data.names import plain
+from clearhead.data.column_resolver import columns_by_normalized_name
+from clearhead.data.names import normalize_name
 from clearhead.data.sources.source import Row, Source
 from clearhead.tasks.choice.rows import is_nested
 
@@ -42,7 +42,7 @@ def option_columns(source: Source) -> tuple[str, ...]:
     """Columns that hold an option each, in their order, or one that holds all of them."""
     found: dict[str, list[tuple[int, str, str]]] = {}
     for name in source.columns:
-        match = EACH.match(plain(name))
+        match = EACH.match(normalize_name(name))
         if match:
             number = match[2]
             place = int(number) if number.isdigit() else ord(number)
@@ -50,7 +50,7 @@ def option_columns(source: Source) -> tuple[str, ...]:
     for same in found.values():
         if len(same) >= 2:
             return tuple(name for _, _, name in sorted(same))
-    called = by_plain_name(source.columns)
+    called = columns_by_normalized_name(source.columns)
     letters = [name for name in called if len(name) == 1]
     alphabet = [letter for place, letter in enumerate(sorted(letters)) if letter == chr(ord("a") + place)]
     if len(alphabet) >= 2:  # A, B, C, D
@@ -63,33 +63,38 @@ def option_columns(source: Source) -> tuple[str, ...]:
 
 def is_choice_data(source: Source) -> bool:
     """Whether rows hold a question with options."""
-    called = set(by_plain_name(source.columns))
+    called = set(columns_by_normalized_name(source.columns))
     options = option_columns(source)
     asks = bool(called & {*QUESTIONS, "sent2"})
     if len(options) > 1:
         return asks and bool(called & set(LABELS))
     if not options or not asks:
         return False
-    name = plain(options[0])
+    name = normalize_name(options[0])
     return name in ("choices", "options", "endings", "question") or (name == "answers" and "label" in called)
 
 
 CHOICE_COLUMNS = ColumnLayout(
     roles=(
         Role(
-            part="text", title="question", title_of_two="passage", content="questions", required=True, names=QUESTIONS
+            name="text",
+            title="question",
+            pair_title="passage",
+            content="questions",
+            required=True,
+            column_names=QUESTIONS,
         ),
-        Role(part="text_b", title="question", names=()),
+        Role(name="text_b", title="question", column_names=()),
         Role(
-            part="label",
+            name="label",
             title="right option",
             required=True,
-            missing="{source} does not say which option is right among {columns}; say where with {setting}.",
-            names=LABELS,
+            missing_message="{source} does not say which option is right among {columns}; say where with {setting}.",
+            column_names=LABELS,
         ),
     ),
-    pairs=PASSAGES,
-    options=option_columns,
-    nested="question",
+    pair_names=PASSAGES,
+    find_options=option_columns,
+    nested_options="question",
     matches=is_choice_data,
 )

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.columns import Columns, titled
-from clearhead.data.examples import TextRow, id_in, split_in, text_in
-from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
-from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces, item_pieces
-from clearhead.data.sources.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.columns import Columns, format_column
+from clearhead.data.examples import TextRow, read_id, read_split, read_text
+from clearhead.data.labels import LabelSpace, format_label, is_missing, is_valid_text
+from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder, encode_items
+from clearhead.data.sources.source import EMPTY_TEXT, MISSING_LABEL, NOT_A_TEXT, UNKNOWN_LABEL, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.tasks.cells import OPENS, parsed
 from clearhead.tasks.encoded import within
@@ -49,15 +49,15 @@ class Options:
 def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
     """A question, perhaps a passage before it, at least two options and the right one."""
     row, columns = _flat(row, columns)
-    first = text_in(row, columns.text)
+    first = read_text(row, columns.text)
     if isinstance(first, BadRow):
         return first
     second: str | BadRow | None = None
     if columns.text_b is not None and not is_missing(row.values.get(columns.text_b)):
-        second = text_in(row, columns.text_b)
+        second = read_text(row, columns.text_b)
     if isinstance(second, BadRow):
         return second
-    split = split_in(row, columns)
+    split = read_split(row, columns)
     if isinstance(split, BadRow):
         return split
     found = _options(row, columns)
@@ -69,19 +69,19 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
     label: Any = None
     if columns.label is not None:
         label = row.values.get(columns.label)
-        if is_missing(label) or not is_text(label) or isinstance(label, list | dict):
-            return BadRow(row.number, "the label is missing", excerpt(first), row.line, NO_LABEL)
-        label = spelled(label).strip()
+        if is_missing(label) or not is_valid_text(label) or isinstance(label, list | dict):
+            return BadRow(row.number, "the label is missing", excerpt(first), row.line, MISSING_LABEL)
+        label = format_label(label).strip()
         if space is not None:
             place = place_of(label, options, space.scheme or "0")
             if place is None:
                 reason = f"the label {label[:40]!r} is none of the {len(texts)} options"
-                return BadRow(row.number, reason, excerpt(first), row.line, UNKNOWN)
+                return BadRow(row.number, reason, excerpt(first), row.line, UNKNOWN_LABEL)
             label = place
         else:
             label = (label, options)
     whole = first if second is None else f"{first}\n{second}"
-    return TextRow(row.number, whole, " | ".join(texts), label, id_in(row, columns), split, row.line, options)
+    return TextRow(row.number, whole, " | ".join(texts), label, read_id(row, columns), split, row.line, options)
 
 
 def is_nested(value: Any) -> bool:
@@ -106,7 +106,7 @@ def _options(row: Row, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ..
         cells = [row.values.get(name) for name in columns.options]
         filled = [not is_missing(cell) for cell in cells]
         if False in filled and any(filled[filled.index(False) :]):
-            return BadRow(row.number, "an option before the last one is empty", "", row.line, EMPTY)
+            return BadRow(row.number, "an option before the last one is empty", "", row.line, EMPTY_TEXT)
         values: Any = [cell for cell, full in zip(cells, filled, strict=True) if full]
     else:
         listed = row.values.get(columns.options[0])
@@ -118,17 +118,19 @@ def _options(row: Row, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ..
             listed = listed.get("text", listed.get("texts"))
         values = listed
         if not isinstance(values, list | tuple):
-            return BadRow(row.number, f"{titled(columns.options[0])} is no list of options", "", row.line, NO_TEXT)
+            return BadRow(
+                row.number, f"{format_column(columns.options[0])} is no list of options", "", row.line, NOT_A_TEXT
+            )
         if values and all(isinstance(one, dict) for one in values):
             keys = [next((one[name] for name in LABELS if name in one), None) for one in values]
             values = [one.get("text", one.get("option")) for one in values]
     odd = any(is_missing(value) or not isinstance(value, str | int | float) for value in values)
-    texts = tuple(spelled(value).strip() for value in values)
-    if odd or not is_text(texts):
-        return BadRow(row.number, "an option is empty or no text", excerpt(values), row.line, EMPTY)
+    texts = tuple(format_label(value).strip() for value in values)
+    if odd or not is_valid_text(texts):
+        return BadRow(row.number, "an option is empty or no text", excerpt(values), row.line, EMPTY_TEXT)
     if not 2 <= len(texts) <= MOST_OPTIONS:
         reason = f"{len(texts)} options, expected from 2 to {MOST_OPTIONS:,}"
-        return BadRow(row.number, reason, excerpt(values), row.line, EMPTY)
+        return BadRow(row.number, reason, excerpt(values), row.line, EMPTY_TEXT)
     return texts, _keys(keys, len(texts))
 
 
@@ -136,8 +138,8 @@ def _keys(keys: Any, count: int) -> tuple[str, ...]:
     """What options are called, where each has a name of its own."""
     if not isinstance(keys, list | tuple) or any(not isinstance(key, str | int) or is_missing(key) for key in keys):
         return ()
-    named = tuple(spelled(key).strip() for key in keys)
-    return named if len(named) == len(set(named)) == count and is_text(named) else ()
+    named = tuple(format_label(key).strip() for key in keys)
+    return named if len(named) == len(set(named)) == count and is_valid_text(named) else ()
 
 
 def place_of(label: str, options: Options, scheme: str) -> int | None:
@@ -194,15 +196,15 @@ class OptionCounter:
         return LabelSpace(names=tuple(str(place) for place in range(self._most)), kind="options", scheme=scheme)
 
 
-def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
+def pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
     """A window, or several, for each option of each row."""
     import numpy as np
 
     items = [item for row in rows for item in row.extra.items()]
-    made = iter(item_pieces(items, tokenizer, fit))
+    made = iter(encode_items(items, tokenizer, fit))
     for row in rows:
         own = [next(made) for _ in row.extra.texts]
-        yield Pieces([window for one in own for window in one], np.array([len(one) for one in own], np.int32))
+        yield EncodedRow([window for one in own for window in one], np.array([len(one) for one in own], np.int32))
 
 
 @dataclass(frozen=True, kw_only=True)

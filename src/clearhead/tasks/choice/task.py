@@ -26,18 +26,20 @@ from clearhead.tasks.choice.rows import (
 from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
 
 OPTION_ROWS = RowCodec(
-    kinds=("options",),
-    columns=CHOICE_COLUMNS,
-    counter=OptionCounter,
-    describe=lambda space: "one right option",
-    of_texts=row_of_texts,
-    plain=PlainView(label=label_in_cell, names=names_in_view, counted=True, alike=True),
-    check=check,
-    pieces=pieces,
-    labels=label_array,
-    marks=marks,
-    together=lambda row: row.extra.passage,
-    strata=lambda targets, space: (targets, "classes"),
+    label_kinds=("options",),
+    layout=CHOICE_COLUMNS,
+    label_counter=OptionCounter,
+    describe_labels=lambda space: "one right option",
+    row_from_texts=row_of_texts,
+    plain_view=PlainView(
+        make_label=label_in_cell, rename_columns=names_in_view, needs_label_space=True, has_shared_texts=True
+    ),
+    check_row=check,
+    encode=pieces,
+    encode_labels=label_array,
+    annotate=marks,
+    shared_text=lambda row: row.extra.passage,
+    stratify=lambda targets, space: (targets, "classes"),
 )
 
 CHOICE = Task(

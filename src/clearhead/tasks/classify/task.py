@@ -26,7 +26,7 @@ def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> Label
 CLASSIFY = Task(
     name="classify",
     about="one text, one label or several",
-    rows=RowCodec(kinds=("classes", "multilabel"), columns=ColumnLayout(second=False)),
+    rows=RowCodec(label_kinds=("classes", "multilabel"), layout=ColumnLayout(second_text=False)),
     head=TaskHead(kind="classify", outputs=lambda space: space.names, space=checkpoint_space),
     objective=lambda space: "binary" if space.kind == "multilabel" else "cross_entropy",
     decode=Decoding(read=read, fit=fit, confidence=confidence, thresholded=lambda space: space.kind == "multilabel"),

@@ -14,7 +14,7 @@ PAIR = replace(
     CLASSIFY,
     name="pair",
     about="two texts, one label or several",
-    rows=replace(CLASSIFY.rows, columns=ColumnLayout(second=True), reversible=True),
+    rows=replace(CLASSIFY.rows, layout=ColumnLayout(second_text=True), is_reversible=True),
     head=replace(CLASSIFY.head, space=lambda names, config: None),  # a checkpoint does not tell how many texts it reads
     answers=replace(CLASSIFY.answers, does="labels pairs of texts"),
 )

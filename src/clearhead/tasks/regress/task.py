@@ -52,7 +52,7 @@ def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> Label
 REGRESS = Task(
     name="regress",
     about="one text or two, a number",
-    rows=RowCodec(kinds=("number",), columns=ColumnLayout(number=True), reversible=True),
+    rows=RowCodec(label_kinds=("number",), layout=ColumnLayout(numeric_label=True), is_reversible=True),
     head=TaskHead(kind="classify", outputs=lambda space: ("score",), space=checkpoint_space),
     objective=lambda space: "squared",
     decode=Decoding(read=read, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),

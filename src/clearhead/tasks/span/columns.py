@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clearhead.data.column_layout import ColumnLayout, Role
-from clearhead.data.column_resolver import by_plain_name
+from clearhead.data.column_resolver import columns_by_normalized_name
 from clearhead.data.sources.source import Row, Source
 
 
@@ -11,7 +11,7 @@ def is_span_data(source: Source) -> bool:
     """Whether rows hold questions, passages and answers that stand in them."""
     if source.kind == "squad":
         return True
-    called = by_plain_name(source.columns)
+    called = columns_by_normalized_name(source.columns)
     if "question" not in called or not called.keys() & {"context", "passage", "paragraph"}:
         return False
     if "answer_start" in called or "answers" not in called or "label" not in called:
@@ -22,23 +22,23 @@ def is_span_data(source: Source) -> bool:
 
 SPAN_COLUMNS = ColumnLayout(
     roles=(
-        Role(part="text", title="question", content="questions", required=True, names=("question", "query")),
+        Role(name="text", title="question", content="questions", required=True, column_names=("question", "query")),
         Role(
-            part="text_b",
+            name="text_b",
             title="passage",
             content="passages",
             required=True,
-            names=("context", "passage", "paragraph", "document", "text", "article"),
+            column_names=("context", "passage", "paragraph", "document", "text", "article"),
         ),
         Role(
-            part="label",
+            name="label",
             title="answers",
             content="answers",
             required=True,
-            names=("answers", "answer", "label", "answer_text"),
+            column_names=("answers", "answer", "label", "answer_text"),
         ),
     ),
-    second=True,
-    pairs=(),
+    second_text=True,
+    pair_names=(),
     matches=is_span_data,
 )

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.columns import Columns, titled
-from clearhead.data.examples import TextRow, id_in, split_in, text_in
-from clearhead.data.labels import LabelSpace, is_missing, is_text
-from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
-from clearhead.data.sources.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.columns import Columns, format_column
+from clearhead.data.examples import TextRow, read_id, read_split, read_text
+from clearhead.data.labels import LabelSpace, is_missing, is_valid_text
+from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder
+from clearhead.data.sources.source import MISSING_LABEL, UNKNOWN_LABEL, BadRow, Row, excerpt
 from clearhead.files import to_printable
 from clearhead.tasks.cells import BORDER, OPENS, parsed
 from clearhead.text.encoding import Encoding, select_tokens, split_into_windows, truncate
@@ -41,11 +41,11 @@ class Truth:
 def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
     """A question, a passage and the places of the answers; an answer must stand where its start says."""
     assert columns.text_b is not None
-    question = text_in(row, columns.text)
-    passage = question if isinstance(question, BadRow) else text_in(row, columns.text_b)
+    question = read_text(row, columns.text)
+    passage = question if isinstance(question, BadRow) else read_text(row, columns.text_b)
     if isinstance(question, BadRow) or isinstance(passage, BadRow):
         return question if isinstance(question, BadRow) else passage  # type: ignore[return-value]
-    split = split_in(row, columns)
+    split = read_split(row, columns)
     if isinstance(split, BadRow):
         return split
     label: Any = None
@@ -53,7 +53,7 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
         label = _truth(row, columns.label, passage)
         if isinstance(label, BadRow):
             return label
-    return TextRow(row.number, question, passage, label, id_in(row, columns), split, row.line)
+    return TextRow(row.number, question, passage, label, read_id(row, columns), split, row.line)
 
 
 def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
@@ -62,12 +62,12 @@ def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
         return Truth(passage)
     found = _answers(value, row.values)
     if found is None:
-        reason = f"{titled(column)} is no list of answers (text and answer_start)"
-        return BadRow(row.number, reason, excerpt(value), row.line, NO_LABEL)
+        reason = f"{format_column(column)} is no list of answers (text and answer_start)"
+        return BadRow(row.number, reason, excerpt(value), row.line, MISSING_LABEL)
     answers, starts = [], []
     for text, start in found:
-        if not isinstance(text, str) or not text.strip() or not is_text(text):
-            return BadRow(row.number, "an answer is empty or no text", excerpt(text), row.line, UNKNOWN)
+        if not isinstance(text, str) or not text.strip() or not is_valid_text(text):
+            return BadRow(row.number, "an answer is empty or no text", excerpt(text), row.line, UNKNOWN_LABEL)
         start = passage.find(text) if start is None else _place(start)
         if start is None:
             reason = f"the start of the answer {to_printable(text, 40)!r} is no whole number"
@@ -154,12 +154,12 @@ class Window:
     tail: bool = True  # nor after it
 
 
-def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
+def pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
     """`[CLS] question [SEP] passage [SEP]`, with the passage in overlapping windows where it is long."""
-    whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows], max_length=fit.most_places)
+    whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows], max_length=fit.token_level_limit)
     for row, encoding in zip(rows, whole, strict=True):
         made = _windows(encoding, fit)
-        yield Pieces(made, _marked(made, encoding, row.text_b or ""))
+        yield EncodedRow(made, _marked(made, encoding, row.text_b or ""))
 
 
 def _windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:

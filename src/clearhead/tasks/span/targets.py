@@ -31,11 +31,11 @@ def unread(table: TokenTable) -> tuple[str, Array]:
     """Questions whose answer lies wholly in no window, or has more tokens than are looked for."""
     import numpy as np
 
-    marks: SpanMarks = table.marks
+    marks: SpanMarks = table.annotations
     assert marks.targets is not None
     first, last = marks.targets.T
     found = np.zeros(len(table), np.bool_)
-    found[table.owners[(last > 0) & (last - first < marks.max_answer)]] = True
+    found[table.window_rows[(last > 0) & (last - first < marks.max_answer)]] = True
     has = np.array([bool(truth.answers) for truth in table.labels])
     what = "an answer that is longer than a window, or than the longest that is looked for: it cannot be found"
     return what, np.flatnonzero(has & ~found)

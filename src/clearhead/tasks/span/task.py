@@ -45,22 +45,22 @@ def describe(space: LabelSpace) -> str:
 
 
 SPAN_ROWS = RowCodec(
-    kinds=("answers",),
-    columns=SPAN_COLUMNS,
-    counter=AnswerCounter,
-    describe=describe,
-    of_texts=row_of_texts,
+    label_kinds=("answers",),
+    layout=SPAN_COLUMNS,
+    label_counter=AnswerCounter,
+    describe_labels=describe,
+    row_from_texts=row_of_texts,
     # that all questions have an answer does not make them easy
-    plain=PlainView(label=label_in_cell, alike=True, ignored=(NOTHING,)),
-    check=check,
-    pieces=pieces,
-    labels=truths,
-    marks=marks,
-    long=(384, 128),
-    together=lambda row: row.text_b,
-    strata=strata,
-    weights=weights,
-    unread=unread,
+    plain_view=PlainView(make_label=label_in_cell, has_shared_texts=True, ignored_findings=(NOTHING,)),
+    check_row=check,
+    encode=pieces,
+    encode_labels=truths,
+    annotate=marks,
+    window_defaults=(384, 128),
+    shared_text=lambda row: row.text_b,
+    stratify=strata,
+    row_weights=weights,
+    find_unlearnable=unread,
 )
 
 SPAN = Task(

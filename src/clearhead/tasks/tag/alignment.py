@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.examples import TextRow
-from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
+from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.tasks.tag.rows import Words
 from clearhead.text.encoding import Encoding
@@ -22,13 +22,13 @@ INHERITS = -1  # a word inside a token that stands for an earlier one
 NOTHING = -2  # a word of which the tokenizer leaves nothing
 
 
-def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
+def pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
     """Tokens of each text, in windows where it is long, and the token that each word is read from."""
     # words of a list are read as the text that they make: byte-level tokens know whether a space stands before them
-    whole = tokenizer.encode_batch([row.text for row in rows], max_length=fit.most_places)
+    whole = tokenizer.encode_batch([row.text for row in rows], max_length=fit.token_level_limit)
     for row, encoding in zip(rows, whole, strict=True):
-        windows = fit.pieces(encoding)
-        yield Pieces(windows, places(row.extra, windows))
+        windows = fit.apply(encoding)
+        yield EncodedRow(windows, places(row.extra, windows))
 
 
 def places(words: Words, windows: Sequence[Encoding]) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clearhead.data.column_layout import ColumnLayout, Role
-from clearhead.data.column_resolver import by_plain_name
+from clearhead.data.column_resolver import columns_by_normalized_name
 from clearhead.data.sources.source import Row, Source
 from clearhead.tasks.cells import OPENS, parsed
 from clearhead.tasks.tag.rows import span_parts
@@ -44,7 +44,7 @@ def is_tag_data(source: Source) -> bool:
     """Whether rows hold words with tags, or texts with spans."""
     if source.kind == "conll":
         return "tags" in source.columns
-    called = by_plain_name(source.columns)
+    called = columns_by_normalized_name(source.columns)
     rows = _sample(source)
     texts = [called[name] for name in TEXTS if name in called]
     tags = [called[name] for name in TAGS if name in called and called[name] not in texts]
@@ -88,11 +88,13 @@ def _is_span(one: Any) -> bool:
 
 TAG_COLUMNS = ColumnLayout(
     roles=(
-        Role(part="label", title="tags", content="tags or spans", required=True, names=TAGS),
-        Role(part="text", title="words", names=TEXTS, choose=_text_column),  # none of these: the longest texts
+        Role(name="label", title="tags", content="tags or spans", required=True, column_names=TAGS),
+        Role(
+            name="text", title="words", column_names=TEXTS, choose_column=_text_column
+        ),  # none of these: the longest texts
     ),
-    second=False,
-    pairs=(),
+    second_text=False,
+    pair_names=(),
     matches=is_tag_data,
     source_kind="conll",
 )

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from clearhead.data.columns import Columns, titled
-from clearhead.data.examples import MOST_CELL, TextRow, id_in, split_in, text_in
-from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
-from clearhead.data.sources.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.columns import Columns, format_column
+from clearhead.data.examples import MAX_CELL_CHARS, TextRow, read_id, read_split, read_text
+from clearhead.data.labels import LabelSpace, format_label, is_missing, is_valid_text
+from clearhead.data.sources.source import (
+    EMPTY_TEXT,
+    HALF_CHARACTER,
+    MISSING_LABEL,
+    TOO_LONG,
+    UNKNOWN_LABEL,
+    BadRow,
+    Row,
+    excerpt,
+)
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.tasks.cells import BORDER, OPENS, parsed
@@ -50,7 +59,7 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
     if isinstance(found, BadRow):
         return found
     text, words = found
-    split = split_in(row, columns)
+    split = read_split(row, columns)
     if isinstance(split, BadRow):
         return split
     label: Any = None
@@ -60,14 +69,14 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
             label = _numbers(row, label, len(words.borders), space)
         if isinstance(label, BadRow):
             return label
-    return TextRow(row.number, text, None, label, id_in(row, columns), split, row.line, words)
+    return TextRow(row.number, text, None, label, read_id(row, columns), split, row.line, words)
 
 
 def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | BadRow:
     value = row.values.get(columns.text)
     tokens = _word_list(value)
     if tokens is None:
-        text = text_in(row, columns.text)
+        text = read_text(row, columns.text)
         if isinstance(text, BadRow):
             return text
         cell = None if columns.label is None else row.values.get(columns.label)
@@ -75,16 +84,18 @@ def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | B
             return text, Words(find_word_spans(text, keep_inner_punctuation=joined))
         tokens = text.split()
     if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
-        return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)
-    if not is_text(tokens):
-        return BadRow(row.number, "a word holds a NUL byte or half a character", "", row.line, HALF)
+        return BadRow(
+            row.number, f"{format_column(columns.text)} holds no words, or an empty one", "", row.line, EMPTY_TEXT
+        )
+    if not is_valid_text(tokens):
+        return BadRow(row.number, "a word holds a NUL byte or half a character", "", row.line, HALF_CHARACTER)
     begin, borders = 0, []
     for word in tokens:
         borders.append((begin, begin + len(word)))
         begin += len(word) + 1
-    if begin > MOST_CELL:
-        reason = f"{titled(columns.text)} has {begin:,} characters"
-        return BadRow(row.number, reason, excerpt(tokens[0]), row.line, LONG)
+    if begin > MAX_CELL_CHARS:
+        reason = f"{format_column(columns.text)} has {begin:,} characters"
+        return BadRow(row.number, reason, excerpt(tokens[0]), row.line, TOO_LONG)
     return " ".join(tokens), Words(borders, tokens)
 
 
@@ -95,7 +106,7 @@ def _word_list(value: Any) -> list[Any] | None:
         return value if isinstance(value, list) and all(isinstance(word, str) for word in value) else None
     if not isinstance(value, list | tuple):
         return None
-    return [spelled(word) if isinstance(word, int | float) else word for word in value]
+    return [format_label(word) if isinstance(word, int | float) else word for word in value]
 
 
 def _tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
@@ -106,26 +117,26 @@ def _tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
     if words.given is not None:
         cells = value.split() if isinstance(value, str) else value
         if is_missing(value) or not isinstance(cells, list | tuple):
-            return BadRow(row.number, f"{titled(column)} has no tags", excerpt(text), row.line, NO_LABEL)
+            return BadRow(row.number, f"{format_column(column)} has no tags", excerpt(text), row.line, MISSING_LABEL)
         if any(isinstance(tag, dict | list | tuple) or is_missing(tag) for tag in cells):
-            return BadRow(row.number, "a tag is empty or no plain word", excerpt(cells), row.line, UNKNOWN)
-        tags = [spelled(tag).strip() for tag in cells]
+            return BadRow(row.number, "a tag is empty or no plain word", excerpt(cells), row.line, UNKNOWN_LABEL)
+        tags = [format_label(tag).strip() for tag in cells]
         if len(tags) != len(words.given):
             return _counted(row, len(words.given), len(tags), text)
-        if not is_text(tags) or any(len(tag) > MOST_TAG or any(map(str.isspace, tag)) for tag in tags):
-            return BadRow(row.number, "a tag is empty or no plain word", excerpt(tags), row.line, UNKNOWN)
+        if not is_valid_text(tags) or any(len(tag) > MOST_TAG or any(map(str.isspace, tag)) for tag in tags):
+            return BadRow(row.number, "a tag is empty or no plain word", excerpt(tags), row.line, UNKNOWN_LABEL)
         return Tags(tags=tags)
     if isinstance(value, str) and not is_missing(value):
         return _counted(row, len(text.split()), len(value.split()), text)
     listed = value.get("entities") if isinstance(value, dict) else value  # as spaCy nests them
     if not isinstance(listed, list | tuple):
-        reason = f"{titled(column)} has no list of spans (start, end, label)"
-        return BadRow(row.number, reason, excerpt(text), row.line, NO_LABEL)
+        reason = f"{format_column(column)} has no list of spans (start, end, label)"
+        return BadRow(row.number, reason, excerpt(text), row.line, MISSING_LABEL)
     return _spans(row, listed, text, words)
 
 
 def _counted(row: Row, words: int, tags: int, text: str) -> BadRow:
-    return BadRow(row.number, f"{words:,} words and {tags:,} tags", excerpt(text), row.line, UNKNOWN)
+    return BadRow(row.number, f"{words:,} words and {tags:,} tags", excerpt(text), row.line, UNKNOWN_LABEL)
 
 
 def _spans(row: Row, listed: Iterable[Any], text: str, words: Words) -> Tags | BadRow:
@@ -169,7 +180,7 @@ def span_parts(one: Any) -> tuple[int, int, str] | None:
         kind = kind[0]
     if not isinstance(start, int) or not isinstance(end, int) or isinstance(start, bool) or isinstance(end, bool):
         return None
-    if not isinstance(kind, str) or not kind.strip() or len(kind) > MOST_TAG or not is_text(kind):
+    if not isinstance(kind, str) or not kind.strip() or len(kind) > MOST_TAG or not is_valid_text(kind):
         return None
     return start, end, "_".join(kind.split())
 
@@ -180,7 +191,7 @@ def _numbers(row: Row, said: Tags, count: int, space: LabelSpace) -> list[int] |
     unknown = [tag for tag in tags if tag not in space.ids]
     if unknown:
         listed = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
-        return BadRow(row.number, f"tag {unknown[0]!r} is none of {listed}", "", row.line, UNKNOWN)
+        return BadRow(row.number, f"tag {unknown[0]!r} is none of {listed}", "", row.line, UNKNOWN_LABEL)
     return [space.ids[tag] for tag in tags]
 
 

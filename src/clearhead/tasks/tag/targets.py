@@ -41,7 +41,7 @@ def unread(table: TokenTable) -> tuple[str, Array]:
     import numpy as np
 
     assert table.space is not None
-    places, targets, space = table.marks.places, table.labels, table.space
+    places, targets, space = table.annotations.places, table.labels, table.space
     reached = np.where(places.values >= 0, targets.values, space.ids.get(OUTSIDE, -1))
     lone = np.where(places.values >= 0, 0.0, np.where(places.values == INHERITS, np.inf, np.nan))
     fill_gaps(reached, np.zeros((len(reached), len(space))), lone[:, None], targets.bounds, space)

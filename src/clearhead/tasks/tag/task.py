@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
-from clearhead.data.row_codec import row_of_texts as row_of_one_or_two
+from clearhead.data.row_codec import row_from_texts as row_of_one_or_two
 from clearhead.tasks.ragged import joined, ragged
 from clearhead.tasks.tag.alignment import marks, pieces
 from clearhead.tasks.tag.answer import TAG_ANSWERS
@@ -53,20 +53,20 @@ def metric_names(space: LabelSpace) -> tuple[str, ...]:
 
 
 TAG_ROWS = RowCodec(
-    kinds=("tags",),
-    columns=TAG_COLUMNS,
-    counter=TagCounter,
-    of_texts=row_of_texts,
-    plain=PlainView(label=label_in_cell),
-    check=check,
-    pieces=pieces,
-    labels=lambda tags, _: ragged(tags, "int32"),
-    join=joined,
-    marks=marks,
-    long=(None, 64),
-    strata=strata,
-    weights=weights,
-    unread=unread,
+    label_kinds=("tags",),
+    layout=TAG_COLUMNS,
+    label_counter=TagCounter,
+    row_from_texts=row_of_texts,
+    plain_view=PlainView(make_label=label_in_cell),
+    check_row=check,
+    encode=pieces,
+    encode_labels=lambda tags, _: ragged(tags, "int32"),
+    join_labels=joined,
+    annotate=marks,
+    window_defaults=(None, 64),
+    stratify=strata,
+    row_weights=weights,
+    find_unlearnable=unread,
 )
 
 TAG = Task(

@@ -9,15 +9,15 @@ from clearhead.data.sources.source import Source
 
 
 @dataclass
-class SourceRows:
+class RowTally:
     """Rows that cannot be used, those without a label, and all that can be read."""
 
     source: Source
     bad: BadRows = field(default_factory=BadRows)
-    blank: BadRows = field(default_factory=BadRows)
+    unlabeled: BadRows = field(default_factory=BadRows)
     good: int = 0
 
-    def leave_out_blank(self) -> None:
+    def exclude_unlabeled(self) -> None:
         """A row without a label cannot be used."""
-        self.bad.merge(self.blank)
-        self.good -= self.blank.total
+        self.bad.merge(self.unlabeled)
+        self.good -= self.unlabeled.total

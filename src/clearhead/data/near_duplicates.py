@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from clearhead.data.split import mixed
+from clearhead.data.split import splitmix64
 from clearhead.text.words import split_shingle_words
 
 if TYPE_CHECKING:
@@ -16,46 +16,46 @@ if TYPE_CHECKING:
 
 # Jaccard similarity of the sets of word triples: 0.6 means that most of the text is the same. Texts that share it agree
 # in a band of 3 hashes with probability 0.6^3, and in one of 20 bands with 0.99.
-BANDS, DEPTH = 20, 3
-HASHES = BANDS * DEPTH
-ALIKE = 0.6
-MOST_WORDS = 100_000  # of one text
-MOST_KNOWN = 200_000  # words whose hash is remembered
+BANDS, BAND_HASHES = 20, 3
+HASHES = BANDS * BAND_HASHES
+MIN_SIMILARITY = 0.6
+MAX_WORDS = 100_000  # of one text
+MAX_CACHED_WORDS = 200_000  # words whose hash is remembered
 
 
-class _Hashes(dict[str, int]):
+class _WordHashes(dict[str, int]):
     def __missing__(self, word: str) -> int:
         value = crc32(word.encode("utf-8", "surrogatepass"))
-        if len(self) < MOST_KNOWN:
+        if len(self) < MAX_CACHED_WORDS:
             self[word] = value
         return value
 
 
-class NearTexts:
+class NearDuplicateIndex:
     """A sketch of 140 bytes for each text, from which groups of near duplicates are found."""
 
     def __init__(self) -> None:
         import numpy as np
 
-        self._known = _Hashes()
+        self._known = _WordHashes()
         self._bands: list[Array] = []  # (texts, BANDS) of uint32
         self._sketches: list[Array] = []  # (texts, HASHES) of uint8: a byte of each hash tells chance from likeness
         self._long: list[Array] = []  # (texts,) whether there are three words at all
-        self._factors = mixed(np.arange(HASHES, dtype=np.uint64), 11) | np.uint64(1)
-        self._terms = mixed(np.arange(HASHES, dtype=np.uint64), 13)
+        self._factors = splitmix64(np.arange(HASHES, dtype=np.uint64), 11) | np.uint64(1)
+        self._terms = splitmix64(np.arange(HASHES, dtype=np.uint64), 13)
 
     def add(self, texts: Sequence[str]) -> None:
         """Sketch more texts."""
         import numpy as np
 
         known = self._known
-        words = [[known[word] for word in split_shingle_words(text.casefold())[:MOST_WORDS]] for text in texts]
+        words = [[known[word] for word in split_shingle_words(text.casefold())[:MAX_WORDS]] for text in texts]
         counts = np.array([max(len(found) - 2, 0) for found in words], np.int64)
         flat = np.array([value for found in words if len(found) > 2 for value in found], np.uint64)
         long = counts > 0
         least = np.zeros((len(texts), HASHES), np.uint32)
         if long.any():
-            triples, starts = _triples(flat, counts[long])
+            triples, starts = _hash_triples(flat, counts[long])
             for place in range(HASHES):
                 hashed = (triples * self._factors[place] + self._terms[place]) >> np.uint64(32)
                 least[long, place] = np.minimum.reduceat(hashed, starts)
@@ -63,8 +63,8 @@ class NearTexts:
         bands = np.zeros((len(texts), BANDS), np.uint32)
         for band in range(BANDS):
             key = np.zeros(len(texts), np.uint64)
-            for place in range(band * DEPTH, (band + 1) * DEPTH):
-                key = mixed(key ^ least[:, place].astype(np.uint64), place)
+            for place in range(band * BAND_HASHES, (band + 1) * BAND_HASHES):
+                key = splitmix64(key ^ least[:, place].astype(np.uint64), place)
             bands[:, band] = (key >> np.uint64(32)).astype(np.uint32)
         self._bands.append(bands)
         self._long.append(long)
@@ -90,11 +90,11 @@ class NearTexts:
             # each text is compared with the one before it and with the first of its bucket: linear, whatever the size
             firsts = np.searchsorted(ranked, ranked[same], side="left")
             for left in (places[same - 1], places[firsts]):
-                edges.update(_alike(sketches, left, places[same]))
-        return _joined(edges)
+                edges.update(_find_similar(sketches, left, places[same]))
+        return _merge_edges(edges)
 
 
-def _triples(words: Array, counts: Array) -> tuple[Array, Array]:
+def _hash_triples(words: Array, counts: Array) -> tuple[Array, Array]:
     """Hashes of all runs of three words that stay within a text, and where each text's begin."""
     import numpy as np
 
@@ -102,21 +102,21 @@ def _triples(words: Array, counts: Array) -> tuple[Array, Array]:
     inside = np.ones(len(words), np.bool_)
     inside[ends - 1] = inside[ends - 2] = False
     at = np.flatnonzero(inside)
-    spread = mixed(words, 3)
-    found = mixed(spread[at] + spread[at + 1] * np.uint64(3) + spread[at + 2] * np.uint64(7), 5)
+    spread = splitmix64(words, 3)
+    found = splitmix64(spread[at] + spread[at + 1] * np.uint64(3) + spread[at + 2] * np.uint64(7), 5)
     return found, np.r_[0, np.cumsum(counts)[:-1]]
 
 
-def _alike(sketches: Array, left: Array, right: Array) -> list[tuple[int, int]]:
+def _find_similar(sketches: Array, left: Array, right: Array) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for start in range(0, len(left), 1 << 16):
         one, two = left[start : start + (1 << 16)], right[start : start + (1 << 16)]
-        close = (sketches[one] == sketches[two]).mean(1) >= ALIKE
+        close = (sketches[one] == sketches[two]).mean(1) >= MIN_SIMILARITY
         found += zip(one[close].tolist(), two[close].tolist(), strict=True)
     return found
 
 
-def _joined(edges: set[tuple[int, int]]) -> list[list[int]]:
+def _merge_edges(edges: set[tuple[int, int]]) -> list[list[int]]:
     parent: dict[int, int] = {}
 
     def root(place: int) -> int:
