@@ -35,13 +35,13 @@ def child(side: str, rows: int) -> None:
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.features.layer_choices import compute_text_features, list_choices
     from clearhead.predict.scoring import compute_table_features
-    from clearhead.tasks.encoded import encoded
+    from clearhead.tasks.packed import pack_table
 
     torch.set_num_threads(2)
     model = clearhead.load("default", device="cpu", head=None)
     source = open_source(DATA / "sst2" / "train.tsv")
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
-    data = encoded(table, segments=model.shape.stack.segments > 1).select(np.arange(min(rows, len(table))))
+    data = pack_table(table, segments=model.shape.stack.segments > 1).select(np.arange(min(rows, len(table))))
     choices = list_choices(model)[0]
 
     def work(some: Any) -> float:

@@ -83,7 +83,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     """The same through `train_steps`."""
     import clearhead
     from clearhead.data import encode_table, guess_columns, open_source
-    from clearhead.tasks.encoded import encoded
+    from clearhead.tasks.packed import pack_table
     from clearhead.training.loop import train_steps
     from clearhead.training.objectives import CrossEntropy
     from clearhead.training.optimizer import make_optimizer
@@ -96,7 +96,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
     chosen = TrainSettings(**settings)
     state = TrainingState(model.module, make_optimizer(model.module, chosen), TrainingProgress())
-    data = encoded(table, segments=bool(model.shape.stack.segments))
+    data = pack_table(table, segments=bool(model.shape.stack.segments))
     for step in train_steps(state, data, chosen, objective=CrossEntropy()):
         yield step.tokens
 

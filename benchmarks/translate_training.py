@@ -65,7 +65,7 @@ def rows_of(path: Path, most: int | None) -> Rows:
 
     import clearhead
     from clearhead.data import open_source
-    from clearhead.tasks.parallel import Parallel, side
+    from clearhead.tasks.parallel import ParallelDataset, pack_token_ids
     from clearhead.text import load_tokenizer
 
     pairs = [(row.values["de"], row.values["en"]) for row in open_source(path).rows()][:most]  # type: ignore[union-attr]
@@ -77,10 +77,10 @@ def rows_of(path: Path, most: int | None) -> Rows:
             iter(texts), folder, kind="bpe", use="transformer", size=WORDS, split="metaspace", byte_fallback=True
         )
         tokenizer = load_tokenizer(folder, "transformer", {"model_type": "transformer"}).source
-    both = [side([one.ids for one in tokenizer.encode_ids([pair[way] for pair in pairs])]) for way in (0, 1)]
+    both = [pack_token_ids([one.ids for one in tokenizer.encode_ids([pair[way] for pair in pairs])]) for way in (0, 1)]
     start = tokenizer.bos_id
     assert start is not None
-    data = Parallel(source=both[0], target=both[1], start=start, numbers=np.arange(1, len(pairs) + 1))
+    data = ParallelDataset(source=both[0], target=both[1], start_id=start, row_numbers=np.arange(1, len(pairs) + 1))
     return Rows(data, tokenizer)
 
 

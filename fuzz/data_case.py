@@ -26,7 +26,7 @@ from clearhead.data import (
     token_batches,
 )
 from clearhead.errors import ClearheadError
-from clearhead.tasks import task_by_look
+from clearhead.tasks import detect_task
 from fuzz.case import Outcome
 from fuzz.data_seeds import File, Rng
 from fuzz.data_tasks import read_task
@@ -102,7 +102,7 @@ def _sentence(text: str) -> None:
 def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     source = open_source(path, **file.options)
     total = _rows(source, file)
-    if (task := task_by_look(source)) is not None:
+    if (task := detect_task(source)) is not None:
         small = path.is_dir() or path.stat().st_size < SMALL
         if not small:
             return Outcome(word="too large to be tokenised")

@@ -11,8 +11,8 @@ import numpy as np
 
 from clearhead.data import Source, encode_table, inspect_data, resolve_columns, survey_rows
 from clearhead.tasks import Task
-from clearhead.tasks.encoded import encoded
-from clearhead.tasks.view import plain_view
+from clearhead.tasks.packed import pack_table
+from clearhead.tasks.view import build_plain_view
 from fuzz.data_seeds import File, Table
 
 Rng = random.Random
@@ -106,16 +106,16 @@ def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[boo
     columns = resolve_columns(source, rows.layout)
     space = survey_rows(source, columns, skip_bad_rows=True, check=rows.check_row, counter=rows.label_counter())
     table = encode_table(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=rows)
-    data = encoded(table, segments=True)
+    data = pack_table(table, segments=True)
     part = data.take(np.arange(len(data)))
     promise(len(part.ids) == len(table.ids) and part.rows == len(table), "a batch of other rows")
     if task.name == "tag":
-        promise(len(part.marks["known"]) == len(part.targets.values), "as many tags as words")
-        promise(bool((part.marks["reads"] < len(part.ids)).all()), "a word is read beyond the tokens")
+        promise(len(part.annotations["has_token"]) == len(part.targets.values), "as many tags as words")
+        promise(bool((part.annotations["token_indices"] < len(part.ids)).all()), "a word is read beyond the tokens")
     elif task.name == "span":
-        promise(bool((part.lengths > part.marks["right"].T).all()), "an answer beyond its window")
+        promise(bool((part.lengths > part.annotations["right"].T).all()), "an answer beyond its window")
     else:
         promise(bool((part.targets < table.annotations.counts).all()), "a right option that is not there")
-    seen, called = plain_view(rows, rows.plain_view, source, columns)
+    seen, called = build_plain_view(rows, rows.plain_view, source, columns)
     found = inspect_data(seen, columns=called)
     json.dumps(found.to_json(), allow_nan=False).encode()

@@ -13,7 +13,7 @@ from clearhead.data.sources.source import Row
 from clearhead.evaluate.examples import MAX_CELL_CHARACTERS, MAX_TEXT_CHARACTERS, show_examples
 from clearhead.explain.occlusion import MOST_CHARACTERS
 from clearhead.report import ReportData, report_html
-from clearhead.tasks.examples import Mark, Pick, Picks
+from clearhead.tasks.examples import LabeledSpan, RowSelection, SelectedRow
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.rows import QUICK, paired, scored, tagged
@@ -41,19 +41,19 @@ def test_planted_errors_and_the_words_that_gave_them_away(
     made = evaluate(predictor, planted())
     assert made.picks is not None
     found = show_examples(predictor, source, predictor.resolve_columns(source), made.picks, seconds=20)
-    rows = {example.pick.row: example for example in (*found.worst, *found.suspicious)}
-    assert kind != "fitted" or {11, 21} <= {example.pick.row for example in found.suspicious}
+    rows = {example.selected.row: example for example in (*found.worst, *found.suspicious)}
+    assert kind != "fitted" or {11, 21} <= {example.selected.row for example in found.suspicious}
     hanging = []
     for number in {11, 21} & rows.keys():
         example = rows[number]
         assert example.text == planted()[number - 1]["text"]
         assert example.words
         best = max(example.words, key=lambda word: word.weight)
-        said = GOOD if example.pick.answer == "good" else BAD
+        said = GOOD if example.selected.answer == "good" else BAD
         if best.weight > 0.1:  # who knows the bad words alone takes any other text for good, whatever is left out
             assert example.text[best.start : best.end] in said
             hanging.append(number)
-        assert example.whole == pytest.approx(example.pick.sure, abs=1e-4)
+        assert example.full_value == pytest.approx(example.selected.confidence, abs=1e-4)
     assert hanging
     assert found.explained == len(rows)
     assert found.scored > len(rows)
@@ -100,7 +100,7 @@ def test_only_what_is_shown_is_kept(words: Run) -> None:
     source = open_source(rows)
     found = show_examples(predictor, source, predictor.resolve_columns(source), made.picks)
     assert found.explained == 0  # too long to be taken apart
-    assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.cut for example in found.worst)
+    assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.is_truncated for example in found.worst)
     assert all(example.words is None for example in found.worst)
     assert all(len(example.text) == MAX_CELL_CHARACTERS for cell in found.cells for example in cell.examples)
     assert MAX_TEXT_CHARACTERS < MOST_CHARACTERS
@@ -145,12 +145,12 @@ def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
 def test_marks_of_a_pick_reach_the_example(words: Run) -> None:
     predictor = load_predictor(words.folder)
     source = open_source([{"text": "nothing " * 400 + "Anna", "label": "good"}])
-    mark = Mark(start=3200, end=3204, label="PER", kind="true")
-    picks = Picks(worst=(Pick(row=1, truth="PER", answer="none", marks=(mark,)),))
+    mark = LabeledSpan(start=3200, end=3204, label="PER", kind="true")
+    picks = RowSelection(worst=(SelectedRow(row=1, truth="PER", answer="none", spans=(mark,)),))
     found = show_examples(predictor, source, predictor.resolve_columns(source), picks)
     (example,) = found.worst
     assert example.text[mark.start : mark.end] == "Anna"
-    assert example.marks == (mark,)
+    assert example.spans == (mark,)
     assert example.words is None
     data = ReportData(title="t", command="", parts={"test": words.evaluations["test"]}, examples={"test": found})
     assert "[true PER: Anna]" in Reader(report_html(data)).said("worst")

@@ -11,7 +11,7 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import open_source
 from clearhead.evaluate.examples import show_examples
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.examples import Example, Shown, Word
+from clearhead.tasks.examples import Example, PartExamples, WordImportance
 from tests.aspect_rows import marked
 from tests.report.pages import Reader
 from tests.task_rows import options, questions, spans, words_and_tags
@@ -60,64 +60,66 @@ def found(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.Te
     return task, predictor, every, folder / "page.html"
 
 
-def left_out(text: str, word: Word) -> str:
+def left_out(text: str, word: WordImportance) -> str:
     return " ".join(f"{text[: word.start]} {text[word.end :]}".split())
 
 
-def probability(task: str, predictor: Predictor, example: Example, word: Word) -> float | None:
+def probability(task: str, predictor: Predictor, example: Example, word: WordImportance) -> float | None:
     """What `predict` says of the row without a word; None: it does not say it of this answer."""
-    pick, text = example.pick, left_out((example.text_b or "") if word.second else example.text, word)
+    pick, text = example.selected, left_out((example.text_b or "") if word.in_second_text else example.text, word)
     if task == "choice":
         said = predict(predictor, [{"question": text, "options": list(pick.options)}], options="options")[0]
         return [*said.probabilities.values()][pick.options.index(pick.answer)]
     if task == "span":
         said = predict(predictor, [{"question": text, "context": example.text}])[0]
-        mark = next((one for one in pick.marks if one.kind == "predicted"), None)
+        mark = next((one for one in pick.spans if one.kind == "predicted"), None)
         places = None if mark is None else (mark.start, mark.end)
         return next((one.probability for one in said.nbest if (one.start, one.end) == places), None)
     said = predict(predictor, [text])[0]
-    watched = example.watched or ""
+    watched = example.target_name or ""
     same = [one for one in said.spans or () if f"“{one.text}” as {one.label}" == watched]
     return same[0].probability if len(same) == 1 and example.text.count(same[0].text) == 1 else None
 
 
-def test_a_word_weighs_what_the_answer_loses_without_it(found: tuple[str, Predictor, Shown, Path]) -> None:
+def test_a_word_weighs_what_the_answer_loses_without_it(found: tuple[str, Predictor, PartExamples, Path]) -> None:
     task, predictor, every, _ = found
     checked = 0
     for example in every.worst:
-        assert example.whole is not None
+        assert example.full_value is not None
         for word in example.words or ():
             without = probability(task, predictor, example, word)
             if without is not None:
-                assert word.weight == pytest.approx(example.whole - without, abs=2e-4)
+                assert word.weight == pytest.approx(example.full_value - without, abs=2e-4)
                 checked += 1
     assert checked >= 10
-    rows = {example.pick.row for example in (*every.worst, *every.suspicious)}
+    rows = {example.selected.row for example in (*every.worst, *every.suspicious)}
     assert every.explained == len([1 for example in every.worst if example.words])
     assert every.explained >= len(rows) - (4 if task == "span" else 0)  # nothing is left of a question of one word
 
 
-def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(found: tuple[str, Predictor, Shown, Path]) -> None:
+def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(
+    found: tuple[str, Predictor, PartExamples, Path],
+) -> None:
     task, _, every, _ = found
     for example in every.worst:
         words = example.words or ()
         if task in ("tag", "aspect"):
-            assert example.marks
-            assert example.watched is not None
-            entity = example.watched.split("”")[0][1:]
+            assert example.spans
+            assert example.target_name is not None
+            entity = example.target_name.split("”")[0][1:]
             at = example.text.index(entity)
             assert example.text.count(entity) > 1 or not [word for word in words if word.start <= at < word.end]
         elif task == "span":
-            assert example.marks
+            assert example.spans
             assert example.text_b in ASKED
-            assert all(word.second for word in words)
+            assert all(word.in_second_text for word in words)
         else:
-            assert len(example.pick.options) > 1
+            assert len(example.selected.options) > 1
             assert example.text_b is None
-        assert all(word.end <= len((example.text_b or "") if word.second else example.text) for word in words)
+        assert all(word.end <= len((example.text_b or "") if word.in_second_text else example.text) for word in words)
 
 
-def test_the_page_says_so(found: tuple[str, Predictor, Shown, Path]) -> None:
+def test_the_page_says_so(found: tuple[str, Predictor, PartExamples, Path]) -> None:
     task, _, every, page = found
     said = Reader(page.read_text()).said("worst")
     assert "Which words mattered" in said
@@ -125,7 +127,7 @@ def test_the_page_says_so(found: tuple[str, Predictor, Shown, Path]) -> None:
     assert ("The lines stand above the words" in said) == (task in ("tag", "aspect"))
     assert ("Only words of the question were left out" in said) == (task == "span")
     assert "(none)" in said or task in ("span", "choice")
-    assert all(str(example.pick.row) in said for example in every.worst)
+    assert all(str(example.selected.row) in said for example in every.worst)
 
 
 def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_path: Path) -> None:
@@ -137,7 +139,7 @@ def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_pat
     made = evaluate(predictor, cells)
     assert made.picks is not None
     every = show_examples(predictor, source, predictor.resolve_columns(source), made.picks)
-    example = next(one for one in every.worst if one.pick.row == 5)
-    true = [mark for mark in example.marks if mark.kind == "true"]
+    example = next(one for one in every.worst if one.selected.row == 5)
+    true = [mark for mark in example.spans if mark.kind == "true"]
     assert [example.text[mark.start : mark.end] for mark in true] == [plain[4].split()[-1]]
-    assert all(example.text[mark.start : mark.end] in example.text.split() for mark in example.marks)
+    assert all(example.text[mark.start : mark.end] in example.text.split() for mark in example.spans)

@@ -16,7 +16,7 @@ from clearhead.errors import InputError
 from clearhead.explain import occlusion
 from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows
 from clearhead.predict.scoring import Scores
-from clearhead.tasks.occlusion import Piece, Watching, grouped, without_words, words_in
+from clearhead.tasks.occlusion import OcclusionPlan, WordSpan, group_words, omit_words, split_words
 from tests.clock import Clock
 
 ONE = Columns(text="text", label=None)
@@ -42,18 +42,18 @@ def row(text: str, text_b: str | None = None) -> TextRow:
     return TextRow(1, text, text_b, None, None, None)
 
 
-def watch(given_row: TextRow) -> Watching:
+def watch(given_row: TextRow) -> OcclusionPlan:
     """All words may be left out; the one output is watched."""
-    runs = (words_in(given_row.text), words_in(given_row.text_b or "", second=True))
-    return Watching(runs=runs, value=lambda logits, _: logits[:, 0], without=without_words)
+    runs = (split_words(given_row.text), split_words(given_row.text_b or "", second=True))
+    return OcclusionPlan(runs=runs, measure=lambda logits, _: logits[:, 0], omit=omit_words)
 
 
 def occluded(scorer: Counting, given_row: TextRow, columns: Columns = ONE) -> Any:
     return occlude(scorer, given_row, columns, watch(given_row))
 
 
-def pieces(given_row: TextRow, most: int = MOST_PIECES) -> list[Piece]:
-    return grouped(watch(given_row).runs, most)
+def pieces(given_row: TextRow, most: int = MOST_PIECES) -> list[WordSpan]:
+    return group_words(watch(given_row).runs, most)
 
 
 def test_words_have_the_weight_that_they_have() -> None:
@@ -68,7 +68,12 @@ def test_words_have_the_weight_that_they_have() -> None:
 def test_both_texts_are_taken_apart() -> None:
     found = occluded(Counting(), row("one two", "so good"), Columns(text="a", label=None, text_b="b"))
     assert found is not None
-    assert [(word.second, word.weight) for word in found.words] == [(False, 0), (False, 0), (True, 0), (True, 1)]
+    assert [(word.in_second_text, word.weight) for word in found.words] == [
+        (False, 0),
+        (False, 0),
+        (True, 0),
+        (True, 1),
+    ]
 
 
 def test_long_texts_lose_groups_of_words() -> None:
@@ -114,7 +119,7 @@ def test_pieces_cover_all_words_once(text: str, text_b: str | None, most: int) -
     made = pieces(row(text, text_b), most)
     assert len(made) <= max(most, 2)
     for second, whole in ((False, text), (True, text_b or "")):
-        own = [piece for piece in made if piece.second is second]
+        own = [piece for piece in made if piece.in_second_text is second]
         assert [piece.start for piece in own] == sorted(piece.start for piece in own)
         covered = set[int]()
         for piece in own:
@@ -132,5 +137,5 @@ def test_what_a_word_is(text: str, count: int) -> None:
 
 def test_no_space_is_left_behind() -> None:
     given_row = row("one two three")
-    left = [without_words(given_row, piece) for piece in pieces(given_row)]
+    left = [omit_words(given_row, piece) for piece in pieces(given_row)]
     assert [one and one.text for one in left] == ["two three", "one three", "one two"]

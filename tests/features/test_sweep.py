@@ -21,7 +21,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import LayerChoice, LayerScore
 from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import compute_table_features
-from clearhead.tasks.encoded import encoded
+from clearhead.tasks.packed import pack_table
 from tests.rows import scored, tagged
 from tests.small import labelled, tiny_model
 
@@ -39,7 +39,7 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
     rows = [*labelled(30), {"id": "long", "text": "good film and more " * 20, "label": "good"}]  # several windows
     source = open_source(rows)
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
-    data = encoded(table, segments=True)
+    data = pack_table(table, segments=True)
     assert int(data.row_windows.max()) > 1
     choices, left = list_choices(model)
     assert left == ()
@@ -61,7 +61,7 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
 def test_one_pass_is_one_pass(deep: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = clearhead.load(deep, head=None)
     source = open_source(labelled(40))
-    data = encoded(encode_table(source, guess_columns(source), model.tokenizer, max_length=32), segments=True)
+    data = pack_table(encode_table(source, guess_columns(source), model.tokenizer, max_length=32), segments=True)
     tokens: list[int] = []
     encode = model.runner.encode
 

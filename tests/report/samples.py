@@ -9,8 +9,8 @@ import numpy as np
 from clearhead.data import Inspection, LabelSpace, inspect_data
 from clearhead.report import ReportData
 from clearhead.tasks import TASKS, Calibration
-from clearhead.tasks.evaluation import Evaluation, evaluation
-from clearhead.tasks.examples import Example, Pick, Shown, ShownCell, Word
+from clearhead.tasks.evaluation import Evaluation, evaluate_logits
+from clearhead.tasks.examples import CellExamples, Example, PartExamples, SelectedRow, WordImportance
 
 LABELS = ("billing", "delivery", "login", "other", "refund")
 METHODS = ("majority", "tfidf", "features", "head", "finetune")
@@ -39,7 +39,7 @@ def classes(
     logits = drawn.normal(0, 2, (rows, len(labels)))
     logits[np.arange(rows), targets] += 3.5
     space = LabelSpace(names=labels)
-    return evaluation(
+    return evaluate_logits(
         TASKS["classify"], space, logits, targets, Calibration(temperature=temperature), draws=200, **more
     )
 
@@ -51,7 +51,7 @@ def multilabel(rows: int = 200, seed: int = 1, **more: Any) -> Evaluation:
     logits = np.where(targets == 1, 1.5, -1.5) + drawn.normal(0, 1.2, targets.shape)
     space = LabelSpace(names=LABELS, kind="multilabel", separator="|")
     reading = Calibration(temperature=1.2, thresholds=(0.4,) * len(LABELS))
-    return evaluation(TASKS["classify"], space, logits, targets, reading, draws=200, **more)
+    return evaluate_logits(TASKS["classify"], space, logits, targets, reading, draws=200, **more)
 
 
 def numbers(rows: int = 150, seed: int = 2, **more: Any) -> Evaluation:
@@ -60,7 +60,7 @@ def numbers(rows: int = 150, seed: int = 2, **more: Any) -> Evaluation:
     targets = drawn.uniform(0, 5, rows)
     logits = (targets + drawn.normal(0, 0.7, rows))[:, None]
     space = LabelSpace(kind="number")
-    return evaluation(TASKS["regress"], space, logits, targets, Calibration(), draws=200, **more)
+    return evaluate_logits(TASKS["regress"], space, logits, targets, Calibration(), draws=200, **more)
 
 
 def sliced(rows: int, seed: int = 3) -> dict[str, list[Any]]:
@@ -70,20 +70,20 @@ def sliced(rows: int, seed: int = 3) -> dict[str, list[Any]]:
     return {"channel": channels.tolist(), "length": drawn.integers(1, 400, rows).tolist()}
 
 
-def looked(one: Evaluation, text: str = "where is the parcel number", text_b: str | None = None) -> Shown:
+def looked(one: Evaluation, text: str = "where is the parcel number", text_b: str | None = None) -> PartExamples:
     """The picked rows of an evaluation with a text each, in which the last word speaks for the answer."""
     assert one.picks is not None
 
-    def example(pick: Pick) -> Example:
+    def example(pick: SelectedRow) -> Example:
         own = f"{text} {pick.row}"
         cut = text.rfind(" ") + 1
-        words = (Word(start=0, end=cut, weight=-0.08), Word(start=cut, end=len(own), weight=0.4))
-        return Example(pick=pick, text=own, text_b=text_b, words=words if cut else None, whole=0.9)
+        words = (WordImportance(start=0, end=cut, weight=-0.08), WordImportance(start=cut, end=len(own), weight=0.4))
+        return Example(selected=pick, text=own, text_b=text_b, words=words if cut else None, full_value=0.9)
 
-    return Shown(
+    return PartExamples(
         worst=tuple(map(example, one.picks.worst)),
         suspicious=tuple(map(example, one.picks.suspicious)),
-        cells=tuple(ShownCell(cell=cell, examples=tuple(map(example, cell.picks))) for cell in one.picks.cells),
+        cells=tuple(CellExamples(cell=cell, examples=tuple(map(example, cell.rows))) for cell in one.picks.cells),
         explained=len(one.picks.worst),
         scored=99,
     )

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from clearhead.report.annotated_text import excerpt_around, marked_text, named_words, shaded_text
 from clearhead.report.formatting import lines
-from clearhead.tasks.examples import Mark, Word
+from clearhead.tasks.examples import LabeledSpan, WordImportance
 from tests.report.samples import HOSTILE
 
 TEXTS = st.one_of(st.text(max_size=60), st.text("<>&\"'ab \n", max_size=40), st.sampled_from(HOSTILE[:9]))
 KINDS = st.sampled_from(["true", "predicted", "both"])
 MARKS = st.lists(
-    st.builds(Mark, start=st.integers(-3, 70), end=st.integers(-3, 70), label=st.text(max_size=12), kind=KINDS),
+    st.builds(LabeledSpan, start=st.integers(-3, 70), end=st.integers(-3, 70), label=st.text(max_size=12), kind=KINDS),
     max_size=8,
 )
 
@@ -27,12 +27,12 @@ def seen(html: str) -> str:
     return unescape(re.sub(r"<[^<>]*>", "", without))
 
 
-def mark(start: int, end: int, label: str = "PER", kind: str = "true") -> Mark:
-    return Mark(start=start, end=end, label=label, kind=kind)  # type: ignore[arg-type]
+def mark(start: int, end: int, label: str = "PER", kind: str = "true") -> LabeledSpan:
+    return LabeledSpan(start=start, end=end, label=label, kind=kind)  # type: ignore[arg-type]
 
 
 @given(TEXTS, MARKS)
-def test_the_visible_text_is_the_text(text: str, marks: list[Mark]) -> None:
+def test_the_visible_text_is_the_text(text: str, marks: list[LabeledSpan]) -> None:
     made = str(marked_text(text, marks))
     assert seen(made) == lines(text)
     if not any(re.match(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", sign) for sign in text) and text.isascii():
@@ -43,7 +43,7 @@ def test_the_visible_text_is_the_text(text: str, marks: list[Mark]) -> None:
 
 
 @given(TEXTS, MARKS)
-def test_every_character_has_the_marks_that_cover_it(text: str, marks: list[Mark]) -> None:
+def test_every_character_has_the_marks_that_cover_it(text: str, marks: list[LabeledSpan]) -> None:
     made = str(marked_text(text, marks))
     kinds: list[str] = []
     for kind, inside, outside in re.findall(
@@ -72,7 +72,7 @@ def test_overlapping_and_nested_marks_are_told() -> None:
 
 
 @given(st.text(min_size=1, max_size=200), MARKS, st.integers(4, 60))
-def test_long_texts_are_shown_around_their_marks(text: str, marks: list[Mark], most: int) -> None:
+def test_long_texts_are_shown_around_their_marks(text: str, marks: list[LabeledSpan], most: int) -> None:
     piece, moved, begin = excerpt_around(text, marks, most)
     assert text[begin:].startswith(piece)
     assert len(piece) == min(most, len(text))
@@ -95,11 +95,13 @@ def test_labels_cannot_break_out() -> None:
 
 
 WEIGHTS = st.floats(-1, 1, allow_nan=False)
-WORDS = st.lists(st.builds(Word, start=st.integers(-3, 70), end=st.integers(-3, 70), weight=WEIGHTS), max_size=6)
+WORDS = st.lists(
+    st.builds(WordImportance, start=st.integers(-3, 70), end=st.integers(-3, 70), weight=WEIGHTS), max_size=6
+)
 
 
 @given(TEXTS, MARKS, WORDS)
-def test_words_that_mattered_go_with_marks(text: str, marks: list[Mark], words: list[Word]) -> None:
+def test_words_that_mattered_go_with_marks(text: str, marks: list[LabeledSpan], words: list[WordImportance]) -> None:
     strongest = max((abs(word.weight) for word in words), default=0.0)
     made = str(marked_text(text, marks, words, strongest=strongest))
     assert seen(made) == lines(text)
@@ -109,7 +111,11 @@ def test_words_that_mattered_go_with_marks(text: str, marks: list[Mark], words: 
 
 
 def test_a_word_that_mattered_in_an_entity_has_both_lines() -> None:
-    words = [Word(start=0, end=4, weight=0.4), Word(start=5, end=7, weight=-0.4), Word(start=8, end=12, weight=0.001)]
+    words = [
+        WordImportance(start=0, end=4, weight=0.4),
+        WordImportance(start=5, end=7, weight=-0.4),
+        WordImportance(start=8, end=12, weight=0.001),
+    ]
     made = str(marked_text("Anna in York", [mark(0, 4), mark(8, 12, "LOC", "predicted")], words, strongest=0.4))
     assert '<mark class="is-true above for3" title="+0.400">Anna</mark>' in made
     assert '<mark class="above against3" title="−0.400">in</mark>' in made
@@ -118,18 +124,22 @@ def test_a_word_that_mattered_in_an_entity_has_both_lines() -> None:
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), WEIGHTS), max_size=8))
 def test_shades_do_not_change_the_text(text: str, spans: list[tuple[int, int, float]]) -> None:
-    words = [Word(start=start, end=end, weight=weight) for start, end, weight in spans]
+    words = [WordImportance(start=start, end=end, weight=weight) for start, end, weight in spans]
     strongest = max((abs(word.weight) for word in words), default=0.0)
     assert seen(str(shaded_text(text, words, strongest=strongest))) == lines(text)
 
 
 def test_shades_say_how_much_and_which_way() -> None:
-    words = [Word(start=0, end=3, weight=0.5), Word(start=4, end=7, weight=-0.1), Word(start=8, end=11, weight=0.01)]
+    words = [
+        WordImportance(start=0, end=3, weight=0.5),
+        WordImportance(start=4, end=7, weight=-0.1),
+        WordImportance(start=8, end=11, weight=0.01),
+    ]
     made = str(shaded_text("one two six", words, strongest=0.5))
     assert '<mark class="for3" title="+0.500">one</mark>' in made
     assert '<mark class="against1" title="−0.100">two</mark>' in made
     assert "six</mark>" not in made
-    said = named_words("one, two six", None, [Word(start=0, end=4, weight=0.5), words[1]], 0.5)
+    said = named_words("one, two six", None, [WordImportance(start=0, end=4, weight=0.5), words[1]], 0.5)
     assert said == [("for", ["“one” 0.500"]), ("against", ["“tw” 0.100"])]
-    second = [Word(start=0, end=3, weight=0.3, second=True)]
+    second = [WordImportance(start=0, end=3, weight=0.3, in_second_text=True)]
     assert named_words("first", "two", second, 0.3) == [("for", ["“two” 0.300"])]

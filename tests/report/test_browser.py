@@ -65,7 +65,7 @@ def test_a_cell_opens_its_rows_by_click_and_by_key(browser: Any, tmp_path: Path,
     assert page.locator(".cellrows:visible").count() == 0
     cells = picks.cells[:2]
     for cell, how in zip(cells, ("click", "key"), strict=True):
-        link = page.locator(f'#confusion .heat a[href="#cell-p0-{cell.true}-{cell.answered}"]')
+        link = page.locator(f'#confusion .heat a[href="#cell-p0-{cell.true}-{cell.predicted}"]')
         if how == "click":
             link.click()
         else:
@@ -73,7 +73,7 @@ def test_a_cell_opens_its_rows_by_click_and_by_key(browser: Any, tmp_path: Path,
             page.keyboard.press("Enter")
         shown = page.locator(".cellrows:visible")
         assert shown.count() == 1
-        assert [f"Row {pick.row}" in shown.inner_text() for pick in cell.picks] == [True] * len(cell.picks)
+        assert [f"Row {pick.row}" in shown.inner_text() for pick in cell.rows] == [True] * len(cell.rows)
         assert page.evaluate("document.querySelector('.cellrows:target').getBoundingClientRect().top < innerHeight")
     page.locator(".cellrows:visible").get_by_role("link").click()
     assert page.locator(".cellrows:visible").count() == 0

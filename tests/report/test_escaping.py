@@ -11,7 +11,7 @@ from clearhead.data import Finding
 from clearhead.explain.svg import visible
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
-from clearhead.tasks.examples import Mark
+from clearhead.tasks.examples import LabeledSpan
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected, log_lines, looked, whole
 
@@ -112,9 +112,12 @@ def hostile(word: str) -> ReportData:
         numbers=range(1, 201),
     )
     shown = looked(one, word, word)
-    marks = (Mark(start=0, end=2, label=word, kind="true"), Mark(start=1, end=4, label=word, kind="predicted"))
+    marks = (
+        LabeledSpan(start=0, end=2, label=word, kind="true"),
+        LabeledSpan(start=1, end=4, label=word, kind="predicted"),
+    )
     first = shown.worst[0]
-    marked = replace(first, pick=replace(first.pick, marks=marks, options=(word, word)))
+    marked = replace(first, selected=replace(first.selected, spans=marks, options=(word, word)))
     found = inspected(labels)
     seen = replace(
         found,

@@ -11,12 +11,12 @@ from markupsafe import Markup
 from clearhead.errors import InputError
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
-from clearhead.tasks.examples import MOST_CELLS, Example, Mark, Pick, Shown, Word
+from clearhead.tasks.examples import MAX_CELLS, Example, LabeledSpan, PartExamples, SelectedRow, WordImportance
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, LABELS, classes, counted, looked, multilabel, numbers, whole
 
 
-def page_of(one: Any, shown: Shown | None = None, **more: Any) -> Reader:
+def page_of(one: Any, shown: PartExamples | None = None, **more: Any) -> Reader:
     data = ReportData(title="t", command="", parts={"test": one}, examples={"test": shown or looked(one)}, **more)
     return Reader(report_html(data))
 
@@ -32,7 +32,7 @@ def test_worst_answers_are_cards(full: Reader) -> None:
     said = full.said("worst").partition("The same for")[0]
     places = [said.index(f"Row {pick.row} true {pick.truth} answered {pick.answer} sure by") for pick in picks.worst]
     assert places == sorted(places)
-    assert f"The 10 surest of {picks.wrong} wrong answers on the test rows" in said
+    assert f"The 10 surest of {picks.error_count} wrong answers on the test rows" in said
     assert f"For {picks.worst[0].answer}: “number {picks.worst[0].row}” 0.400." in said
     assert f"Against {picks.worst[0].answer}: “where is the parcel” 0.080." in said
     assert "10 rows, 99 questions" in said
@@ -42,7 +42,7 @@ def test_suspicious_rows_lead_to_their_cards(full: Reader) -> None:
     picks = whole().parts["test"].picks
     assert picks is not None
     said = full.said("suspicious")
-    assert f"Of the test rows, {picks.doubtful} ha" in said
+    assert f"Of the test rows, {picks.suspicious_count} ha" in said
     assert "That is a guess" in said
     ids = {str(own["id"]) for _, own in full.tags if "id" in own}
     for pick in picks.suspicious:
@@ -57,13 +57,13 @@ def test_a_cell_leads_to_its_rows(full: Reader) -> None:
     links = [str(link["href"]) for link in full.all("a")]
     panels = full.all("div", **{"class": "cellrows"})
     for cell in one.picks.cells:
-        assert f"#cell-p0-{cell.true}-{cell.answered}" in links
-        assert any(own["id"] == f"cell-p0-{cell.true}-{cell.answered}" for own in panels)
+        assert f"#cell-p0-{cell.true}-{cell.predicted}" in links
+        assert any(own["id"] == f"cell-p0-{cell.true}-{cell.predicted}" for own in panels)
     first = one.picks.cells[0]
     said = full.said("confusion")
     shown = min(first.count, 5)
     many = f"all {first.count} rows" if shown == first.count else f"{shown} of {first.count} rows"
-    assert f"Truly {LABELS[first.true]}, answered {LABELS[first.answered]}: {many}, the surest first." in said
+    assert f"Truly {LABELS[first.true]}, answered {LABELS[first.predicted]}: {many}, the surest first." in said
 
 
 @pytest.mark.parametrize("labels", [77, 1000])
@@ -81,7 +81,7 @@ def test_very_many_labels_stay_small(labels: int) -> None:
 def test_many_cells_keep_the_page_bounded() -> None:
     one = classes(3000, labels=tuple(f"class {n}" for n in range(30)), **counted(3000))
     text = report_html(ReportData(title="t", command="", parts={"test": one}, examples={"test": looked(one)}))
-    assert len(Reader(text).all("div", **{"class": "cellrows"})) == MOST_CELLS
+    assert len(Reader(text).all("div", **{"class": "cellrows"})) == MAX_CELLS
     assert len(text.encode()) < 400_000
 
 
@@ -100,11 +100,14 @@ def test_a_second_text_marks_and_options() -> None:
     one = classes(**counted(300))
     pair = page_of(one, looked(one, text_b="and the other text"))
     assert "and the other text" in pair.said("worst")
-    marks = (Mark(start=0, end=4, label="PER", kind="both"), Mark(start=8, end=12, label="LOC", kind="predicted"))
-    example = Example(pick=Pick(row=3, truth="Anna", answer="York", marks=marks), text="Anna in York")
+    marks = (
+        LabeledSpan(start=0, end=4, label="PER", kind="both"),
+        LabeledSpan(start=8, end=12, label="LOC", kind="predicted"),
+    )
+    example = Example(selected=SelectedRow(row=3, truth="Anna", answer="York", spans=marks), text="Anna in York")
     options = ("the door", "<b>x")
-    chosen = Example(pick=Pick(row=4, truth="the door", answer="the roof", options=options), text="Close")
-    page = page_of(one, Shown(worst=(example, chosen)))
+    chosen = Example(selected=SelectedRow(row=4, truth="the door", answer="the roof", options=options), text="Close")
+    page = page_of(one, PartExamples(worst=(example, chosen)))
     assert "[true and answered PER: Anna] in [answered LOC: York]" in page.said("worst")
     assert "the door <b>x" in page.said("worst")
 
@@ -114,22 +117,25 @@ def test_words_that_mattered_stand_beside_marks_and_options() -> None:
     text = "nothing " * 200 + "Anna lives <b>in</b> York"
     at = len("nothing ") * 200
     found, vain = (at, at + 4, "PER", "both"), (at + 21, at + 25, "LOC", "predicted")
-    marks = tuple(Mark(start=a, end=b, label=name, kind=kind) for a, b, name, kind in (found, vain))  # type: ignore[arg-type]
-    words = (Word(start=at + 5, end=at + 10, weight=0.5), Word(start=at + 11, end=at + 20, weight=-0.2))
+    marks = tuple(LabeledSpan(start=a, end=b, label=name, kind=kind) for a, b, name, kind in (found, vain))  # type: ignore[arg-type]
+    words = (
+        WordImportance(start=at + 5, end=at + 10, weight=0.5),
+        WordImportance(start=at + 11, end=at + 20, weight=-0.2),
+    )
     tagged = Example(
-        pick=Pick(row=3, truth="1 PER", answer="1 PER, 1 LOC", marks=marks),
+        selected=SelectedRow(row=3, truth="1 PER", answer="1 PER, 1 LOC", spans=marks),
         text=text,
         words=words,
-        whole=0.8,
-        watched="“<York>” as LOC",
+        full_value=0.8,
+        target_name="“<York>” as LOC",
     )
     asked = Example(
-        pick=Pick(row=4, truth="a", answer="b", options=("a", "b"), chosen=(0, 1)),
+        selected=SelectedRow(row=4, truth="a", answer="b", options=("a", "b"), option_indices=(0, 1)),
         text="was it good",
-        words=(Word(start=7, end=11, weight=0.3),),
-        whole=0.9,
+        words=(WordImportance(start=7, end=11, weight=0.3),),
+        full_value=0.9,
     )
-    page = page_of(one, Shown(worst=(tagged, asked), explained=2, scored=9))
+    page = page_of(one, PartExamples(worst=(tagged, asked), explained=2, scored=9))
     said = page.said("worst")
     assert "lives <b>in</b> [answered LOC: York]" in said
     assert "For “<York>” as LOC: “lives” 0.500. Against “<York>” as LOC: “<b>in</b>” 0.200. A part of the text" in said
@@ -142,10 +148,10 @@ def test_words_that_matter_little_are_not_shaded() -> None:
     one = classes(**counted(300))
     shown = looked(one)
     weak = [
-        Example(pick=each.pick, text=each.text, words=tuple(_weaker(word) for word in each.words or ()))
+        Example(selected=each.selected, text=each.text, words=tuple(_weaker(word) for word in each.words or ()))
         for each in shown.worst
     ]
-    page = page_of(one, Shown(worst=tuple(weak), explained=1, scored=2))
+    page = page_of(one, PartExamples(worst=tuple(weak), explained=1, scored=2))
     assert "No word alone moves the probability by 0.02 or more." in page.said("worst")
     assert len([own for own in page.all("mark") if own.get("title")]) == 0
 

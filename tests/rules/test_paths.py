@@ -3,7 +3,7 @@
 Counting rule of the path: a *call* is a function of clearhead that is on the stack, from `api.train` down, when a row
 takes on its next representation for the first time, or when the report is written; every function counts once, also
 decorators and generators, and neither lambdas, comprehensions nor constructors do. A *representation* is a value in
-which rows are laid out anew; `PartRows` and `Encoded` are views that hold places in a token table.
+which rows are laid out anew; `PartRows` and `PackedDataset` are views that hold places in a token table.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable
 from clearhead.jobs import run_file
 from clearhead.report import page
-from clearhead.tasks.encoded import Encoded, Part
-from clearhead.tasks.examples import Example, Pick
+from clearhead.tasks.examples import Example, SelectedRow
+from clearhead.tasks.packed import PackedBatch, PackedDataset
 from clearhead.tasks.task import Answers
 from tests.rows import tagged
 from tests.small import labelled, write_csv
@@ -37,7 +37,7 @@ from tests.small import labelled, write_csv
 REPO = Path(__file__).parents[2]
 SUPPORT = REPO / "examples" / "support.csv"
 ROOT = str(Path(clearhead.__file__).parent)
-REPRESENTATIONS = (Row, TextRow, TokenTable, Part, Answers, Pick, Example)
+REPRESENTATIONS = (Row, TextRow, TokenTable, PackedBatch, Answers, SelectedRow, Example)
 QUICK: dict[str, Any] = {"threads": 1, "precision": "float"}
 METHODS: dict[str, dict[str, Any]] = {
     "features": {"method": "features"},
@@ -171,7 +171,7 @@ def test_the_plan_is_written_once(
 
 def path_of(run: Callable[[], object]) -> tuple[set[str], set[str]]:
     """The functions on the path from a row to the report, and the representations that a row has there."""
-    kinds: dict[CodeType, str] = {kind.__init__.__code__: kind.__name__ for kind in (*REPRESENTATIONS, Encoded)}
+    kinds: dict[CodeType, str] = {kind.__init__.__code__: kind.__name__ for kind in (*REPRESENTATIONS, PackedDataset)}
     kinds[page.save_report.__code__] = "report"
     calls: set[str] = set()
     seen: set[str] = set()
@@ -203,7 +203,7 @@ def test_the_path_from_a_row_to_the_report_is_short(method: str, most: int, tiny
     rows = tmp_path / "support.csv"
     shutil.copy(SUPPORT, rows)
     calls, seen = path_of(lambda: train(rows, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method]))
-    assert seen == {kind.__name__ for kind in REPRESENTATIONS} | {"Encoded", "report"}
+    assert seen == {kind.__name__ for kind in REPRESENTATIONS} | {"PackedDataset", "report"}
     assert len(REPRESENTATIONS) <= 7
     assert 20 < len(calls) <= most, "\n".join(sorted(calls))
 

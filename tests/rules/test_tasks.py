@@ -144,7 +144,7 @@ def test_a_task_is_a_few_values() -> None:
 def test_every_task_has_a_package_and_answers_of_its_own(name: str) -> None:
     task = TASKS[name]
     assert (ROOT / "tasks" / name / "task.py").is_file()
-    for kind in task.answers.types:
+    for kind in task.answers.answer_types:
         assert issubclass(kind, Answer)
         assert kind is not Answer
         assert dataclasses.fields(kind)

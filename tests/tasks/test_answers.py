@@ -105,13 +105,13 @@ def test_values_cannot_be_changed() -> None:
 
 
 def test_every_type_of_answer_is_here() -> None:
-    types = {kind for task in TASKS.values() for kind in task.answers.types}
+    types = {kind for task in TASKS.values() for kind in task.answers.answer_types}
     assert types == {type(answer) for answer, _, _ in CASES}
 
 
 def test_options_are_named_by_their_texts_where_these_differ() -> None:
     chosen = CASES[-1][0]
-    assert chosen.named(["red", "blue"]).probabilities == {"red": 0.75, "blue": 0.25}
-    assert chosen.named(["red", "blue"]).label == "red"
-    assert chosen.named(["red", "red"]) is chosen
-    assert CASES[0][0].named(["red", "blue"]) is CASES[0][0]
+    assert chosen.with_option_names(["red", "blue"]).probabilities == {"red": 0.75, "blue": 0.25}
+    assert chosen.with_option_names(["red", "blue"]).label == "red"
+    assert chosen.with_option_names(["red", "red"]) is chosen
+    assert CASES[0][0].with_option_names(["red", "blue"]) is CASES[0][0]

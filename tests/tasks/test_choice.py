@@ -18,19 +18,19 @@ from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
-from clearhead.tasks import Calibration, task_by_look, task_named
+from clearhead.tasks import Calibration, detect_task, get_task
 from clearhead.tasks.choice.decoding import collect, fit, read
 from clearhead.tasks.choice.metrics import measure
 from clearhead.tasks.choice.rows import Options, check, name_of, place_of
 from clearhead.tasks.choice.task import OPTION_ROWS
-from clearhead.tasks.encoded import encoded
-from clearhead.tasks.ragged import Ragged, bounds_of
+from clearhead.tasks.packed import pack_table
+from clearhead.tasks.ragged import RaggedArray, compute_bounds
 from clearhead.training.objectives import NetworkOutput, OptionChoice
 from tests.small import write_csv
 from tests.tasks.tokenizers import tokenizer
 from tests.variation import scaled
 
-CHOICE = task_named("choice")
+CHOICE = get_task("choice")
 SPACE = LabelSpace(names=("0", "1", "2", "3"), kind="options", scheme="0")
 COLUMNS = Columns(text="question", label="label", options=("options",))
 TEXTS = ["a boat", "a net", "a letter", "a storm"]
@@ -96,7 +96,7 @@ def test_every_form_is_read(form: str, tmp_path: Path) -> None:
     columns, space, found = look(path)
     assert columns.label == key
     assert [row.label for row in found] == list(labels)
-    assert task_by_look(open_source(path)) is CHOICE
+    assert detect_task(open_source(path)) is CHOICE
     for row, place in zip(found, labels, strict=True):
         written = name_of(place, row.extra, space.scheme)
         assert written.casefold() == str(labels[place]).casefold()
@@ -195,7 +195,7 @@ def batch(counts: list[int], length: int | None = None) -> Any:
     table = encode_rows(
         rows, COLUMNS, tokenizer("distilbert"), SPACE, LengthPolicy(max_length=length, stride=2), OPTION_ROWS
     )
-    return encoded(table, segments=False)
+    return pack_table(table, segments=False)
 
 
 @settings(max_examples=scaled(40), deadline=None)
@@ -212,7 +212,7 @@ def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[
     for place, row in enumerate(order.tolist()):
         scores = []
         for option in range(counts[row]):
-            windows = int(data.marks.windows[data.marks.bounds[row] + option])
+            windows = int(data.annotations.window_counts[data.annotations.bounds[row] + option])
             scores.append(logits[at : at + windows, 0].mean())
             at += windows
         own, right = torch.stack(scores)[None], torch.tensor([row % counts[row]])
@@ -228,12 +228,12 @@ def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[
 
 def test_scores_of_windows_are_collected_by_option() -> None:
     data = batch([2, 5, 3], 20)
-    assert int(data.marks.windows.max()) > 1
+    assert int(data.annotations.window_counts.max()) > 1
     windows = int(data.row_windows.sum())
     values = np.random.default_rng(0).normal(size=(windows, 1)).astype(np.float32)
     found = collect(values, data)
     assert found.counts.tolist() == [2, 5, 3]
-    bounds = np.concatenate([[0], np.cumsum(data.marks.windows)])
+    bounds = np.concatenate([[0], np.cumsum(data.annotations.window_counts)])
     for option, score in enumerate(found.values.tolist()):
         assert score == pytest.approx(float(values[bounds[option] : bounds[option + 1], 0].mean()), rel=1e-5)
     some = data.select(np.array([2, 0]))
@@ -245,21 +245,23 @@ def test_scores_of_windows_are_collected_by_option() -> None:
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=8), st.integers(0, 2**31), st.floats(0.1, 10))
 def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
     draw = np.random.default_rng(seed)
-    scores = Ragged(values=draw.normal(size=sum(counts)).astype(np.float32), bounds=bounds_of(counts))
+    scores = RaggedArray(values=draw.normal(size=sum(counts)).astype(np.float32), bounds=compute_bounds(counts))
     answers = read(scores, SPACE, Calibration(temperature=temperature))
     for place, count in enumerate(counts):
         np.testing.assert_allclose(answers.probs[place, :count].sum(), 1.0)
         assert (answers.probs[place, count:] == 0).all()
         assert answers.labels[place] == scores.row(place).argmax()
         mixed = draw.permutation(count)
-        again = read(Ragged(values=scores.row(place)[mixed], bounds=bounds_of([count])), SPACE, Calibration())
+        again = read(RaggedArray(values=scores.row(place)[mixed], bounds=compute_bounds([count])), SPACE, Calibration())
         assert mixed[again.labels[0]] == answers.labels[place]  # another order of options, the same option
 
 
 def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
     draw = np.random.default_rng(0)
     counts = draw.integers(2, 6, 80)
-    scores = Ragged(values=(8 * draw.normal(size=int(counts.sum()))).astype(np.float32), bounds=bounds_of(counts))
+    scores = RaggedArray(
+        values=(8 * draw.normal(size=int(counts.sum()))).astype(np.float32), bounds=compute_bounds(counts)
+    )
     targets = np.array([draw.integers(0, count) for count in counts])
     reading = fit(scores, targets, SPACE)
     assert reading.temperature > 2  # it was far too sure of itself

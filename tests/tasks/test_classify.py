@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from clearhead.data import LabelSpace
-from clearhead.tasks import Calibration, task_named
+from clearhead.tasks import Calibration, get_task
 from clearhead.tasks.classify.decoding import confidence, fit, read
 from clearhead.tasks.classify.metrics import right
 from clearhead.tasks.classify.task import CLASSIFY
@@ -158,14 +158,14 @@ def test_every_metric_of_classes_comes_with_an_interval() -> None:
 
 
 def test_a_number_is_read_as_it_is() -> None:
-    task = task_named("regress")
+    task = get_task("regress")
     for logits in (np.array([[1.5], [-2.0]], np.float32), np.array([1.5, -2.0], np.float32)):
-        answers = task.decode.read(logits, LabelSpace(kind="number"), Calibration(temperature=9.0))
+        answers = task.decoding.decode(logits, LabelSpace(kind="number"), Calibration(temperature=9.0))
         assert answers.labels.tolist() == [1.5, -2.0]
         assert answers.labels.dtype == np.float64
         assert answers.probs is None
-    assert task.decode.confidence(answers) is None
-    assert task.metrics.right(answers, answers.labels) is None
-    assert task.decode.fit(logits, answers.labels, LabelSpace(kind="number")) == Calibration()
+    assert task.decoding.confidence(answers) is None
+    assert task.metrics.is_correct(answers, answers.labels) is None
+    assert task.decoding.fit(logits, answers.labels, LabelSpace(kind="number")) == Calibration()
     found = task.metrics.measure(answers, np.array([2.0, -1.0]), LabelSpace(kind="number"), 0)
     assert found["mae"].value == pytest.approx(0.75)

@@ -11,11 +11,11 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, mean_abs
 
 from clearhead.data import LabelSpace
 from clearhead.metrics import expected_calibration_error
-from clearhead.tasks import Calibration, task_named
+from clearhead.tasks import Calibration, get_task
 from clearhead.tasks.classify.metrics import MOST_SQUARE
-from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 
-CLASSIFY, REGRESS = task_named("classify"), task_named("regress")
+CLASSIFY, REGRESS = get_task("classify"), get_task("regress")
 THREE = LabelSpace(names=("a", "b", "c"))
 SEVERAL = LabelSpace(names=("a", "b", "c"), kind="multilabel")
 NUMBERS = LabelSpace(kind="number")
@@ -44,7 +44,7 @@ def strict(made: Evaluation) -> dict[str, Any]:
 
 def test_classes() -> None:
     logits, targets = classes()
-    made = evaluation(CLASSIFY, THREE, logits, targets, Calibration(), draws=50)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), draws=50)
     said = logits.argmax(1)
     assert made.value == made.metrics["accuracy"].value == pytest.approx(accuracy_score(targets, said))
     assert made.metrics["f1_macro"].value == pytest.approx(f1_score(targets, said, average="macro"))
@@ -57,15 +57,15 @@ def test_classes() -> None:
 
 def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
     logits, targets = classes(1000)
-    reading = CLASSIFY.decode.fit(logits, targets, THREE)
-    made = evaluation(CLASSIFY, THREE, logits, targets, reading, draws=20)
-    plain = evaluation(CLASSIFY, THREE, logits, targets, Calibration(), draws=20)
+    reading = CLASSIFY.decoding.fit(logits, targets, THREE)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, reading, draws=20)
+    plain = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), draws=20)
     assert made.calibration is not None
     assert plain.calibration is not None
     assert made.calibration.temperature == reading.temperature > 2
     assert made.calibration.before == pytest.approx(plain.calibration.after)
     assert made.calibration.after < 0.3 * made.calibration.before
-    probs = CLASSIFY.decode.read(logits, THREE, Calibration()).probs
+    probs = CLASSIFY.decoding.decode(logits, THREE, Calibration()).probs
     assert probs is not None
     assert made.calibration.before == pytest.approx(float(expected_calibration_error(probs, targets)))
     assert sum(one.rows for one in made.calibration.bins_after) == 1000
@@ -75,7 +75,7 @@ def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
 
 def test_coverage_falls_and_its_accuracy_rises() -> None:
     logits, targets = classes(1000)
-    made = evaluation(CLASSIFY, THREE, logits, targets, Calibration(temperature=4.0), draws=20)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(temperature=4.0), draws=20)
     thresholds = [point.threshold for point in made.coverage]
     assert thresholds == sorted(thresholds, reverse=True)
     assert len(made.coverage) <= 50
@@ -90,8 +90,8 @@ def test_coverage_falls_and_its_accuracy_rises() -> None:
 
 def test_abstentions_are_counted_and_do_not_flatter() -> None:
     logits, targets = classes()
-    free = evaluation(CLASSIFY, THREE, logits, targets, Calibration(), draws=20)
-    silent = evaluation(CLASSIFY, THREE, logits, targets, Calibration(abstain_below=0.9), draws=20)
+    free = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), draws=20)
+    silent = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(abstain_below=0.9), draws=20)
     assert free.abstained == 0
     assert 0 < silent.abstained < 400
     assert silent.metrics["accuracy"] == free.metrics["accuracy"]
@@ -100,7 +100,7 @@ def test_abstentions_are_counted_and_do_not_flatter() -> None:
 def test_several_labels() -> None:
     logits, targets = several()
     reading = Calibration(thresholds=(0.5, 0.9, 0.1))
-    made = evaluation(CLASSIFY, SEVERAL, logits, targets, reading, draws=20)
+    made = evaluate_logits(CLASSIFY, SEVERAL, logits, targets, reading, draws=20)
     said = 1 / (1 + np.exp(-logits)) >= np.array(reading.thresholds)
     assert made.main == "f1_micro"
     assert made.value == pytest.approx(f1_score(targets, said, average="micro"))
@@ -118,7 +118,7 @@ def test_numbers() -> None:
     targets = draw.normal(1000, 300, 200)
     logits = (targets + draw.normal(0, 100, 200))[:, None].astype(np.float32)
     sizes = ["small" if target < 1000 else "large" for target in targets]
-    made = evaluation(REGRESS, NUMBERS, logits, targets, Calibration(), slices={"size": sizes}, draws=20)
+    made = evaluate_logits(REGRESS, NUMBERS, logits, targets, Calibration(), slices={"size": sizes}, draws=20)
     assert made.main == "r2"
     assert made.value == pytest.approx(r2_score(targets, logits[:, 0]))
     assert made.metrics["pearson"].value == pytest.approx(np.corrcoef(targets, logits[:, 0])[0, 1])
@@ -134,7 +134,7 @@ def test_numbers() -> None:
 def test_slices_of_classes_are_shares_of_right_answers() -> None:
     logits, targets = classes()
     names = [THREE.names[target] for target in targets]
-    made = evaluation(CLASSIFY, THREE, logits, targets, Calibration(), slices={"label": names}, draws=20)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), slices={"label": names}, draws=20)
     correct = logits.argmax(1) == targets
     for one in made.slices:
         own = np.array([name == one.name for name in names])
@@ -155,7 +155,7 @@ def test_slices_of_classes_are_shares_of_right_answers() -> None:
 def test_one_row_leaves_much_unknown_and_the_json_strict(
     task: Any, space: LabelSpace, logits: np.ndarray, targets: np.ndarray
 ) -> None:
-    made = evaluation(task, space, logits, targets, Calibration(), slices={"column": [None]})
+    made = evaluate_logits(task, space, logits, targets, Calibration(), slices={"column": [None]})
     plain = strict(made)
     assert plain["rows"] == 1
     assert None in [each["low"] for each in plain["metrics"].values()]  # one row has no interval
@@ -165,14 +165,14 @@ def test_one_row_leaves_much_unknown_and_the_json_strict(
 def test_a_square_of_very_many_classes_is_not_kept() -> None:
     many = LabelSpace(names=tuple(f"c{place}" for place in range(MOST_SQUARE + 1)))
     logits = np.eye(len(many), dtype=np.float32)
-    made = evaluation(CLASSIFY, many, logits, np.arange(len(many), dtype=np.int32), Calibration(), draws=0)
+    made = evaluate_logits(CLASSIFY, many, logits, np.arange(len(many), dtype=np.int32), Calibration(), draws=0)
     assert made.confusion is None
     assert len(made.label_scores) == len(many)
 
 
 def test_counts_of_the_way_are_kept() -> None:
     logits, targets = classes(20)
-    made = evaluation(
+    made = evaluate_logits(
         CLASSIFY, THREE, logits, targets, Calibration(), draws=0, skipped={"empty text": 2}, truncated=3, windowed=4
     )
     plain = strict(made)

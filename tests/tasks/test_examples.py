@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from clearhead.data import Columns, LabelSpace
-from clearhead.tasks import TASKS, Calibration, task_for
-from clearhead.tasks.evaluation import evaluation
-from clearhead.tasks.examples import EACH, MOST_CELLS, MOST_WORST, Picks
+from clearhead.tasks import TASKS, Calibration, infer_task
+from clearhead.tasks.evaluation import evaluate_logits
+from clearhead.tasks.examples import MAX_CELLS, MAX_ROWS_PER_CELL, MAX_WORST, RowSelection
 from clearhead.tasks.task import Answers
 
 AB = LabelSpace(names=("a", "b", "c"))
 
 
-def picked(answers: Answers, targets: Any, space: LabelSpace, numbers: Sequence[int] | Any) -> Picks:
+def picked(answers: Answers, targets: Any, space: LabelSpace, numbers: Sequence[int] | Any) -> RowSelection:
     """What the task of such labels picks."""
-    return task_for(Columns(text="text"), space).examples.picks(answers, targets, space, numbers)
+    return infer_task(Columns(text="text"), space).examples.select(answers, targets, space, numbers)
 
 
 def classes(probs: list[list[float]]) -> Answers:
@@ -33,12 +33,12 @@ def test_the_worst_are_the_surest_mistakes() -> None:
     found = picked(answers, np.array([0, 0, 0, 0, 2]), AB, [11, 12, 13, 14, 15])
     assert found is not None
     assert [(pick.row, pick.truth + pick.answer) for pick in found.worst] == [(13, "ab"), (12, "ab"), (14, "ac")]
-    assert found.worst[0].sure == pytest.approx(0.95)
-    assert found.worst[0].given == pytest.approx(0.05)
-    assert found.wrong == 3
-    cells = {(cell.true, cell.answered): (cell.count, [pick.row for pick in cell.picks]) for cell in found.cells}
+    assert found.worst[0].confidence == pytest.approx(0.95)
+    assert found.worst[0].label_probability == pytest.approx(0.05)
+    assert found.error_count == 3
+    cells = {(cell.true, cell.predicted): (cell.count, [pick.row for pick in cell.rows]) for cell in found.cells}
     assert cells == {(0, 1): (2, [13, 12]), (0, 2): (1, [14]), (0, 0): (1, [11]), (2, 2): (1, [15])}
-    assert [cell.true == cell.answered for cell in found.cells] == [False, False, True, True]
+    assert [cell.true == cell.predicted for cell in found.cells] == [False, False, True, True]
 
 
 def test_planted_label_errors_are_suspicious() -> None:
@@ -49,11 +49,11 @@ def test_planted_label_errors_are_suspicious() -> None:
     given = true.copy()
     planted = [7, 77, 177]
     given[planted] = (given[planted] + 1) % 3
-    answers = TASKS["classify"].decode.read(logits, AB, Calibration())
+    answers = TASKS["classify"].decoding.decode(logits, AB, Calibration())
     found = picked(answers, given, AB, np.arange(1, 301))
     assert found is not None
     assert {row + 1 for row in planted} <= {pick.row for pick in found.suspicious}
-    assert found.doubtful <= 6
+    assert found.suspicious_count <= 6
 
 
 def test_an_unsure_mistake_is_not_suspicious() -> None:
@@ -70,9 +70,15 @@ def test_several_labels_stand_for_the_surest_mistake() -> None:
     found = picked(answers, np.array([[1, 0], [0, 0], [1, 1]]), space, [1, 2, 3])
     assert found is not None
     first, second = found.worst
-    assert (first.row, first.truth, first.answer, first.watched, first.against) == (3, "a, b", "b", 0, True)
-    assert (second.row, second.truth, second.answer, second.watched, second.against) == (2, "(none)", "b", 1, False)
-    assert [first.sure, second.sure] == pytest.approx([0.98, 0.97])
+    assert (first.row, first.truth, first.answer, first.output_index, first.is_negated) == (3, "a, b", "b", 0, True)
+    assert (second.row, second.truth, second.answer, second.output_index, second.is_negated) == (
+        2,
+        "(none)",
+        "b",
+        1,
+        False,
+    )
+    assert [first.confidence, second.confidence] == pytest.approx([0.98, 0.97])
 
 
 def test_numbers_by_the_size_of_the_error() -> None:
@@ -85,7 +91,7 @@ def test_numbers_by_the_size_of_the_error() -> None:
     assert found.worst[0].row == 40
     assert found.worst[0].error == pytest.approx(said[40] - targets[40])
     assert [pick.row for pick in found.suspicious] == [40]
-    assert len(found.worst) == MOST_WORST
+    assert len(found.worst) == MAX_WORST
     exact = picked(Answers(labels=targets), targets, LabelSpace(kind="number"), np.arange(100))
     assert exact is not None
     assert not exact.worst
@@ -98,15 +104,15 @@ def test_very_many_classes_keep_few_rows() -> None:
     targets = drawn.integers(0, 1000, 5000)
     logits = drawn.normal(0, 1, (5000, 1000))
     logits[np.arange(5000), targets // 2] += 8
-    made = evaluation(TASKS["classify"], space, logits, targets, Calibration(), draws=0, numbers=range(5000))
+    made = evaluate_logits(TASKS["classify"], space, logits, targets, Calibration(), draws=0, numbers=range(5000))
     assert made.picks is not None
-    assert len(made.picks.cells) == MOST_CELLS
-    assert all(len(cell.picks) <= EACH for cell in made.picks.cells)
+    assert len(made.picks.cells) == MAX_CELLS
+    assert all(len(cell.rows) <= MAX_ROWS_PER_CELL for cell in made.picks.cells)
     assert "cells" not in made.to_json()["picks"]
     assert len(json.dumps(made.to_json()["picks"])) < 10_000
 
 
 def test_without_numbers_nothing_is_picked() -> None:
-    made = evaluation(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), draws=0)
+    made = evaluate_logits(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), draws=0)
     assert made.picks is None
     assert made.to_json()["picks"] is None

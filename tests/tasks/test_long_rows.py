@@ -89,7 +89,7 @@ def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
     columns, space = Columns(text="text"), LabelSpace(names=("O",), kind="tags", scheme="plain")
     row = checked(TAG_ROWS, columns, {"text": LONG}, space)
     table = table_of([row], columns, LengthPolicy(max_length=20, stride=4, max_tokens=100), TAG_ROWS)
-    places = table.annotations.places.values
+    places = table.annotations.word_tokens.values
     read = np.flatnonzero(places >= 0)
     assert 50 < len(read) < 100
     assert read.tolist() == list(range(len(read)))  # the first words, none left out

@@ -17,13 +17,13 @@ from clearhead.jobs import plan
 from clearhead.predict.files import predict_file
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks import TASKS, Answers, Task
-from clearhead.tasks.answer import Answer, AnswerCodec, rounded
-from clearhead.tasks.registry import task_named
+from clearhead.tasks.answer import Answer, AnswerCodec, round_probability
+from clearhead.tasks.registry import get_task
 from clearhead.tasks.task import Decoding, TaskMetrics
 from tests.rows import QUICK
 from tests.small import labelled
 
-CLASSIFY = task_named("classify")
+CLASSIFY = get_task("classify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -39,7 +39,11 @@ class RankedAnswer(Answer):
         return [" > ".join(self.ranking)]
 
     def columns(self) -> dict[str, Any]:
-        return {"ranking": list(self.ranking), "probability": rounded(self.probability), **Answer.columns(self)}
+        return {
+            "ranking": list(self.ranking),
+            "probability": round_probability(self.probability),
+            **Answer.columns(self),
+        }
 
 
 def build(
@@ -51,25 +55,27 @@ def build(
 
 RANK = Task(
     name="rank",
-    about="one text, all labels in an order",
+    description="one text, all labels in an order",
     rows=replace(CLASSIFY.rows, label_kinds=("classes",)),
-    head=replace(CLASSIFY.head, space=lambda names, config: None),
+    head=replace(CLASSIFY.head, infer_labels=lambda names, config: None),
     objective=CLASSIFY.objective,
-    decode=Decoding(read=CLASSIFY.decode.read, fit=CLASSIFY.decode.fit, confidence=CLASSIFY.decode.confidence),
+    decoding=Decoding(
+        decode=CLASSIFY.decoding.decode, fit=CLASSIFY.decoding.fit, confidence=CLASSIFY.decoding.confidence
+    ),
     answers=AnswerCodec(
         build=build,
-        types=(RankedAnswer,),
-        does="orders labels",
+        answer_types=(RankedAnswer,),
+        purpose="orders labels",
         model_kind="classifier",
         columns=lambda read, names: ("ranking", "probability", "truncated", "windows"),
-        unlisted="orders labels",
+        no_probabilities_reason="orders labels",
     ),
     metrics=TaskMetrics(
         measure=CLASSIFY.metrics.measure,
         main=lambda space: "log_loss",
         names=lambda space: ("accuracy", "log_loss"),
-        right=CLASSIFY.metrics.right,
-        compared=CLASSIFY.metrics.compared,
+        is_correct=CLASSIFY.metrics.is_correct,
+        paired_metrics=CLASSIFY.metrics.paired_metrics,
     ),
     examples=CLASSIFY.examples,
     methods=("finetune", "tfidf"),

@@ -17,9 +17,9 @@ from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks import Calibration
-from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.packed import PackedDataset, pack_table
 from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
-from clearhead.tasks.span.rows import Truth, check
+from clearhead.tasks.span.rows import AnswerTruth, check
 from clearhead.tasks.span.task import SPAN_ROWS
 from clearhead.training.objectives import NetworkOutput, SpanEnds
 from tests.tasks.tokenizers import KINDS, tokenizer
@@ -60,12 +60,12 @@ def table_of(rows: list[TextRow], kind: str, fitting: LengthPolicy) -> TokenTabl
     return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, fitting, SPAN_ROWS)
 
 
-def perfect(data: Encoded) -> Array:
+def perfect(data: PackedDataset) -> Array:
     """Logits that are right in every window."""
     values = np.zeros((int(data.row_tokens.sum()), 2), np.float32)
     begin = 0
     for window in data.windows(np.arange(len(data))).tolist():
-        first, last = data.marks.targets[window]
+        first, last = data.annotations.targets[window]
         values[begin + first, 0] = values[begin + last, 1] = 10.0
         begin += int(data.starts[window + 1] - data.starts[window])
     return values
@@ -76,10 +76,10 @@ def perfect(data: Encoded) -> Array:
 @pytest.mark.parametrize("length", [None, 72, 90])
 def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -> None:
     row = row_of(answer)
-    data = encoded(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
-    assert (data.marks.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
+    data = pack_table(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
+    assert (data.annotations.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
     answers = read(collect(perfect(data), data), ALL, Calibration())
-    found: Candidates = answers.more
+    found: Candidates = answers.extra
     start, end = int(found.begins[0, 0]), int(found.ends[0, 0])
     said = STORY[start:end]
     assert said == said.strip()
@@ -136,8 +136,8 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
     story = "The keeper wrote \u200ba letter\x07 today"
     answer = "\u200ba letter\x07"
     row = row_of(answer, story=story)
-    data = encoded(table_of([row], "distilbert", LengthPolicy()), segments=False)
-    assert data.marks.targets.tolist() != [[0, 0]]
+    data = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
+    assert data.annotations.targets.tolist() != [[0, 0]]
     answers = read(collect(perfect(data), data), ALL, Calibration())
     assert texts(answers, np.array([row.label], object)) == ["a letter"]
 
@@ -146,7 +146,7 @@ def test_spaces_are_no_answer() -> None:
     """Sentence pieces have tokens of nothing but a space; none of them may be an answer."""
     story = "a  \u3000 b\t\tc   d"
     for kind in KINDS:
-        data = encoded(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
+        data = pack_table(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
         values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
         found = collect(values, data)
         for begin, end, score in zip(found.begins[0], found.ends[0], found.scores[0], strict=True):
@@ -160,11 +160,13 @@ def test_spaces_are_no_answer() -> None:
 def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longest: int, length: int | None) -> None:
     story = "Rain fell on 👩‍👩‍👧‍👦 and the 東京 nets  of Nai\u0308ve fishermen in silence, far from home and harbour."
     rows = [row_of(None, story=story), row_of(None, question="Where?", story="A small boat.")]
-    data = encoded(table_of(rows, kind, LengthPolicy(max_length=length, stride=8, max_answer=longest)), segments=False)
+    data = pack_table(
+        table_of(rows, kind, LengthPolicy(max_length=length, stride=8, max_answer=longest)), segments=False
+    )
     draw = np.random.default_rng(seed)
     values = draw.normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
     found = collect(values, data)
-    marks, at = data.marks, 0
+    marks, at = data.annotations, 0
     for place in range(2):
         best: dict[tuple[int, int], float] = {}
         none = []
@@ -218,20 +220,20 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
 
 def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     rows = [row_of("1921"), row_of(None, question="Where?", story="A small boat."), row_of("NETS")]
-    data = encoded(table_of(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
+    data = pack_table(table_of(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
     part = data.take(np.array([2, 0, 1]))
     torch.manual_seed(0)
     logits = torch.randn(len(part.ids), 2, requires_grad=True)
     losses = SpanEnds().loss(NetworkOutput(logits=logits), part)
     expected: list[list[torch.Tensor]] = [[], [], []]
     at = 0
-    for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.owners.tolist(), strict=True)):
+    for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.window_rows.tolist(), strict=True)):
         own = logits[at : at + length]
         at += length
-        first, last = int(part.marks["first"][window]), int(part.marks["last"][window])
+        first, last = int(part.annotations["first"][window]), int(part.annotations["last"][window])
         may = [0, *range(first, last)]
         for side in range(2):
-            right = may.index(int(part.marks["right"][window][side]))
+            right = may.index(int(part.annotations["right"][window][side]))
             loss = torch.nn.functional.cross_entropy(own[may, side][None], torch.tensor([right]))
             expected[owner].append(loss)
     torch.testing.assert_close(losses, torch.stack([torch.stack(one).mean() for one in expected]))
@@ -260,7 +262,12 @@ def test_no_answer_is_said_from_the_threshold_on() -> None:
 
 
 def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
-    truth = [Truth("boat", ("boat",), (0,)), Truth("boat"), Truth("boat", ("boat",), (0,)), Truth("boat")]
+    truth = [
+        AnswerTruth("boat", ("boat",), (0,)),
+        AnswerTruth("boat"),
+        AnswerTruth("boat", ("boat",), (0,)),
+        AnswerTruth("boat"),
+    ]
     targets = np.empty(4, object)
     targets[:] = truth
     found = candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
@@ -274,7 +281,7 @@ def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
     story = "\u200b\x07\u200b"
     row = check(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)
-    data = encoded(table_of([row], "distilbert", LengthPolicy()), segments=False)
+    data = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
     answers = read(collect(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Calibration())
     assert answers.labels.tolist() == [-1]
     assert texts(answers, np.array([row.label], object)) == [""]

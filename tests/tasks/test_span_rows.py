@@ -12,16 +12,16 @@ from clearhead.data import Columns, Source, open_source, resolve_columns, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
-from clearhead.tasks import task_by_look, task_named
-from clearhead.tasks.span.rows import Truth, check
+from clearhead.tasks import detect_task, get_task
+from clearhead.tasks.span.rows import AnswerTruth, check
 from tests.small import write_csv
 
-SPAN = task_named("span")
+SPAN = get_task("span")
 STORY = "Ada met Tim in Bern. Tim was late."
 COLUMNS = Columns(text="question", text_b="context", label="answers")
 
 
-def read(data: Any) -> tuple[list[Truth], str]:
+def read(data: Any) -> tuple[list[AnswerTruth], str]:
     """What the rows of a source say, and whether questions may have no answer."""
     source: Source = open_source(data)
     assert SPAN.rows.label_counter is not None
@@ -53,10 +53,10 @@ def test_nested_files_of_both_versions(first: bool, tmp_path: Path) -> None:
     old, new = tmp_path / "train-v1.1.json", tmp_path / "dev-v2.0.json"
     old.write_text(json.dumps(nested(FIRST, version="1.1", qas_first=first)))
     new.write_text(json.dumps(nested(FIRST, NONE, qas_first=first), indent=1))
-    both = Truth(STORY, ("Tim", "Tim"), (8, 21))
+    both = AnswerTruth(STORY, ("Tim", "Tim"), (8, 21))
     assert read(old) == ([both], "all")
-    assert read(new) == ([both, Truth(STORY)], "some")
-    assert task_by_look(open_source(new)) is SPAN
+    assert read(new) == ([both, AnswerTruth(STORY)], "some")
+    assert detect_task(open_source(new)) is SPAN
     rows = [row for row in open_source(new).rows() if isinstance(row, Row)]
     assert [row.values["id"] for row in rows] == ["q1", "q2"]
     assert "plausible_answers" not in rows[1].values
@@ -81,9 +81,9 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
     row = {"question": "Whom?", "context": STORY, **FORMS[form]}
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row) + "\n")
-    truth = [Truth(STORY, ("Tim",), (8,))]
+    truth = [AnswerTruth(STORY, ("Tim",), (8,))]
     assert read(path) == (truth, "all")
-    assert task_by_look(open_source(path)) is SPAN
+    assert detect_task(open_source(path)) is SPAN
     if not any(isinstance(value, dict | list) for value in row.values()):
         table = write_csv(tmp_path / "rows.csv", [row, row])
         assert read(table) == (truth * 2, "all")
@@ -103,7 +103,7 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_no_answer_is_an_answer(none: dict[str, Any]) -> None:
-    assert read([{"question": "Whom?", "context": STORY, **none}]) == ([Truth(STORY)], "some")
+    assert read([{"question": "Whom?", "context": STORY, **none}]) == ([AnswerTruth(STORY)], "some")
 
 
 def test_answers_are_exact_and_may_have_brackets() -> None:
@@ -125,7 +125,7 @@ def test_answers_are_exact_and_may_have_brackets() -> None:
         assert found.label.answers == (answer,)
     found = check(Row(1, {"question": "Where?", "context": story, "answers": "[1]"}), COLUMNS, None)
     assert isinstance(found, TextRow)
-    assert found.label == Truth(story, ("[1]",), (9,))
+    assert found.label == AnswerTruth(story, ("[1]",), (9,))
     spaced = check(
         Row(1, {"question": "?", "context": story, "answers": [{"text": " in ", "answer_start": 22}]}), COLUMNS, None
     )
@@ -196,5 +196,5 @@ def test_a_broken_nest_is_one_sentence(text: str, tmp_path: Path) -> None:
 
 def test_options_with_a_passage_are_no_answers() -> None:
     rows = [{"context": STORY, "question": "Whom?", "answers": ["Tim", "Bob"], "label": 0}]
-    found = task_by_look(open_source(rows))
+    found = detect_task(open_source(rows))
     assert found is None or found.name == "choice"

@@ -10,7 +10,7 @@ from clearhead.cli.train import train as verb
 from clearhead.data import Columns, LabelSpace
 from clearhead.errors import InputError
 from clearhead.metrics.measure import CLASSIFY, MULTILABEL, REGRESS
-from clearhead.tasks import TASKS, check_task, task_for, task_named
+from clearhead.tasks import TASKS, check_task, get_task, infer_task
 
 REPO = Path(__file__).resolve().parents[2]
 ONE = Columns(text="text", label="label")
@@ -32,7 +32,7 @@ NUMBERS = LabelSpace(kind="number")
     ],
 )
 def test_columns_and_labels_say_the_task(columns: Columns, space: LabelSpace, name: str) -> None:
-    task = task_for(columns, space)
+    task = infer_task(columns, space)
     assert task.name == name
     check_task(task, columns, space)  # and it can learn from them
 
@@ -51,17 +51,17 @@ def test_columns_and_labels_say_the_task(columns: Columns, space: LabelSpace, na
 )
 def test_what_cannot_be_learned_is_one_sentence(name: str, columns: Columns, space: LabelSpace, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        check_task(task_named(name), columns, space)
+        check_task(get_task(name), columns, space)
 
 
 def test_one_label_that_rows_have_or_not_can_be_learned() -> None:
-    check_task(task_named("classify"), ONE, LabelSpace(names=("urgent",), kind="multilabel"))
+    check_task(get_task("classify"), ONE, LabelSpace(names=("urgent",), kind="multilabel"))
 
 
 def test_an_unknown_task_is_answered_with_those_there_are() -> None:
     said = "There is no task 'tagging'; there are classify, pair, regress, tag, span, choice"
     with pytest.raises(InputError, match=said):
-        task_named("tagging")
+        get_task("tagging")
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -76,4 +76,4 @@ def test_the_main_metric_of_every_kind_is_measured(space: LabelSpace, metrics: d
     for task in TASKS.values():
         if space.kind in task.rows.label_kinds:
             assert task.metrics.main(space) in metrics
-            assert len(task.head.outputs(space)) == max(len(space), 1)
+            assert len(task.head.output_names(space)) == max(len(space), 1)

@@ -13,11 +13,11 @@ from clearhead.data import Columns, LabelSpace, Source, open_source, resolve_col
 from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
-from clearhead.tasks import task_by_look, task_named
+from clearhead.tasks import detect_task, get_task
 from clearhead.tasks.tag.rows import check
 from tests.small import write_csv
 
-TAG = task_named("tag")
+TAG = get_task("tag")
 TEXT = "Ada met Tim Ng in Bern."
 SPANS = [(0, 3, "PER"), (8, 14, "PER"), (18, 22, "LOC")]
 WORDS = ["Ada", "met", "Tim", "Ng", "in", "Bern", "."]
@@ -85,7 +85,7 @@ FORMS: dict[str, dict[str, Any]] = {
 def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", [FORMS[form]] * 3)
     assert tags_of(path) == [IOB2] * 3
-    assert task_by_look(open_source(path)) is TAG
+    assert detect_task(open_source(path)) is TAG
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
 def test_cells_of_a_table_do_as_well(form: str, tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", [FORMS[form]] * 3)
     assert tags_of(path) == [IOB2] * 3
-    assert task_by_look(open_source(path)) is TAG
+    assert detect_task(open_source(path)) is TAG
 
 
 @pytest.mark.parametrize("tags", [IOB1, IOB2, BILOU, IOBES])
@@ -277,9 +277,9 @@ def test_a_tag_that_training_did_not_have_is_said() -> None:
 
 def test_several_labels_of_a_text_are_no_tags() -> None:
     rows = [{"tokens": ["good", "film"] * place, "labels": ["x", "y"]} for place in range(1, 9)]
-    assert task_by_look(open_source(rows)) is None
+    assert detect_task(open_source(rows)) is None
     sparse = [{"text": TEXT, "spans": OBJECTS if place == 7 else []} for place in range(12)]
-    assert task_by_look(open_source(sparse)) is TAG
+    assert detect_task(open_source(sparse)) is TAG
 
 
 def test_a_file_without_tags_says_so(tmp_path: Path) -> None:

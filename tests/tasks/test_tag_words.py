@@ -18,7 +18,7 @@ from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.sources.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.tasks import TASKS, Calibration
-from clearhead.tasks.encoded import encoded
+from clearhead.tasks.packed import pack_table
 from clearhead.tasks.tag.alignment import INHERITS, NOTHING
 from clearhead.tasks.tag.decoding import collect, read, spans_of
 from clearhead.tasks.tag.rows import check
@@ -151,11 +151,11 @@ def test_a_model_of_lists_cuts_a_text_into_such_words() -> None:
     row, bare = Row(1, {"text": "Rolls-Royce flew"}), Columns(text="text")
     listed = check(row, bare, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
     assert isinstance(listed, TextRow)
-    assert listed.extra.borders == [(0, 11), (12, 16)]
+    assert listed.extra.offsets == [(0, 11), (12, 16)]
     for space in (SPACE, None):
         found = check(row, bare, space)
         assert isinstance(found, TextRow)
-        assert len(found.extra.borders) == 4
+        assert len(found.extra.offsets) == 4
 
 
 def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
@@ -167,20 +167,20 @@ def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
 def perfect(data: Any, outputs: int) -> np.ndarray[Any, Any]:
     """Logits that are right at every token that is read, and noise elsewhere."""
     values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), outputs)).astype(np.float32)
-    found = data.marked(np.arange(len(data)))
-    values[found["reads"]] = 0.0
-    values[found["reads"], data.targets.values[found["known"]]] = 20.0
+    found = data.pack_annotations(np.arange(len(data)))
+    values[found["token_indices"]] = 0.0
+    values[found["token_indices"], data.targets.values[found["has_token"]]] = 20.0
     return values
 
 
 def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tuple[int, int, str]]]:
     """Spans in letters, out of perfect logits."""
     table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
-    data = encoded(table, segments=False)
+    data = pack_table(table, segments=False)
     answers = read(collect(perfect(data, len(SPACE)), data), SPACE, Calibration())
     made = []
     for place, row in enumerate(rows):
-        borders = row.extra.borders
+        borders = row.extra.offsets
         tags = [SPACE.names[tag] for tag in answers.labels.row(place)]
         made.append([(borders[a][0], borders[b - 1][1], label) for a, b, label in spans_of(tags, SPACE.scheme)])
     return made
@@ -188,7 +188,7 @@ def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tu
 
 def places_of(text: str, kind: str, fit: LengthPolicy) -> list[int]:
     table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
-    return [int(place) for place in table.annotations.places.values]
+    return [int(place) for place in table.annotations.word_tokens.values]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -244,8 +244,8 @@ def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     fit = LengthPolicy(max_length=12, stride=6)
     table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, fit, TAG_ROWS)
     lengths = (table.starts[1:] - table.starts[:-1]).tolist()
-    windows = np.searchsorted(table.starts, table.annotations.places.values, side="right") - 1
-    inside = table.annotations.places.values - table.starts[windows]
+    windows = np.searchsorted(table.starts, table.annotations.word_tokens.values, side="right") - 1
+    inside = table.annotations.word_tokens.values - table.starts[windows]
     margins = np.minimum(inside - 1, np.array(lengths)[windows] - 2 - inside)
     assert (margins[6:-6] >= 2).all()  # never at the edge of a window, but for the two ends of the text
 
@@ -257,7 +257,7 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
     for kind in ("roberta", "distilbert"):
         table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, LengthPolicy(), TAG_ROWS)
         assert table.ids.tolist() == tokenizer(kind).encode("EU rejects German call .").ids
-        assert (table.annotations.places.values >= 0).all()
+        assert (table.annotations.word_tokens.values >= 0).all()
 
 
 def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
@@ -281,7 +281,7 @@ def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
 
 
 def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> None:
-    from clearhead.tasks.ragged import Ragged
+    from clearhead.tasks.ragged import RaggedArray
 
     values = np.full((5, 5), -9.0, np.float32)
     values[0, 1] = 9.0  # B-LOC
@@ -289,7 +289,7 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
     values[2] = np.nan  # nothing is left of it
     values[3, 2] = 9.0  # I-LOC
     values[4, 0] = 9.0
-    answers = read(Ragged(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
+    answers = read(RaggedArray(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
     assert [SPACE.names[tag] for tag in answers.labels.values] == ["B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
     own = answers.probs.values[np.arange(5), answers.labels.values]
     assert own.min() > 0.9
@@ -297,12 +297,12 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
 
 
 def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
-    from clearhead.tasks.ragged import Ragged
+    from clearhead.tasks.ragged import RaggedArray
 
     space = LabelSpace(names=("ADJ", "NOUN"), kind="tags", scheme="plain")
     values = np.array([[0.0, 5.0], [np.inf, np.inf], [np.nan, np.nan]], np.float32)
-    answers = read(Ragged(values=values, bounds=np.array([0, 3])), space, Calibration())
+    answers = read(RaggedArray(values=values, bounds=np.array([0, 3])), space, Calibration())
     assert answers.labels.values.tolist()[:2] == [1, 1]
-    sure = TASKS["tag"].decode.confidence(answers)
+    sure = TASKS["tag"].decoding.confidence(answers)
     assert sure is not None
     assert sure[0] == pytest.approx(0.5)  # nobody knows the last one

@@ -170,13 +170,13 @@ def test_the_next_word_can_be_learned_beside_the_task(gpt: str, tmp_path: Path) 
 def test_the_loss_of_next_words_is_that_of_the_causal_head(gpt: str) -> None:
     import torch
 
-    from clearhead.tasks.encoded import Part
+    from clearhead.tasks.packed import PackedBatch
     from clearhead.training.objectives.next_token import next_token_loss
 
     model = clearhead.load(gpt, "core")
     lengths = np.array([4, 1, 3])
     ids = np.arange(7, 15) % 300
-    part = Part(ids=ids, segments=None, lengths=lengths, owners=np.array([0, 0, 1]), targets=np.zeros(2))
+    part = PackedBatch(ids=ids, segments=None, lengths=lengths, window_rows=np.array([0, 0, 1]), targets=np.zeros(2))
     with torch.no_grad():
         result = model.module(torch.as_tensor(ids), lengths=torch.as_tensor(lengths))
         found = next_token_loss(result.last, model.module.stack.embed.token.weight, part)

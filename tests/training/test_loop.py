@@ -14,7 +14,7 @@ import torch
 import clearhead
 from clearhead.data.table import TokenTable
 from clearhead.errors import CheckpointError, InputError
-from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.packed import PackedDataset, pack_table
 from clearhead.training.loop import (
     DivergedError,
     TrainingStep,
@@ -50,7 +50,7 @@ def make_table(windows: list[list[list[int]]], labels: Any) -> TokenTable:
     )
 
 
-def make_rows(count: int, seed: int = 0, windows: int = 1) -> Encoded:
+def make_rows(count: int, seed: int = 0, windows: int = 1) -> PackedDataset:
     """Texts with a synthetic rule: class 1 if every window contains token 7, otherwise class 0."""
     generator = np.random.default_rng(seed)
     texts, targets = [], []
@@ -64,7 +64,7 @@ def make_rows(count: int, seed: int = 0, windows: int = 1) -> Encoded:
             text.append(ids)
         texts.append(text)
         targets.append(label)
-    return encoded(make_table(texts, targets), segments=True)
+    return pack_table(make_table(texts, targets), segments=True)
 
 
 def make_state(settings: TrainSettings, seed: int = 0, **config: Any) -> TrainingState:
@@ -72,11 +72,11 @@ def make_state(settings: TrainSettings, seed: int = 0, **config: Any) -> Trainin
     return TrainingState(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
-def measure_accuracy(state: TrainingState, data: Encoded) -> float:
+def measure_accuracy(state: TrainingState, data: PackedDataset) -> float:
     with torch.no_grad():
         batch = data.take(np.arange(len(data)))
         window_logits = compute_logits(state.network.eval(), batch, "cpu")
-        logits = pool_windows(window_logits, torch.as_tensor(batch.owners), batch.rows)
+        logits = pool_windows(window_logits, torch.as_tensor(batch.window_rows), batch.rows)
     return float((logits.argmax(-1).numpy() == data.targets).mean())
 
 
@@ -127,7 +127,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
             torch.testing.assert_close(gradient, outcomes[0][1][name], atol=1e-6, rtol=1e-4)
 
 
-def train_to_end(state: TrainingState, data: Encoded, settings: TrainSettings) -> list[TrainingStep]:
+def train_to_end(state: TrainingState, data: PackedDataset, settings: TrainSettings) -> list[TrainingStep]:
     return list(
         train_steps(state, data, settings, objective=CrossEntropy(), score=lambda: measure_accuracy(state, data))
     )
@@ -247,8 +247,8 @@ def test_windows_are_averaged_and_every_row_is_seen_once() -> None:
     torch.testing.assert_close(pool_windows(logits, owners, 3), torch.tensor([[1.0, 2.0], [4.0, 5.0], [8.0, 9.0]]))
     batch = data.take(np.array([3, 1]))
     assert len(batch.ids) == int(batch.lengths.sum()) == int(data.row_tokens[[3, 1]].sum())
-    assert batch.owners.tolist() == [0] * int(data.row_windows[3]) + [1] * int(data.row_windows[1])
-    start = data.starts[data.firsts[3]]
+    assert batch.window_rows.tolist() == [0] * int(data.row_windows[3]) + [1] * int(data.row_windows[1])
+    start = data.starts[data.first_windows[3]]
     assert batch.ids[:3].tolist() == data.ids[start : start + 3].tolist()
     settings = TrainSettings(batch_size=None, batch_tokens=64, seed=3)
     for epoch in (0, 1):
@@ -287,9 +287,9 @@ def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
 
 def test_rows_that_cannot_be_learned_are_refused() -> None:
     with pytest.raises(InputError, match="Row 2 has no tokens"):
-        encoded(make_table([[[5]], [[]]], [0, 1]), segments=False)
+        pack_table(make_table([[[5]], [[]]], [0, 1]), segments=False)
     with pytest.raises(InputError, match="no labels"):
-        encoded(make_table([[[5]]], None), segments=False)
-    batch = encoded(make_table([[[5, 6, 7], [8, 9]]], [1]), segments=True).take(np.array([0]))
+        pack_table(make_table([[[5]]], None), segments=False)
+    batch = pack_table(make_table([[[5, 6, 7], [8, 9]]], [1]), segments=True).take(np.array([0]))
     assert batch.segments is not None
     assert batch.segments.tolist() == [0, 0, 1, 0, 1]

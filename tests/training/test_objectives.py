@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clearhead.tasks import TASKS
-from clearhead.tasks.encoded import Encoded, Part
+from clearhead.tasks.packed import PackedBatch, PackedDataset
 from clearhead.training.loop import compute_output, train_steps
 from clearhead.training.objectives import (
     OBJECTIVES,
@@ -27,11 +27,11 @@ from clearhead.training.settings import PROBE_OBJECTIVES, TrainSettings
 from tests.training.test_loop import QUICK, make_rows, make_state
 
 
-def make_batch(targets: np.ndarray) -> Part:
+def make_batch(targets: np.ndarray) -> PackedBatch:
     """Texts of two tokens each."""
     count = len(targets)
     ids, owners = np.arange(2 * count) + 10, np.arange(count)
-    return Part(ids=ids, segments=None, lengths=np.full(count, 2), owners=owners, targets=targets)
+    return PackedBatch(ids=ids, segments=None, lengths=np.full(count, 2), window_rows=owners, targets=targets)
 
 
 def test_every_task_names_an_objective() -> None:
@@ -117,7 +117,7 @@ class TripletMargin(Objective):
 
     margin: float = 1.0
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         anchor, positive, negative = output.logits.reshape(batch.rows // 3, 3, -1).unbind(1)
         return torch.relu(
             (anchor - positive).norm(dim=1) - (anchor - negative).norm(dim=1) + self.margin
@@ -127,10 +127,10 @@ class TripletMargin(Objective):
 class OrderedRows:
     """A dataset whose batches keep the order of the rows."""
 
-    def __init__(self, data: Encoded) -> None:
-        self.data, self.numbers, self.row_tokens = data, data.numbers, np.full(len(data), 5)
+    def __init__(self, data: PackedDataset) -> None:
+        self.data, self.row_numbers, self.row_tokens = data, data.row_numbers, np.full(len(data), 5)
 
-    def take(self, rows: np.ndarray) -> Part:
+    def take(self, rows: np.ndarray) -> PackedBatch:
         return self.data.take(np.sort(rows))
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.tasks.parallel import Parallel, side
+from clearhead.tasks.parallel import ParallelDataset, pack_token_ids
 from clearhead.training.loop import compute_logits, train_steps
 from clearhead.training.objectives import TargetWords
 from clearhead.training.optimizer import make_optimizer, schedule_factor
@@ -24,12 +24,17 @@ TINY_CONFIGS: dict[str, dict[str, Any]] = {
 END, START = 1, 0
 
 
-def make_pairs(count: int, seed: int = 0) -> Parallel:
+def make_pairs(count: int, seed: int = 0) -> ParallelDataset:
     """Random tokens to copy, each text with an end token."""
     generator = np.random.default_rng(seed)
     texts = [generator.integers(3, 12, int(generator.integers(1, 6))).tolist() for _ in range(count)]
     sequences = [[*text, END] for text in texts]
-    return Parallel(source=side(sequences), target=side(sequences), start=START, numbers=np.arange(1, count + 1))
+    return ParallelDataset(
+        source=pack_token_ids(sequences),
+        target=pack_token_ids(sequences),
+        start_id=START,
+        row_numbers=np.arange(1, count + 1),
+    )
 
 
 def make_state(family: str, settings: TrainSettings) -> TrainingState:
@@ -38,24 +43,27 @@ def make_state(family: str, settings: TrainSettings) -> TrainingState:
     return TrainingState(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
-def token_accuracy(state: TrainingState, data: Parallel) -> float:
+def token_accuracy(state: TrainingState, data: ParallelDataset) -> float:
     """The fraction of target tokens that are predicted correctly, given the tokens before them."""
     batch = data.take(np.arange(len(data)))
     with torch.no_grad():
         logits = compute_logits(state.network.eval(), batch, "cpu")
-    return float((logits.argmax(-1).numpy() == batch.marks["words"]).mean())
+    return float((logits.argmax(-1).numpy() == batch.annotations["words"]).mean())
 
 
 def test_a_batch_is_shifted_by_one() -> None:
-    data = Parallel(
-        source=side([[5, 6, END], [7, END]]), target=side([[8, END], [9, 10, END]]), start=START, numbers=np.arange(2)
+    data = ParallelDataset(
+        source=pack_token_ids([[5, 6, END], [7, END]]),
+        target=pack_token_ids([[8, END], [9, 10, END]]),
+        start_id=START,
+        row_numbers=np.arange(2),
     )
     batch = data.take(np.array([1, 0]))
     assert batch.target_ids is not None
     assert batch.ids.tolist() == [7, END, 5, 6, END]
     assert batch.target_ids.tolist() == [START, 9, 10, START, 8]
-    assert batch.marks["words"].tolist() == [9, 10, END, 8, END]
-    assert batch.marks["word_rows"].tolist() == [0, 0, 0, 1, 1]
+    assert batch.annotations["words"].tolist() == [9, 10, END, 8, END]
+    assert batch.annotations["word_rows"].tolist() == [0, 0, 0, 1, 1]
     assert (batch.rows, batch.tokens, data.row_tokens.tolist()) == (2, 10, [5, 5])
 
 

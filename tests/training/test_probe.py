@@ -17,7 +17,7 @@ from clearhead.data import LabelSpace
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.table import encode_rows
-from clearhead.tasks.encoded import encoded
+from clearhead.tasks.packed import pack_table
 from clearhead.training.loop import compute_logits
 from clearhead.training.objectives import CrossEntropy
 from clearhead.training.probe import compute_head_features, probe_head
@@ -81,7 +81,7 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
         TextRow(number=n, text=row["text"], text_b=None, label=("bad", "good").index(row["label"]), id=None, split=None)
         for n, row in enumerate(labelled(60), 1)
     ]
-    data = encoded(encode_rows(rows, Columns(text="text"), model.tokenizer, space), segments=True)
+    data = pack_table(encode_rows(rows, Columns(text="text"), model.tokenizer, space), segments=True)
     settings = TrainSettings(precision="float")
     probe_head(model.module, data, space, settings, objective=CrossEntropy(), device="cpu")
     features, targets = compute_head_features(model.module, data, settings, CrossEntropy(), "cpu")

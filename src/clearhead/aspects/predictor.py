@@ -16,7 +16,7 @@ from clearhead.metrics.entities import extract_entities
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
-from clearhead.tasks.ragged import Ragged
+from clearhead.tasks.ragged import RaggedArray
 from clearhead.tasks.registry import PAIR, TAG
 from clearhead.tasks.task import Calibration
 
@@ -49,7 +49,7 @@ class AspectScorer:
         import numpy as np
 
         logits, truncated, windows = self.find.scorer.score(rows, columns)
-        answers = TAG.decode.read(logits, self.find.space, self.find.calibration)
+        answers = TAG.decoding.decode(logits, self.find.space, self.find.calibration)
         names = self.find.space.names
         spans = [extract_entities([names[tag] for tag in tags]) for tags in answers.labels]
         asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
@@ -57,7 +57,7 @@ class AspectScorer:
         opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)
         if asked:
             said = self.judge.scorer.score(asked, Columns(text="text", text_b="aspect"))
-            probs = self.judge.task.decode.read(said.logits, self.judge.space, self.judge.calibration).probs
+            probs = self.judge.task.decoding.decode(said.logits, self.judge.space, self.judge.calibration).probs
             begins = answers.labels.bounds[:-1].tolist()
             places = [slice(begin + a, begin + b) for begin, own in zip(begins, spans, strict=True) for a, b, _ in own]
             for where, one in zip(places, probs, strict=True):
@@ -65,12 +65,12 @@ class AspectScorer:
         known = np.isfinite(logits.values[:, 0])
         made = np.repeat(logits.values[:, :1].astype(np.float64), 1 + 2 * polarities, 1)  # infinity and NaN stay
         made[known] = shared(answers.probs.values[known], opinion[known], answers.labels.values[known], names)
-        return Scores(Ragged(values=made.astype(np.float32), bounds=logits.bounds), truncated, windows)
+        return Scores(RaggedArray(values=made.astype(np.float32), bounds=logits.bounds), truncated, windows)
 
 
 def _asked(row: TextRow, first: int, last: int) -> TextRow:
     """A text and some of its words: what the judge is asked of."""
-    borders = row.extra.borders
+    borders = row.extra.offsets
     return TextRow(row.number, row.text, row.text[borders[first][0] : borders[last - 1][1]], None, None, None)
 
 

@@ -48,7 +48,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
         if isinstance(checked, BadRow):
             bad.add(replace(checked, number=origin.number))
             continue
-        borders = checked.extra.borders
+        borders = checked.extra.offsets
         said_of = checked.label.spans if checked.label.tags is None else extract_entities(checked.label.tags)
         spans = tuple((borders[a][0], borders[b - 1][1], label) for a, b, label in said_of)
         made.append(Review(text=checked.text, spans=spans, number=origin.number, split=checked.split))

@@ -23,7 +23,7 @@ def print_answer(predictor: Predictor, made: Prediction, texts: Sequence[str], *
         print_json(made.to_json())
         return
     if made.option is not None:
-        made = made.named(texts[-len(made.probabilities) :])
+        made = made.with_option_names(texts[-len(made.probabilities) :])
     if made.truncated:
         say(f"{made.truncated:,} tokens were cut off: the text is longer than the model reads", quiet=quiet)
     lines = [_plain(made)] if quiet else _lines(predictor, made)

@@ -132,7 +132,7 @@ def _calibration(model: Model) -> dict[str, Any]:
     if trained.kind == "multilabel":
         limits = trained.thresholds or [0.5] * len(trained.labels)
         made["thresholds"] = dict(zip(trained.labels, limits, strict=True))
-    if TASKS[trained.task].answers.candidates:
+    if TASKS[trained.task].answers.max_candidates:
         made |= {"no_answer": trained.no_answer, "max_answer": trained.max_answer}
     made["abstain_below"] = trained.abstain_below
     return {"task": trained.task, "calibration": made}

@@ -33,7 +33,7 @@ from clearhead.files import to_printable
 from clearhead.jobs.events import RunEvents
 from clearhead.metrics.checks import Array
 from clearhead.predict.stream import answer_chunks
-from clearhead.tasks import task_for
+from clearhead.tasks import infer_task
 
 if TYPE_CHECKING:
     from clearhead.predict.predictor import Predictor
@@ -221,7 +221,7 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
         for row, places in zip(rows, found, strict=True):
             row["label"] = names[places[0]] if form == "one" else [names[place] for place in places]
         kind: Kind = "classes" if form == "one" else "multilabel"
-        task = task_for(Columns(text="text", text_b=rows[0].get("text_b")), LabelSpace(kind=kind))
+        task = infer_task(Columns(text="text", text_b=rows[0].get("text_b")), LabelSpace(kind=kind))
         self._train(rows, task=task.name, labels=kind, class_weight=weight)
         self.classes_ = classes
         self._form = form
@@ -282,7 +282,7 @@ class TextRegressor(RegressorMixin, Trained):  # type: ignore[misc]
         for row, number in zip(rows, numbers.tolist(), strict=True):
             row["label"] = number
         space = LabelSpace(kind="number")
-        self._train(rows, task=task_for(Columns(text="text"), space).name, labels=space.kind)
+        self._train(rows, task=infer_task(Columns(text="text"), space).name, labels=space.kind)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -21,8 +21,8 @@ from clearhead.predict.latency import measure_serving_cost
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_chunks
 from clearhead.progress import Progress, no_progress
-from clearhead.tasks.evaluation import Evaluation, evaluation
-from clearhead.tasks.ragged import joined
+from clearhead.tasks.evaluation import Evaluation, evaluate_logits
+from clearhead.tasks.ragged import concat_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ def run_evaluate(
     scored = _score_rows(predictor, source, columns, slices, progress, skip_bad_rows=skip_bad_rows)
     if part is not None:
         _check_held_out_rows(predictor, source, scored, part)
-    made = evaluation(
+    made = evaluate_logits(
         predictor.task,
         predictor.space,
         scored.logits,
@@ -102,7 +102,7 @@ def run_evaluate(
 
 def _is_comparable(one: Predictor, two: Predictor) -> bool:
     """Whether two models answer the same question."""
-    return one.task.metrics.comparable(one.space, two.space)
+    return one.task.metrics.are_comparable(one.space, two.space)
 
 
 def _resolve_compared_columns(
@@ -175,7 +175,7 @@ def _score_rows(
     if predictor.space.kind == "classes":
         sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
     return ScoredRows(
-        logits=joined(parts),
+        logits=concat_parts(parts),
         targets=true,
         numbers=numbers,
         hashes=hashes,
@@ -191,8 +191,8 @@ def _compare_answers(
     predictor: Predictor, against: Predictor, ours: ScoredRows, theirs: ScoredRows
 ) -> dict[str, PairedResult]:
     """How much higher each metric is than the other model's, on the same rows."""
-    one = predictor.task.decode.read(ours.logits, predictor.space, predictor.calibration)
-    two = against.task.decode.read(theirs.logits, against.space, against.calibration)
+    one = predictor.task.decoding.decode(ours.logits, predictor.space, predictor.calibration)
+    two = against.task.decoding.decode(theirs.logits, against.space, against.calibration)
     metrics, space = predictor.task.metrics, predictor.space
     if metrics.row_scores is not None:
         import numpy as np
@@ -203,7 +203,7 @@ def _compare_answers(
             made[name] = paired_test(metric, np.zeros(len(a)), a, b, n=2000)
         return made
     mine, other = one.labels, two.labels
-    tests = metrics.compared(space) if metrics.compared is not None else {}
+    tests = metrics.paired_metrics(space) if metrics.paired_metrics is not None else {}
     return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
 
 

@@ -16,8 +16,8 @@ from clearhead.predict.latency import measure_serving_cost
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.progress import Progress, for_stage, no_progress
-from clearhead.tasks.examples import Example, Pick, Picks, Shown, ShownCell, Word
-from clearhead.tasks.occlusion import Watching
+from clearhead.tasks.examples import CellExamples, Example, PartExamples, RowSelection, SelectedRow, WordImportance
+from clearhead.tasks.occlusion import OcclusionPlan
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MAX_SECONDS = 30.0
 class ErrorAnalysis:
     """What a second look at a finished model gives."""
 
-    examples: Mapping[str, Shown] = field(default_factory=dict)
+    examples: Mapping[str, PartExamples] = field(default_factory=dict)
     cost: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -81,31 +81,31 @@ def show_examples(
     predictor: Predictor,
     source: Source,
     columns: Columns,
-    picks: Picks,
+    picks: RowSelection,
     *,
     seconds: float = SECONDS_OF_EVALUATE,
     progress: Progress = no_progress,
-) -> Shown:
+) -> PartExamples:
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
     begun = time.perf_counter()
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
-    wanted, check = {pick.row for pick in picks.every()}, predictor.task.rows.check_row
+    wanted, check = {pick.row for pick in picks.iter_rows()}, predictor.task.rows.check_row
     texts = _read_rows(source, columns, wanted, whole=first.keys(), check=check)
     jobs = dict(_plan_occlusions(predictor, first, texts))
     taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, progress=progress)
     done = {number: one for number, one in zip(jobs, taken, strict=True) if one is not None}
 
-    def examples(listed: Iterable[Pick], most: int) -> Iterator[Example]:
+    def examples(listed: Iterable[SelectedRow], most: int) -> Iterator[Example]:
         for pick in listed:
             if pick.row in texts:
                 made = _build_example(pick, texts[pick.row], done.get(pick.row), most)
-                yield replace(made, watched=jobs[pick.row][1].name) if made.words is not None else made
+                yield replace(made, target_name=jobs[pick.row][1].target_name) if made.words is not None else made
 
-    return Shown(
+    return PartExamples(
         worst=tuple(examples(picks.worst, MAX_TEXT_CHARACTERS)),
         suspicious=tuple(examples(picks.suspicious, MAX_TEXT_CHARACTERS)),
         cells=tuple(
-            ShownCell(cell=cell, examples=tuple(examples(cell.picks, MAX_CELL_CHARACTERS))) for cell in picks.cells
+            CellExamples(cell=cell, examples=tuple(examples(cell.rows, MAX_CELL_CHARACTERS))) for cell in picks.cells
         ),
         explained=len(done),
         scored=sum(one.scored for one in done.values()),
@@ -114,17 +114,17 @@ def show_examples(
 
 
 def _plan_occlusions(
-    predictor: Predictor, picks: Mapping[int, Pick], texts: Mapping[int, TextRow]
-) -> Iterator[tuple[int, tuple[TextRow, Watching]]]:
+    predictor: Predictor, picks: Mapping[int, SelectedRow], texts: Mapping[int, TextRow]
+) -> Iterator[tuple[int, tuple[TextRow, OcclusionPlan]]]:
     """Rows that can be taken apart, and how, by their number."""
 
     def read(logits: Any) -> Answers:
-        return predictor.task.decode.read(logits, predictor.space, predictor.calibration)
+        return predictor.task.decoding.decode(logits, predictor.space, predictor.calibration)
 
     for number, pick in picks.items():
         row = texts.get(number)
         if row is not None and len(row.text) + len(row.text_b or "") <= MOST_CHARACTERS:
-            watching = predictor.task.examples.watch(pick, row, read)
+            watching = predictor.task.examples.plan_occlusion(pick, row, read)
             if watching is not None:
                 yield number, (row, watching)
 
@@ -151,35 +151,37 @@ def _read_rows(
     return found
 
 
-def _build_example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
+def _build_example(pick: SelectedRow, row: TextRow, occluded: Occluded | None, most: int) -> Example:
     words = () if occluded is None else occluded.words
     found: dict[str, Any] = {"words": None if occluded is None or most < MAX_TEXT_CHARACTERS else words}
-    found["whole"] = None if occluded is None else occluded.whole
-    if pick.words:
-        borders = row.extra.borders
-        marks = [replace(mark, start=borders[mark.start][0], end=borders[mark.end - 1][1]) for mark in pick.marks]
-        return Example(pick=replace(pick, marks=tuple(marks), words=False), text=row.text, **found)
-    if pick.marks and row.text_b is not None:  # of an answer, they stand in the passage; the report cuts it around them
-        found["words"] = found["words"] and tuple(replace(word, second=not word.second) for word in words)
-        return Example(pick=pick, text=row.text_b, text_b=row.text, **found)
-    if pick.marks:
-        return Example(pick=pick, text=row.text, **found)
-    if pick.chosen is not None:
-        true, taken = (row.extra.texts[option] for option in pick.chosen)
+    found["full_value"] = None if occluded is None else occluded.whole
+    if pick.counts_words:
+        offsets = row.extra.offsets
+        marks = [replace(mark, start=offsets[mark.start][0], end=offsets[mark.end - 1][1]) for mark in pick.spans]
+        return Example(selected=replace(pick, spans=tuple(marks), counts_words=False), text=row.text, **found)
+    if pick.spans and row.text_b is not None:  # of an answer, they stand in the passage; the report cuts it around them
+        found["words"] = found["words"] and tuple(
+            replace(word, in_second_text=not word.in_second_text) for word in words
+        )
+        return Example(selected=pick, text=row.text_b, text_b=row.text, **found)
+    if pick.spans:
+        return Example(selected=pick, text=row.text, **found)
+    if pick.option_indices is not None:
+        true, taken = (row.extra.texts[option] for option in pick.option_indices)
         pick, row = replace(pick, truth=true, answer=taken, options=row.extra.texts), replace(row, text_b=None)
-    text, first, cut = _cut_excerpt(row.text, [word for word in words if not word.second], most)
-    text_b, second, cut_b = _cut_excerpt(row.text_b or "", [word for word in words if word.second], most)
+    text, first, cut = _cut_excerpt(row.text, [word for word in words if not word.in_second_text], most)
+    text_b, second, cut_b = _cut_excerpt(row.text_b or "", [word for word in words if word.in_second_text], most)
     return Example(
-        pick=pick,
+        selected=pick,
         text=text,
         text_b=None if row.text_b is None else text_b,
         words=None if found["words"] is None else (*first, *second),
-        whole=found["whole"],
-        cut=cut or cut_b,
+        full_value=found["full_value"],
+        is_truncated=cut or cut_b,
     )
 
 
-def _cut_excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Word], bool]:
+def _cut_excerpt(text: str, words: Sequence[WordImportance], most: int) -> tuple[str, list[WordImportance], bool]:
     """A text that is short enough, or the part of it around the word that matters most."""
     if len(text) <= most:
         return text, list(words), False

@@ -11,8 +11,8 @@ from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
 from clearhead.predict.scoring import Scorer
 from clearhead.progress import Progress, no_progress
-from clearhead.tasks.examples import Word
-from clearhead.tasks.occlusion import Watching, grouped
+from clearhead.tasks.examples import WordImportance
+from clearhead.tasks.occlusion import OcclusionPlan, group_words
 
 MOST_PIECES = 40  # of a text that are left out one by one; longer texts lose several words at once
 LEAST_PIECES = 8  # with fewer pieces of a long text, nothing is learned about words
@@ -27,12 +27,12 @@ class Occluded:
     """A row taken apart."""
 
     whole: float  # what is watched, with nothing left out
-    words: tuple[Word, ...]
+    words: tuple[WordImportance, ...]
     scored: int  # texts that were read for it
 
 
 def occlude(
-    scorer: Scorer, row: TextRow, columns: Columns, watching: Watching, *, seconds: float = SECONDS
+    scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, *, seconds: float = SECONDS
 ) -> Occluded | None:
     """How much each word of a row matters; None where it is too long for the time, or one word alone."""
     if len(row.text) + len(row.text_b or "") > MOST_CHARACTERS:
@@ -43,20 +43,24 @@ def occlude(
         return None
 
 
-def _occluded(scorer: Scorer, row: TextRow, columns: Columns, watching: Watching, seconds: float) -> Occluded | None:
+def _occluded(
+    scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, seconds: float
+) -> Occluded | None:
     started = time.perf_counter()
-    full_value = float(watching.value(scorer.score([row], columns).logits, [None])[0])
+    full_value = float(watching.measure(scorer.score([row], columns).logits, [None])[0])
     took = time.perf_counter() - started
     most = min(MOST_PIECES, int(seconds / (TOGETHER * took))) if took > 0 else MOST_PIECES
-    parts = grouped(watching.runs, max(most, LEAST_PIECES))
+    parts = group_words(watching.runs, max(most, LEAST_PIECES))
     if len(parts) > most:
         return None
-    left = [(part, short) for part in parts if (short := watching.without(row, part)) is not None]
+    left = [(part, short) for part in parts if (short := watching.omit(row, part)) is not None]
     if not left:
         return None
-    values = watching.value(scorer.score([short for _, short in left], columns).logits, [part for part, _ in left])
+    values = watching.measure(scorer.score([short for _, short in left], columns).logits, [part for part, _ in left])
     words = tuple(
-        Word(start=part.start, end=part.end, weight=full_value - float(value), second=part.second)
+        WordImportance(
+            start=part.start, end=part.end, weight=full_value - float(value), in_second_text=part.in_second_text
+        )
         for (part, _), value in zip(left, values, strict=True)
     )
     return Occluded(whole=full_value, words=words, scored=len(left) + 1)
@@ -64,7 +68,7 @@ def _occluded(scorer: Scorer, row: TextRow, columns: Columns, watching: Watching
 
 def occlude_rows(
     scorer: Scorer,
-    rows: Sequence[tuple[TextRow, Watching]],
+    rows: Sequence[tuple[TextRow, OcclusionPlan]],
     columns: Columns,
     *,
     seconds: float = SECONDS,
@@ -81,7 +85,7 @@ def occlude_rows(
         share = max(left / (len(rows) - index), left * EAGER)  # the first rows matter most
         size = len(row.text) + len(row.text_b or "")
         occluded = occlude(scorer, row, columns, watching, seconds=share) if left > 0 and size < too_long else None
-        if occluded is None and len(grouped(watching.runs, MOST_PIECES)) > 1:
+        if occluded is None and len(group_words(watching.runs, MOST_PIECES)) > 1:
             too_long = min(too_long, size)
         results.append(occluded)
         progress("occluding words", index + 1, len(rows))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.model import Model
-    from clearhead.tasks.encoded import Encoded
+    from clearhead.tasks.packed import PackedDataset
 
     Array = np.ndarray[Any, Any]
 
@@ -114,7 +114,7 @@ class LayerFeatures:
 
 def compute_text_features(
     model: Model,
-    data: Encoded,
+    data: PackedDataset,
     choices: Sequence[LayerChoice],
     *,
     budget: int = PACKED_TOKENS,

@@ -159,7 +159,7 @@ def make_fold_scorer(targets: Array, prepared: PreparedData, plan: RunPlan, *, s
         for fold in range(int(folds.max()) + 1):
             is_held_out = folds == fold
             logits = fit(features[~is_held_out], targets[~is_held_out], strength).logits(features[is_held_out])
-            predicted = task.decode.read(logits, space, Calibration())
+            predicted = task.decoding.decode(logits, space, Calibration())
             scores.append(task.metrics.measure(predicted, targets[is_held_out], space, 0)[metric].value)
         return scores
 

@@ -17,7 +17,7 @@ from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
 from clearhead.predict.scoring import compute_word_arrays
 from clearhead.progress import Progress, for_stage, no_progress
-from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.packed import PackedDataset
 from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ MAX_TUNING_WORDS = 4_000  # words that the strength is found on
 MAX_FIT_WORDS = 50_000  # words that a linear model is fitted on
 
 
-def select_tags(data: Encoded) -> Array:
+def select_tags(data: PackedDataset) -> Array:
     """(words,) the tags of the words that are read."""
     import numpy as np
 
-    is_tagged = data.marked(np.arange(len(data)))["known"]
+    is_tagged = data.pack_annotations(np.arange(len(data)))["has_token"]
     tags: Array = data.targets.values[is_tagged]
     return tags
 
@@ -65,19 +65,19 @@ def fit_tagger(
     return fit_linear(features, tags, space, strength=chosen_strength, seed=seed, progress=progress)
 
 
-def sample_rows(data: Encoded, word_count: int, seed: int, min_rows: int = 1) -> Array:
+def sample_rows(data: PackedDataset, word_count: int, seed: int, min_rows: int = 1) -> Array:
     """Rows that have about so many words together, drawn anew for each seed; all of them where there are fewer."""
     import numpy as np
 
-    word_tokens = data.marks.places[data.places]
-    words_per_row = np.bincount(word_tokens.owners, weights=word_tokens.values >= 0, minlength=len(data))
+    word_tokens = data.annotations.word_tokens[data.table_rows]
+    words_per_row = np.bincount(word_tokens.row_indices, weights=word_tokens.values >= 0, minlength=len(data))
     order = np.random.default_rng(seed).permutation(len(data))
     row_count = int(np.searchsorted(np.cumsum(words_per_row[order]), word_count, side="right"))
     return np.sort(order[: max(row_count, min_rows)])
 
 
 def compute_word_features(
-    model: Model, data: Encoded, choices: Sequence[LayerChoice], *, progress: Progress
+    model: Model, data: PackedDataset, choices: Sequence[LayerChoice], *, progress: Progress
 ) -> LayerFeatures:
     """Features of all choices in one pass over the texts, a row for every word."""
     layer_count = model.shape.stack.layers
@@ -108,7 +108,7 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     assert prepared.task.rows.stratify is not None
     labels, kind = prepared.task.rows.stratify(data.targets, prepared.space)
     try:
-        folds = fold_rows(labels, train.table.hashes[data.places], None, folds=FOLDS, seed=seed, kind=kind)
+        folds = fold_rows(labels, train.table.hashes[data.table_rows], None, folds=FOLDS, seed=seed, kind=kind)
     except InputError as error:
         raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
@@ -123,15 +123,17 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     return LayerSweep(scores=scores, best=best, features=features.select(best), notes=(summary, *notes))
 
 
-def _make_word_fold_scorer(data: Encoded, prepared: PreparedData, plan: RunPlan, metric: str, seed: int) -> FoldScorer:
+def _make_word_fold_scorer(
+    data: PackedDataset, prepared: PreparedData, plan: RunPlan, metric: str, seed: int
+) -> FoldScorer:
     """A linear model on the words of each fold's other rows, measured on the fold's rows as the task measures."""
     import numpy as np
 
     task, space = prepared.task, prepared.space
     tags = select_tags(data)
-    word_rows = data.marked(np.arange(len(data)))["readers"]
-    assert task.head.words is not None
-    arrange_words = task.head.words
+    word_rows = data.pack_annotations(np.arange(len(data)))["token_rows"]
+    assert task.head.collect_words is not None
+    arrange_words = task.head.collect_words
 
     def score_folds(features: Array, folds: Array) -> list[float]:
         strength = fit_tagger(features[:MAX_TUNING_WORDS], tags[:MAX_TUNING_WORDS], prepared, plan, seed=seed).strength
@@ -142,7 +144,7 @@ def _make_word_fold_scorer(data: Encoded, prepared: PreparedData, plan: RunPlan,
                 features[~is_held_out], tags[~is_held_out], prepared, plan, seed=seed, strength=strength
             )
             fold_data = data.select(np.flatnonzero(folds == fold))
-            predicted = task.decode.read(
+            predicted = task.decoding.decode(
                 arrange_words(linear.logits(features[is_held_out]), fold_data), space, Calibration()
             )
             scores.append(task.metrics.measure(predicted, fold_data.targets, space, 0)[metric].value)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.classic import ScalarMix
-    from clearhead.tasks.encoded import Encoded
+    from clearhead.tasks.packed import PackedDataset
 
     Array = np.ndarray[Any, Any]
 
@@ -89,7 +89,7 @@ def learn_text_weights(
 
 def learn_word_weights(
     model: Model,
-    data: Encoded,
+    data: PackedDataset,
     prepared: PreparedData,
     plan: RunPlan,
     *,

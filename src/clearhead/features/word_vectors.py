@@ -33,7 +33,7 @@ def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
     """A linear model on the mean of each text's word vectors."""
 
     plan, prepared = inputs.plan, inputs.prepared
-    if prepared.task.head.words is not None:
+    if prepared.task.head.collect_words is not None:
         raise InputError(f"{prepared.task.name} labels words in context, which word vectors lack: take a Transformer.")
     if plan.layer is not None or plan.pooling is not None or plan.layers is not None:
         raise InputError(

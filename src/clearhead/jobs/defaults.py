@@ -55,7 +55,8 @@ def choose_settings(
     settings = settings or plan.settings
     if plan.auto_rate:
         settings = replace(
-            settings, learning_rate=default_learning_rate(shape.stack.width, per_word=task.head.words is not None)
+            settings,
+            learning_rate=default_learning_rate(shape.stack.width, per_word=task.head.collect_words is not None),
         )
     can_probe = is_new and task.objective(space) in PROBE_OBJECTIVES
     probed = settings.head_start == "probe" and can_probe

@@ -22,7 +22,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.tasks import Task
-from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.packed import PackedDataset, pack_table
 from clearhead.text.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -246,6 +246,6 @@ def _find_groups(table: TokenTable, rows: Array, task: Task | None = None) -> Ar
     )  # one question asked of all texts
 
 
-def encode_part(model: Model, part: PartRows) -> Encoded:
+def encode_part(model: Model, part: PartRows) -> PackedDataset:
     """A part as this model reads it."""
-    return encoded(part.table, segments=model.shape.stack.segments > 1).select(part.indices)
+    return pack_table(part.table, segments=model.shape.stack.segments > 1).select(part.indices)

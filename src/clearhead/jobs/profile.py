@@ -13,7 +13,7 @@ from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.progress import Progress
-from clearhead.tasks import Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks import Task, check_task, detect_task, get_task, infer_task
 
 REPORTED_ROWS = 1000  # rows between two reports of progress
 
@@ -43,7 +43,7 @@ class DatasetProfile:
 def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProfile:
     """Columns, labels and task, with every bad row of the training source named at once."""
     train = sources["train"]
-    named = task_named(plan.task) if plan.task is not None else task_by_look(train)
+    named = get_task(plan.task) if plan.task is not None else detect_task(train)
     if named is not None and named.rows.label_counter is not None:
         return _profile_by_task(sources, plan, named)
     rows = RowCodec() if named is None else named.rows
@@ -60,7 +60,7 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
         raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
     if space.kind not in rows.label_kinds and space.kind == "number" and plan.labels is None:
         space = survey_rows(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
-    task = task_for(columns, space) if named is None else named
+    task = infer_task(columns, space) if named is None else named
     check_task(task, columns, space)
     if space.kind == "number" and plan.settings.class_weight != "none":
         raise InputError("class_weight is for classes, and these labels are numbers.")

@@ -18,7 +18,7 @@ from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from clearhead.model import Model
-    from clearhead.tasks.encoded import Encoded
+    from clearhead.tasks.packed import PackedDataset
 
 SAMPLE = 128  # training rows that are tried out
 WARM = 8  # of them, before the clock runs
@@ -78,7 +78,7 @@ def network_seconds(plan: RunPlan, prepared: PreparedData) -> Estimate:
         "core",
         plan.device,
         head=task.head.kind,
-        labels=task.head.outputs(space),
+        labels=task.head.output_names(space),
         fresh=True,
         head_pooling=plan.head_pooling,
     )
@@ -94,7 +94,7 @@ def network_seconds(plan: RunPlan, prepared: PreparedData) -> Estimate:
     return Estimate(seconds=seconds, epoch_seconds=plan.seeds * epoch, settings=settings)
 
 
-def _sample(model: Model, prepared: PreparedData) -> Encoded:
+def _sample(model: Model, prepared: PreparedData) -> PackedDataset:
     """Training rows from all over the file."""
     import numpy as np
 

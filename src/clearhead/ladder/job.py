@@ -31,7 +31,7 @@ from clearhead.ladder.state import Kept, begun_epochs, check_marks
 from clearhead.predict.latency import measure_disk_megabytes, measure_latency_ms
 from clearhead.predict.loading import load_predictor
 from clearhead.report.page import ReportData, save_report
-from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 from clearhead.tasks.task import Calibration
 from clearhead.train.job import TrainJob
 
@@ -108,7 +108,7 @@ class LadderJob:
         profile = profile_dataset(sources, plan)
         for line in (*(said for source in sources.values() for said in source.messages), *profile.columns.messages):
             events.message(line)
-        events.message(f"task: {profile.task.name} ({profile.task.about})")
+        events.message(f"task: {profile.task.name} ({profile.task.description})")
         prepared, missing = prepare_rows(profile, plans, events)
         for line in prepared.messages:
             events.message(line)
@@ -162,7 +162,7 @@ class LadderJob:
             task=task, space=space, metric=climb.metric, part=climb.part, targets=targets, margin=climb.margin
         )
         answers = {
-            method: task.decode.read(one.logits, space, reading) for method, (reading, one) in self.scored.items()
+            method: task.decoding.decode(one.logits, space, reading) for method, (reading, one) in self.scored.items()
         }
         rungs = compared(self.rungs, answers, asked)
         method, reason = recommendation(rungs, asked)
@@ -196,7 +196,7 @@ class LadderJob:
         """How good the recommended method is."""
         climb = self.climb
         reading, one = self.scored[self.ladder.recommended]
-        found = evaluation(
+        found = evaluate_logits(
             climb.prepared.task,
             climb.prepared.space,
             one.logits,

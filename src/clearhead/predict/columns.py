@@ -13,7 +13,7 @@ from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.writers import ConllWriter, SquadWriter, Writer
-from clearhead.tasks.answer import Answer, rounded
+from clearhead.tasks.answer import Answer, round_probability
 
 GIVEN_PREFIX = "given_"  # before the name of a column that holds what is right, where the answer has the same name
 PROBABILITY_PREFIX = "probability:"  # before the name of a label or an option
@@ -63,13 +63,13 @@ def plan_output_columns(
     """The new columns, none of which may be there already."""
     codec = predictor.task.answers
     own = codec.columns(columns, tuple(names))
-    listed = codec.probabilities(predictor.space, columns) if probabilities else ()
+    listed = codec.probability_columns(predictor.space, columns) if probabilities else ()
     abstained = ("abstained",) if predictor.calibration.abstain_below is not None else ()
     tail = tuple(f"{PROBABILITY_PREFIX}{name}" for name in listed)
-    added = (*tail, *abstained) if codec.nested else (*abstained, *tail)
+    added = (*tail, *abstained) if codec.has_nested_cells else (*abstained, *tail)
     cells = _make_cell_builder((*own, *added), prefix)
     new = tuple(name if name == ID_COLUMN else f"{prefix}{name}" for name in (*own, *added))
-    if not codec.nested:
+    if not codec.has_nested_cells:
         _check_new_names(new, names, source)
         return OutputColumns(names=new, build_cells=cells)
     label = columns.label if columns.label is not None else next((name for name in new if name in LABEL_COLUMNS), None)
@@ -99,7 +99,7 @@ def _make_cell_builder(names: Sequence[str], prefix: str) -> CellBuilder:
         if found is not None:
             values = {**found.columns(), "abstained": found.abstained}
             if listed:
-                values |= dict(zip(listed, map(rounded, found.probabilities.values()), strict=False))
+                values |= dict(zip(listed, map(round_probability, found.probabilities.values()), strict=False))
         return {f"{prefix}{name}": values.get(name) for name in wanted}
 
     return cells
@@ -108,8 +108,10 @@ def _make_cell_builder(names: Sequence[str], prefix: str) -> CellBuilder:
 def check_probabilities(predictor: Predictor, columns: Columns) -> None:
     """Refuse a column for each label where there are no labels, and name where the probabilities are instead."""
     codec = predictor.task.answers
-    if not codec.probabilities(predictor.space, columns):
-        raise InputError(f"{predictor.reference} {codec.unlisted}; leave {setting('probabilities')} out.")
+    if not codec.probability_columns(predictor.space, columns):
+        raise InputError(
+            f"{predictor.reference} {codec.no_probabilities_reason}; leave {setting('probabilities')} out."
+        )
 
 
 def _check_new_names(new: Sequence[str], names: Sequence[str], source: Source) -> None:

@@ -281,7 +281,7 @@ def _resolve_format(output: Path | IO[bytes], said: str | None, source: Source, 
         if said == "conll" and source.kind != "conll":
             raise InputError(f"{source.name} has no tokens in columns, so that it cannot become CoNLL; write .jsonl.")
         return said
-    if codec.is_json:
+    if codec.prefers_json:
         return source.kind if source.kind in codec.formats and source.kind not in FORMATS_BY_ID else "jsonl"
     return {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv"}.get(source.kind, "csv")
 

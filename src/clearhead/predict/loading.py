@@ -24,9 +24,9 @@ from clearhead.predict.passport_layer import resolve_passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.progress import Progress
-from clearhead.tasks import Calibration, Task, task_named
-from clearhead.tasks.orders import both_orders
-from clearhead.tasks.registry import task_of_checkpoint
+from clearhead.tasks import Calibration, Task, get_task
+from clearhead.tasks.orders import read_in_both_orders
+from clearhead.tasks.registry import infer_checkpoint_task
 from clearhead.words import load_vectors
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ def _read_passport(folder: Path) -> Passport | None:
 
 def _resolve_task(trained: TrainingRecord) -> Task:
     """The task of a passport, which its labels and columns must allow."""
-    task = task_named(trained.task)
+    task = get_task(trained.task)
     second = "text_b" in trained.columns
     if trained.settings.get("both_orders") is True and second and task.rows.is_reversible:
-        task = both_orders(task)
+        task = read_in_both_orders(task)
     if trained.kind not in task.rows.label_kinds or task.rows.layout.second_text not in (None, second):
         raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
     return task
@@ -123,7 +123,9 @@ def _load_scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Mod
         model = loaded()
         if model.shape.head is None or model.shape.head.kind != task.head.kind:
             raise CheckpointError(f"{folder} was trained to {to_printable(trained.task, 40)}, and its head is gone.")
-        if task.head.named and list(model.labels) != list(task.head.outputs(_build_label_space(trained))):
+        if task.head.outputs_are_labels and list(model.labels) != list(
+            task.head.output_names(_build_label_space(trained))
+        ):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
         return NetworkScorer(model=model, fit=_build_length_policy(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
@@ -173,7 +175,7 @@ def _build_length_policy(trained: TrainingRecord, model: Model) -> LengthPolicy:
 def _build_checkpoint_predictor(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
     """A checkpoint of others: its head and config.json tell what it answers."""
     head = None if model.shape.head is None else str(model.shape.head.kind)
-    found = None if head is None else task_of_checkpoint(head, tuple(model.labels), model.config)
+    found = None if head is None else infer_checkpoint_task(head, tuple(model.labels), model.config)
     if found is None:
         does, use = OTHER_HEADS.get(str(model.head), ("turns texts into vectors", "embed"))
         work = f"it {does} ({verb(use)})"

@@ -22,11 +22,11 @@ def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Answer:
 
 def answer_question(predictor: Predictor, question: str, passage: str, best: int) -> Answer:
     """The answer out of a passage and the `best` ones, from a model that finds answers."""
-    candidates = predictor.task.answers.candidates
+    candidates = predictor.task.answers.max_candidates
     if not candidates:
         raise InputError(
-            f"{format_path(predictor.reference)} {predictor.task.answers.does}; {verb('ask')} needs a model that finds "
-            f"answers in a passage (task span). Use {verb('predict')} with this one."
+            f"{format_path(predictor.reference)} {predictor.task.answers.purpose}; {verb('ask')} needs a model that "
+            f"finds answers in a passage (task span). Use {verb('predict')} with this one."
         )
     if isinstance(best, bool) or not isinstance(best, int) or not 1 <= best <= candidates:
         raise InputError(f"best must be an integer from 1 to {candidates}, got {to_printable(best, 40)}.")

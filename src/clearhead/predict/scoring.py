@@ -16,8 +16,8 @@ from clearhead.model.embedding import Embedder
 from clearhead.model.layers import Layer, choose_layer
 from clearhead.progress import Progress, no_progress
 from clearhead.runner import Runner
-from clearhead.tasks.encoded import Encoded, encoded, within
-from clearhead.tasks.task import Task, mean_windows
+from clearhead.tasks.packed import PackedDataset, concat_ranges, pack_table
+from clearhead.tasks.task import Task, average_windows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,10 +82,12 @@ class FeatureScorer:
             return Scores(self.classic.logits(features=made.features), made.truncated, made.windows)
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
         data = encode_unlabeled(table, self.model)
-        if self.task.head.words is not None:
+        if self.task.head.collect_words is not None:
             found = compute_word_states(self.model, data, layer=self.layer)
             return Scores(
-                self.task.head.words(self.classic.logits(features=found), data), table.truncated, data.row_windows
+                self.task.head.collect_words(self.classic.logits(features=found), data),
+                table.truncated,
+                data.row_windows,
             )
         features = compute_table_features(self.model, data, layer=self.layer, pooling=self.pooling)
         return Scores(self.classic.logits(features=features), table.truncated, data.row_windows)
@@ -122,23 +124,23 @@ class VectorScorer:
         return Scores(self.classic.logits(features=found), np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
 
 
-def encode_unlabeled(table: TokenTable, model: Model) -> Encoded:
+def encode_unlabeled(table: TokenTable, model: Model) -> PackedDataset:
     """A table without labels as this model reads it."""
-    return encoded(table, segments=model.shape.stack.segments > 1, labelled=False)
+    return pack_table(table, segments=model.shape.stack.segments > 1, labelled=False)
 
 
-def count_row_windows(data: Encoded) -> Array:
+def count_row_windows(data: PackedDataset) -> Array:
     """(rows,) in how many windows a text was read; where options are read one by one, the most of any."""
     import numpy as np
 
-    counts = getattr(data.marks, "windows", None)
+    counts = getattr(data.annotations, "window_counts", None)
     if counts is None:
         return data.row_windows
-    return np.maximum.reduceat(counts, data.marks.bounds[:-1])[data.places]
+    return np.maximum.reduceat(counts, data.annotations.bounds[:-1])[data.table_rows]
 
 
 def compute_network_logits(
-    runner: Runner, data: Encoded, task: Task, *, budget: int | None = None, progress: Progress = no_progress
+    runner: Runner, data: PackedDataset, task: Task, *, budget: int | None = None, progress: Progress = no_progress
 ) -> Any:
     """What the task makes of the network's answers; windows of like length go through together."""
     import numpy as np
@@ -150,7 +152,7 @@ def compute_network_logits(
     done = 0
     for group in group_by_budget(lengths[order].tolist(), budget or runner.packed_tokens):
         chosen = order[group.start : group.stop]
-        part = data.packed(windows[chosen], owners[chosen], data.targets[:0])
+        part = data.pack_windows(windows[chosen], owners[chosen], data.targets[:0])
         parts.append(runner.run_packed(part.ids, part.segments, part.lengths))
         done += len(chosen)
         progress("scoring", done, len(order))
@@ -162,13 +164,13 @@ def compute_network_logits(
         return task.head.collect(found[np.argsort(order, kind="stable")], data)
     begins = np.cumsum(lengths) - lengths  # an answer for each token: back to the order of the windows
     made = np.empty_like(found)
-    made[np.repeat(begins[order], lengths[order]) + within(lengths[order])] = found
+    made[np.repeat(begins[order], lengths[order]) + concat_ranges(lengths[order])] = found
     return task.head.collect(made, data)
 
 
 def compute_table_features(
     model: Model,
-    data: Encoded,
+    data: PackedDataset,
     *,
     layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
@@ -235,7 +237,7 @@ def compare_vectors(vectors: Array) -> Array:
 
 def compute_window_features(
     model: Model,
-    data: Encoded,
+    data: PackedDataset,
     made: Callable[[Array, Array, Array | None], Sequence[Array]],
     *,
     budget: int = PACKED_TOKENS,
@@ -261,11 +263,11 @@ def compute_window_features(
         progress("features", done, len(windows))
     if not kept:
         raise InputError("There are no rows to make features of.")
-    return [mean_windows(whole, data) for whole in kept]
+    return [average_windows(whole, data) for whole in kept]
 
 
 def compute_word_states(
-    model: Model, data: Encoded, *, layer: Layer | None = None, progress: Progress = no_progress
+    model: Model, data: PackedDataset, *, layer: Layer | None = None, progress: Progress = no_progress
 ) -> Array:
     """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
     chosen: Layer = "last" if layer is None else layer
@@ -274,7 +276,7 @@ def compute_word_states(
 
 def compute_word_arrays(
     model: Model,
-    data: Encoded,
+    data: PackedDataset,
     made: Callable[[Sequence[Array]], Sequence[Array]],
     *,
     budget: int = PACKED_TOKENS,
@@ -289,7 +291,7 @@ def compute_word_arrays(
     windows, _ = _list_windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
     begins = np.cumsum(lengths) - lengths
-    reads = data.marked(np.arange(len(data)))["reads"]
+    reads = data.pack_annotations(np.arange(len(data)))["token_indices"]
     home = np.searchsorted(begins, reads, side="right") - 1  # the window of each word
     by_window = np.argsort(home, kind="stable")
     bounds = np.searchsorted(home[by_window], np.arange(len(windows) + 1))
@@ -315,7 +317,7 @@ def compute_word_arrays(
     return kept
 
 
-def _pad_windows(data: Encoded, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
+def _pad_windows(data: PackedDataset, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
     """ids, mask and segments, padded."""
     import numpy as np
 
@@ -323,7 +325,7 @@ def _pad_windows(data: Encoded, windows: Array, model: Model) -> tuple[Array, Ar
     place = np.arange(int(lengths.max()))
     mask = place < lengths[:, None]
     ids = np.full(mask.shape, model.shape.stack.pad_id or 0, np.int64)
-    part = data.packed(windows, windows, data.targets[:0])
+    part = data.pack_windows(windows, windows, data.targets[:0])
     ids[mask] = part.ids
     segments = None
     if part.segments is not None:
@@ -332,9 +334,9 @@ def _pad_windows(data: Encoded, windows: Array, model: Model) -> tuple[Array, Ar
     return ids, mask, segments
 
 
-def _list_windows(data: Encoded) -> tuple[Array, Array]:
+def _list_windows(data: PackedDataset) -> tuple[Array, Array]:
     """Every window of every row, and the row it belongs to."""
     import numpy as np
 
     owners = np.repeat(np.arange(len(data)), data.row_windows)
-    return np.repeat(data.firsts, data.row_windows) + within(data.row_windows), owners
+    return np.repeat(data.first_windows, data.row_windows) + concat_ranges(data.row_windows), owners

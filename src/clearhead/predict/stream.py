@@ -62,7 +62,7 @@ def _answer_chunk(
     bad = [row for row in checked if isinstance(row, BadRow)]
     if kept:
         logits, truncated, windows = predictor.scorer.score(kept, columns)
-        answers = predictor.task.decode.read(logits, predictor.space, predictor.calibration)
+        answers = predictor.task.decoding.decode(logits, predictor.space, predictor.calibration)
     else:
         logits = None
         truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -77,7 +77,7 @@ def build_answers(predictor: Predictor, chunk: AnsweredChunk) -> Iterator[Answer
     if not chunk.usable:
         return
     task = predictor.task
-    confidence = task.decode.confidence(chunk.answers)
+    confidence = task.decoding.confidence(chunk.answers)
     for place, row in enumerate(chunk.usable):
         common: dict[str, Any] = {
             "row": row.number,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from clearhead.report.formatting import cut, figure, lines
-from clearhead.tasks.examples import Mark, Word
+from clearhead.tasks.examples import LabeledSpan, WordImportance
 
 MOST_MARKS = 200  # in one text
 MOST_LABEL = 30  # letters of a label
@@ -20,7 +20,9 @@ MOST_NAMED = 4  # words that are named on either side
 MOST_WORD = 40  # letters of them
 
 
-def marked_text(text: str, marks: Sequence[Mark], words: Sequence[Word] = (), *, strongest: float = 0.0) -> Markup:
+def marked_text(
+    text: str, marks: Sequence[LabeledSpan], words: Sequence[WordImportance] = (), *, strongest: float = 0.0
+) -> Markup:
     """A text with its marks, whatever they overlap: cut at every border, so that each piece has all that cover it.
 
     What is seen is the text itself and nothing else; labels are drawn by the style sheet, and told to those who listen.
@@ -42,7 +44,7 @@ def marked_text(text: str, marks: Sequence[Mark], words: Sequence[Word] = (), *,
     return Markup("").join(pieces)
 
 
-def excerpt_around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], int]:
+def excerpt_around(text: str, marks: Sequence[LabeledSpan], most: int) -> tuple[str, list[LabeledSpan], int]:
     """A text that is short enough, or the part of it in which its marks begin, and where that begins.
 
     Marks that do not fit are left out.
@@ -56,13 +58,13 @@ def excerpt_around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, li
     return piece, _clip_marks(piece, moved), begin
 
 
-def _clip_marks(text: str, marks: Sequence[Mark]) -> list[Mark]:
+def _clip_marks(text: str, marks: Sequence[LabeledSpan]) -> list[LabeledSpan]:
     """Marks that lie in the text, the outer before the inner."""
     inside = [mark for mark in marks if 0 <= mark.start < mark.end <= len(text)]
     return sorted(dict.fromkeys(inside), key=lambda mark: (mark.start, -mark.end))[:MOST_MARKS]
 
 
-def _piece(text: str, over: Sequence[Mark], above: Word | None, strongest: float) -> Markup:
+def _piece(text: str, over: Sequence[LabeledSpan], above: WordImportance | None, strongest: float) -> Markup:
     plain = escape(lines(text))
     kinds = {mark.kind for mark in over}
     true, answered = bool(kinds & {"true", "both"}), bool(kinds & {"predicted", "both"})
@@ -74,7 +76,7 @@ def _piece(text: str, over: Sequence[Mark], above: Word | None, strongest: float
     return Markup('<mark class="{}" title="{}">{}</mark>').format(" ".join(classes), tooltip, plain)
 
 
-def _label(mark: Mark) -> str:
+def _label(mark: LabeledSpan) -> str:
     return lines(cut(mark.label, MOST_LABEL)) if mark.label.strip() else "answer"
 
 
@@ -83,12 +85,12 @@ def _aside(text: str) -> Markup:
     return Markup('<span class="aside">{}</span>').format(text)
 
 
-def _chip(mark: Mark) -> Markup:
+def _chip(mark: LabeledSpan) -> Markup:
     kind = "answered" if mark.kind == "predicted" else mark.kind
     return Markup('<span class="chip is-{}" data-label="{}" aria-hidden="true"></span>').format(kind, _label(mark))
 
 
-def shaded_text(text: str, words: Sequence[Word], *, strongest: float) -> Markup:
+def shaded_text(text: str, words: Sequence[WordImportance], *, strongest: float) -> Markup:
     """A text whose words are shaded by how much they mattered; `strongest` has the deepest shade."""
     pieces, at = [], 0
     for word in sorted(words, key=lambda word: word.start):
@@ -102,7 +104,7 @@ def shaded_text(text: str, words: Sequence[Word], *, strongest: float) -> Markup
     return Markup("").join([*pieces, escape(lines(text[at:]))])
 
 
-def _strength(word: Word, strongest: float) -> tuple[str, int, str]:
+def _strength(word: WordImportance, strongest: float) -> tuple[str, int, str]:
     """Which way a word speaks, how deep its shade is, and its figure."""
     tooltip = f"{'+' if word.weight > 0 else '−'}{figure(abs(word.weight))}"
     return "for" if word.weight > 0 else "against", _level(word.weight, strongest), tooltip
@@ -113,7 +115,9 @@ def _level(weight: float, strongest: float) -> int:
     return sum(abs(weight) >= share * strongest for share in LEVELS) if strongest > 0 else 0
 
 
-def named_words(text: str, text_b: str | None, words: Sequence[Word], strongest: float) -> list[tuple[str, list[str]]]:
+def named_words(
+    text: str, text_b: str | None, words: Sequence[WordImportance], strongest: float
+) -> list[tuple[str, list[str]]]:
     """The words that mattered most, in words: for those who cannot see shades, and for all others."""
     shaded = [word for word in words if _level(word.weight, strongest)]
     ordered = sorted(shaded, key=lambda word: -abs(word.weight))
@@ -128,6 +132,6 @@ def named_words(text: str, text_b: str | None, words: Sequence[Word], strongest:
     return sides
 
 
-def _spell_word(text: str, text_b: str | None, word: Word) -> str:
-    spelled = ((text_b or "") if word.second else text)[word.start : word.end]
+def _spell_word(text: str, text_b: str | None, word: WordImportance) -> str:
+    spelled = ((text_b or "") if word.in_second_text else text)[word.start : word.end]
     return spelled.strip(" \n\t.,;:!?\"'()[]{}…“”") or spelled

@@ -14,7 +14,7 @@ from clearhead.report.formatting import cut, figure, percent
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.examples import Example, Pick, Shown
+    from clearhead.tasks.examples import Example, PartExamples, SelectedRow
 
 MOST_CELLS = 60
 MOST_CASES = 12  # of a list
@@ -63,20 +63,20 @@ class Cases:
     worst: tuple[Case, ...]
     suspicious: tuple[Case, ...]
     others: tuple[Case, ...]  # suspicious ones that are not among the worst
-    shown: Shown
+    shown: PartExamples
     wrong: int
     doubtful: int
 
 
-def cases(evaluation: Evaluation, examples: Shown | None, key: str) -> Cases | None:
+def cases(evaluation: Evaluation, examples: PartExamples | None, key: str) -> Cases | None:
     """The cards of a part; None when no rows were picked or read."""
     if examples is None or not (examples.worst or examples.suspicious):
         return None
-    doubtful = {example.pick.row for example in examples.suspicious}
+    doubtful = {example.selected.row for example in examples.suspicious}
     worst = tuple(_case(example, evaluation, key, doubtful) for example in examples.worst[:MOST_CASES])
     above = {case.row: case for case in worst}
     suspicious = tuple(
-        above.get(example.pick.row) or _case(example, evaluation, key, doubtful)
+        above.get(example.selected.row) or _case(example, evaluation, key, doubtful)
         for example in examples.suspicious[:MOST_CASES]
     )
     picks = evaluation.picks
@@ -85,27 +85,27 @@ def cases(evaluation: Evaluation, examples: Shown | None, key: str) -> Cases | N
         suspicious=suspicious,
         others=tuple(case for case in suspicious if case.row not in above),
         shown=examples,
-        wrong=len(worst) if picks is None else picks.wrong,
-        doubtful=len(suspicious) if picks is None else picks.doubtful,
+        wrong=len(worst) if picks is None else picks.error_count,
+        doubtful=len(suspicious) if picks is None else picks.suspicious_count,
     )
 
 
 def _case(example: Example, evaluation: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
-    pick, words = example.pick, example.words or ()
+    pick, words = example.selected, example.words or ()
     strongest = max((abs(word.weight) for word in words), default=0.0)
     if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
         strongest = 0.0
-    second = [word for word in words if word.second]
-    piece, marks, begin = excerpt_around(example.text, example.marks, most)
-    first = [replace(word, start=word.start - begin, end=word.end - begin) for word in words if not word.second]
-    shade = partial(marked_text, piece, marks) if example.marks else partial(shaded_text, piece)
+    second = [word for word in words if word.in_second_text]
+    piece, marks, begin = excerpt_around(example.text, example.spans, most)
+    first = [replace(word, start=word.start - begin, end=word.end - begin) for word in words if not word.in_second_text]
+    shade = partial(marked_text, piece, marks) if example.spans else partial(shaded_text, piece)
     return Case(
         id=f"case-{key}-{pick.row}",
         row=pick.row,
         truth=pick.truth,
         answer=pick.answer,
         sure=_sure(pick),
-        given="" if pick.given is None else percent(pick.given),
+        given="" if pick.label_probability is None else percent(pick.label_probability),
         text=shade(first, strongest=strongest),
         text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
         words=named_words(example.text, example.text_b, words, strongest),
@@ -113,42 +113,42 @@ def _case(example: Example, evaluation: Evaluation, key: str, doubtful: Collecti
         weak=example.words is not None and strongest == 0,
         looked=example.words is not None,
         doubtful=pick.row in doubtful,
-        cut=example.cut or len(piece) < len(example.text) or len(example.text_b or "") > most,
+        cut=example.is_truncated or len(piece) < len(example.text) or len(example.text_b or "") > most,
         number=pick.error is not None,
         options=pick.options,
         excerpt=cut(example.text, 100),
     )
 
 
-def _sure(pick: Pick) -> str:
+def _sure(pick: SelectedRow) -> str:
     """How far an answer is off, or how sure the model is of it."""
     if pick.error is not None:
         return f"off by {'+' if pick.error > 0 else ''}{figure(pick.error)}"
-    return "" if pick.sure is None else f"sure by {percent(pick.sure)}"
+    return "" if pick.confidence is None else f"sure by {percent(pick.confidence)}"
 
 
 def _watched_label(example: Example, evaluation: Evaluation) -> str:
     """What the words were measured by."""
-    pick = example.pick
-    if example.watched is not None:
-        return example.watched
-    if pick.watched is None or pick.watched >= len(evaluation.labels):
+    pick = example.selected
+    if example.target_name is not None:
+        return example.target_name
+    if pick.output_index is None or pick.output_index >= len(evaluation.labels):
         return pick.answer
-    name = evaluation.labels[pick.watched]
-    return f"not {name}" if pick.against else name
+    name = evaluation.labels[pick.output_index]
+    return f"not {name}" if pick.is_negated else name
 
 
-def cell_rows(evaluation: Evaluation, examples: Shown | None, key: str) -> dict[tuple[int, int], CellRows]:
+def cell_rows(evaluation: Evaluation, examples: PartExamples | None, key: str) -> dict[tuple[int, int], CellRows]:
     """The rows of cells, by (true, answered)."""
     rows_by_cell = {}
     for shown_cell in () if examples is None else examples.cells[:MOST_CELLS]:
         cell = shown_cell.cell
-        if shown_cell.examples and max(cell.true, cell.answered) < len(evaluation.labels):
-            rows_by_cell[cell.true, cell.answered] = CellRows(
-                id=f"cell-{key}-{cell.true}-{cell.answered}",
+        if shown_cell.examples and max(cell.true, cell.predicted) < len(evaluation.labels):
+            rows_by_cell[cell.true, cell.predicted] = CellRows(
+                id=f"cell-{key}-{cell.true}-{cell.predicted}",
                 true=evaluation.labels[cell.true],
-                answered=evaluation.labels[cell.answered],
-                right=cell.true == cell.answered,
+                answered=evaluation.labels[cell.predicted],
+                right=cell.true == cell.predicted,
                 count=cell.count,
                 rows=tuple(_case(example, evaluation, key, (), MOST_IN_CELL) for example in shown_cell.examples),
             )

@@ -109,9 +109,9 @@ def confused(evaluation: Evaluation) -> list[Confused]:
         having = {index: score.rows for index, score in enumerate(evaluation.label_scores)}
         cells = () if evaluation.picks is None else evaluation.picks.cells
         counted = [
-            (cell.true, cell.answered, cell.count, cell.count / max(having.get(cell.true, 0), cell.count))
+            (cell.true, cell.predicted, cell.count, cell.count / max(having.get(cell.true, 0), cell.count))
             for cell in cells
-            if cell.true != cell.answered
+            if cell.true != cell.predicted
         ]
     pairs = [
         Confused(

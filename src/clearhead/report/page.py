@@ -23,7 +23,7 @@ from clearhead.report.sweep import describe_sweep
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.examples import Shown
+    from clearhead.tasks.examples import PartExamples
 
 MOST_PASSPORT = 60_000  # characters; the model folder has all of it
 MOST_COMMAND = 20_000
@@ -49,7 +49,7 @@ class ReportData:
     sweep: Sequence[Mapping[str, Any]] = ()  # {"layer": "last", "pooling": "mean", "score": 0.9, "spread": 0.01}
     ladder: Mapping[str, Any] | None = None  # as in ladder.json
     baselines: Sequence[Mapping[str, Any]] = ()  # cheap methods on the same rows, as in `Run.to_json()`
-    examples: Mapping[str, Shown] = field(default_factory=dict)  # rows to look at, by part
+    examples: Mapping[str, PartExamples] = field(default_factory=dict)  # rows to look at, by part
     sections: Sequence[Section] = ()  # what others have to tell: a ladder, a sweep
     lead: str = ""  # the result in a sentence, where no part was measured
     machine: Mapping[str, str] = field(default_factory=dict)  # precision, threads, CPU, libraries

@@ -13,20 +13,20 @@ from clearhead.report.headline import dev_mark
 if TYPE_CHECKING:
     from clearhead.metrics import Slice
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.examples import Shown
+    from clearhead.tasks.examples import PartExamples
 
 MOST_PARTS = 3  # that are told in detail
 LENGTH = "length in "  # how columns begin that say how long a text is
 PER_PART = ("labels", "confusion", "worst", "suspicious", "calibration", "coverage", "slices", "lengths")
 
 
-def part_views(parts: Mapping[str, Evaluation], examples: Mapping[str, Shown]) -> list[dict[str, Any]]:
+def part_views(parts: Mapping[str, Evaluation], examples: Mapping[str, PartExamples]) -> list[dict[str, Any]]:
     """One view a part: its name, and the values of every section."""
     listed = list(parts.items())[:MOST_PARTS]
     return [_view(part, evaluation, examples.get(part), f"p{index}") for index, (part, evaluation) in enumerate(listed)]
 
 
-def _view(part: str, evaluation: Evaluation, examples: Shown | None, key: str) -> dict[str, Any]:
+def _view(part: str, evaluation: Evaluation, examples: PartExamples | None, key: str) -> dict[str, Any]:
     metric = "rows exactly right" if evaluation.kind == "multilabel" else "accuracy"
     cards = cases(evaluation, examples, key)
     lengths = sorted((s for s in evaluation.slices if s.column.startswith(LENGTH)), key=_beginning)
@@ -61,7 +61,7 @@ def _beginning(slice_: Slice) -> tuple[str, float]:
     return slice_.column, float(match[0]) if match else float("inf")
 
 
-def _confusion(evaluation: Evaluation, examples: Shown | None, key: str) -> dict[str, Any] | None:
+def _confusion(evaluation: Evaluation, examples: PartExamples | None, key: str) -> dict[str, Any] | None:
     rows = cell_rows(evaluation, examples, key)
     pairs = metric_tables.confused(evaluation)
     if evaluation.confusion is None and not pairs:

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.tasks.answer import Answer, FoundSpan, Prediction
-    from clearhead.tasks.encoded import Encoded, Part
-    from clearhead.tasks.evaluation import CoveragePoint, Evaluation, evaluation
+    from clearhead.tasks.evaluation import CoveragePoint, Evaluation, evaluate_logits
     from clearhead.tasks.examples import Example
-    from clearhead.tasks.occlusion import Watching
-    from clearhead.tasks.orders import both_orders
-    from clearhead.tasks.parallel import Parallel
-    from clearhead.tasks.ragged import Ragged
+    from clearhead.tasks.occlusion import OcclusionPlan
+    from clearhead.tasks.orders import read_in_both_orders
+    from clearhead.tasks.packed import PackedBatch, PackedDataset
+    from clearhead.tasks.parallel import ParallelDataset
+    from clearhead.tasks.ragged import RaggedArray
     from clearhead.tasks.registry import (
         TASKS,
         check_task,
-        task_by_look,
-        task_for,
-        task_named,
-        task_of_checkpoint,
-        task_of_format,
+        detect_task,
+        find_task_of_format,
+        get_task,
+        infer_checkpoint_task,
+        infer_task,
     )
-    from clearhead.tasks.task import Answers, Calibration, Task, mean_windows
-    from clearhead.tasks.view import plain_view
+    from clearhead.tasks.task import Answers, Calibration, Task, average_windows
+    from clearhead.tasks.view import build_plain_view
 else:
     from clearhead.lazy import export_lazily
 
@@ -34,24 +34,24 @@ else:
         __name__,
         {
             "answer": ("Answer", "FoundSpan", "Prediction"),
-            "encoded": ("Encoded", "Part"),
-            "evaluation": ("CoveragePoint", "Evaluation", "evaluation"),
+            "packed": ("PackedDataset", "PackedBatch"),
+            "evaluate_logits": ("CoveragePoint", "Evaluation", "evaluate_logits"),
             "examples": ("Example",),
-            "occlusion": ("Watching",),
-            "orders": ("both_orders",),
-            "parallel": ("Parallel",),
-            "ragged": ("Ragged",),
+            "occlusion": ("OcclusionPlan",),
+            "orders": ("read_in_both_orders",),
+            "parallel": ("ParallelDataset",),
+            "ragged": ("RaggedArray",),
             "registry": (
                 "TASKS",
                 "check_task",
-                "task_by_look",
-                "task_for",
-                "task_named",
-                "task_of_checkpoint",
-                "task_of_format",
+                "detect_task",
+                "infer_task",
+                "get_task",
+                "infer_checkpoint_task",
+                "find_task_of_format",
             ),
-            "task": ("Answers", "Calibration", "Task", "mean_windows"),
-            "view": ("plain_view",),
+            "task": ("Answers", "Calibration", "Task", "average_windows"),
+            "view": ("build_plain_view",),
         },
     )
 
@@ -61,24 +61,24 @@ __all__ = [
     "Answers",
     "Calibration",
     "CoveragePoint",
-    "Encoded",
     "Evaluation",
     "Example",
     "FoundSpan",
-    "Parallel",
-    "Part",
+    "OcclusionPlan",
+    "PackedBatch",
+    "PackedDataset",
+    "ParallelDataset",
     "Prediction",
-    "Ragged",
+    "RaggedArray",
     "Task",
-    "Watching",
-    "both_orders",
+    "average_windows",
+    "build_plain_view",
     "check_task",
-    "evaluation",
-    "mean_windows",
-    "plain_view",
-    "task_by_look",
-    "task_for",
-    "task_named",
-    "task_of_checkpoint",
-    "task_of_format",
+    "detect_task",
+    "evaluate_logits",
+    "find_task_of_format",
+    "get_task",
+    "infer_checkpoint_task",
+    "infer_task",
+    "read_in_both_orders",
 ]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from clearhead.tasks.task import Answers
 
 DIGITS = 6  # of probabilities in files
-EMPTY: tuple[Any, ...] = (None, (), {})  # values that an answer's JSON leaves out
-ALWAYS = ("truncated", "windows", "abstained")  # values that it always has
+OMITTED_VALUES: tuple[Any, ...] = (None, (), {})  # values that an answer's JSON leaves out
+REQUIRED_FIELDS = ("truncated", "windows", "abstained")  # values that it always has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class FoundSpan:
         where = f"characters {self.start} to {self.end}"
         return short_repr("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
 
-    def cell(self) -> dict[str, Any]:
+    def to_cell(self) -> dict[str, Any]:
         """The span as it is written to a file."""
         labeled = {} if self.label is None else {"label": self.label}
         probability = round(self.probability, DIGITS)
@@ -125,7 +125,7 @@ class Answer:
         """The answer in a few words."""
         return []
 
-    def named(self, options: Sequence[str]) -> Answer:  # noqa: ARG002
+    def with_option_names(self, options: Sequence[str]) -> Answer:  # noqa: ARG002
         """The same with the texts of the options for their names; an answer that is no option as it is."""
         return self
 
@@ -141,7 +141,7 @@ class Answer:
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in ordered.items()
-            if value not in EMPTY
+            if value not in OMITTED_VALUES
         }
 
     @classmethod
@@ -153,7 +153,7 @@ class Answer:
         names = [*cls.leading, *(field.name for field in fields(cls) if field.name not in ("row", *cls.leading))]
         schemas, parts = msgspec.json.schema_components([hints[name] for name in names], ref_template="#/$defs/{name}")
         made = {"title": cls.__name__, "type": "object", "properties": dict(zip(names, schemas, strict=True))}
-        return made | {"required": list(ALWAYS)} | ({"$defs": parts} if parts else {})
+        return made | {"required": list(REQUIRED_FIELDS)} | ({"$defs": parts} if parts else {})
 
     @classmethod
     def _types(cls) -> dict[str, Any]:
@@ -165,10 +165,10 @@ class Answer:
 Prediction = Answer  # the public name
 
 # a batch, the place of the row in it, the row, its labels, how many ranked candidates to list, fields of every answer
-Build = Callable[["Answers", int, TextRow, LabelSpace, int, dict[str, Any]], Answer]
+BuildAnswer = Callable[["Answers", int, TextRow, LabelSpace, int, dict[str, Any]], Answer]
 
 
-def no_columns(space: LabelSpace, columns: Columns) -> tuple[str, ...]:
+def no_probability_columns(space: LabelSpace, columns: Columns) -> tuple[str, ...]:
     """Nothing: the probabilities have no columns of their own."""
     return ()
 
@@ -177,20 +177,22 @@ def no_columns(space: LabelSpace, columns: Columns) -> tuple[str, ...]:
 class AnswerCodec:
     """How the decoded answers of a task become values, and which columns of a file they fill."""
 
-    build: Build  # the answer to one row of a batch
-    types: tuple[type[Answer], ...]  # that `build` makes
-    does: str  # what a model of this task does with a text, for people
+    build: BuildAnswer  # the answer to one row of a batch
+    answer_types: tuple[type[Answer], ...]  # that `build` makes
+    purpose: str  # what a model of this task does with a text, for people
     model_kind: str  # what `kind_of` calls such a model
     # names of a file's columns; Columns: those that were read, the tuple: all of the source
     columns: Callable[[Columns, tuple[str, ...]], tuple[str, ...]]
-    probabilities: Callable[[LabelSpace, Columns], tuple[str, ...]] = no_columns  # what such a column each is for
-    unlisted: str = ""  # why there are no such columns
-    nested: bool = False  # cells hold lists, and a column of labels is moved out of the way
+    probability_columns: Callable[[LabelSpace, Columns], tuple[str, ...]] = (
+        no_probability_columns  # what such a column each is for
+    )
+    no_probabilities_reason: str = ""  # why there are no such columns
+    has_nested_cells: bool = False  # cells hold lists, and a column of labels is moved out of the way
     formats: tuple[str, ...] = ()  # of files that only these answers can be written in
-    is_json: bool = False  # answers are written as JSON lines where nothing else is asked for
-    candidates: int = 0  # ranked answers to a question that can be listed; 0: it answers no questions
+    prefers_json: bool = False  # answers are written as JSON lines where nothing else is asked for
+    max_candidates: int = 0  # ranked answers to a question that can be listed; 0: it answers no questions
 
 
-def rounded(value: Any) -> Any:
+def round_probability(value: Any) -> Any:
     """A number with the digits that files have; anything else as it is."""
     return round(value, DIGITS) if isinstance(value, float) else value

@@ -6,11 +6,11 @@ from typing import Any
 
 from clearhead.data.labels import parse_label_list
 
-OPENS = ("[", "{")  # what JSON in a cell begins with
-BORDER = "span does not fit"  # what rows are counted under whose spans do not stand where they should
+JSON_OPENERS = ("[", "{")  # what JSON in a cell begins with
+MISALIGNED_SPAN = "span does not fit"  # what rows are counted under whose spans do not stand where they should
 
 
-def parsed(value: str) -> Any:
+def parse_cell(value: str) -> Any:
     """What a cell says in JSON, or as Python writes a list; the cell itself if it is neither."""
     import json
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.html import format_interval, format_number, render_table, short_repr
-from clearhead.tasks.examples import Picks
-from clearhead.tasks.task import Answers, Calibration, Details, Task
+from clearhead.tasks.examples import RowSelection
+from clearhead.tasks.task import Answers, Calibration, MetricDetails, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-DRAWS = 1000  # resamples for an interval
-SLICE_DRAWS = 200
-CURVE = 50  # points of a curve that are kept
+RESAMPLES = 1000  # resamples for an interval
+SLICE_RESAMPLES = 200
+MAX_CURVE_POINTS = 50  # points of a curve that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Evaluation:
     against: dict[str, PairedResult] = field(
         default_factory=dict
     )  # metric -> this model minus another on the same rows
-    picks: Picks | None = None  # rows that are worth a look
+    picks: RowSelection | None = None  # rows that are worth a look
 
     @property
     def value(self) -> float:
@@ -92,8 +92,7 @@ class Evaluation:
 
         plain: dict[str, Any] = _plain(asdict(self))
         plain["metrics"] = to_json(self.metrics)
-        if plain["picks"] is not None:
-            del plain["picks"]["cells"]  # many, and for the report alone
+        plain["picks"] = None if self.picks is None else _plain(self.picks.to_json())
         return plain
 
     def _repr_html_(self) -> str:
@@ -106,7 +105,7 @@ class Evaluation:
         return render_table(f"{self.task} on {self.rows:,} rows", ("metric", "value", "95 % interval"), rows, notes)
 
 
-def evaluation(
+def evaluate_logits(
     task: Task,
     space: LabelSpace,
     logits: Any,
@@ -115,13 +114,13 @@ def evaluation(
     *,
     slices: Mapping[str, Sequence[Any]] | None = None,
     numbers: Sequence[int] | Array | None = None,
-    draws: int = DRAWS,
+    draws: int = RESAMPLES,
     **counts: Any,
 ) -> Evaluation:
     """Measure what logits say of rows whose labels are known; with their `numbers`, some are picked to be looked at."""
-    answers = task.decode.read(logits, space, calibration)
+    answers = task.decoding.decode(logits, space, calibration)
     details = task.metrics.details(answers, targets, space)
-    right, sure = task.metrics.right(answers, targets), task.decode.confidence(answers)
+    right, sure = task.metrics.is_correct(answers, targets), task.decoding.confidence(answers)
     curve, area = _coverage(sure, right)
     return Evaluation(
         task=task.name,
@@ -137,7 +136,7 @@ def evaluation(
         coverage_area=area,
         abstained=0 if answers.abstained is None else int(answers.abstained.sum()),
         slices=_slices(answers, targets, right, slices or {}),
-        picks=task.examples.picks(answers, targets, space, numbers) if numbers is not None and len(targets) else None,
+        picks=task.examples.select(answers, targets, space, numbers) if numbers is not None and len(targets) else None,
         **counts,
     )
 
@@ -147,9 +146,9 @@ def _calibration(
 ) -> Reliability | None:
     from clearhead.metrics import expected_calibration_error, reliability_table
 
-    def at(temperature: float) -> Details:
+    def at(temperature: float) -> MetricDetails:
         return task.metrics.details(
-            task.decode.read(logits, space, Calibration(temperature=temperature)), targets, space
+            task.decoding.decode(logits, space, Calibration(temperature=temperature)), targets, space
         )
 
     before = at(1.0)
@@ -174,7 +173,7 @@ def _coverage(sure: Array | None, right: Array | None) -> tuple[tuple[CoveragePo
     if sure is None or right is None:
         return (), None
     found = coverage_curve(sure, right)
-    places = np.unique(np.linspace(0, len(found.threshold) - 1, CURVE).round().astype(int))
+    places = np.unique(np.linspace(0, len(found.threshold) - 1, MAX_CURVE_POINTS).round().astype(int))
     points = zip(found.threshold[places], found.coverage[places], found.accuracy[places], strict=True)
     return (
         tuple(CoveragePoint(threshold=float(t), coverage=float(c), accuracy=float(a)) for t, c, a in points),
@@ -191,8 +190,8 @@ def _slices(
     if not columns:
         return ()
     if right is None:
-        return tuple(slice_table(columns, mae, targets, answers.labels, lower_is_worse=False, n=SLICE_DRAWS))
-    return tuple(slice_table(columns, proportion, right, n=SLICE_DRAWS))
+        return tuple(slice_table(columns, mae, targets, answers.labels, lower_is_worse=False, n=SLICE_RESAMPLES))
+    return tuple(slice_table(columns, proportion, right, n=SLICE_RESAMPLES))
 
 
 def _plain(value: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Rows that an error analysis picks, and how a report shows them: truth, answer, and the words that mattered."""
+"""Rows selected for the error analysis, and the examples that a report shows: truth, answer and word importance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -11,127 +11,153 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_WORST = 10
-MOST_SUSPICIOUS = 10
-EACH = 5  # rows of a cell
-MOST_CELLS = 60  # cells of which rows are kept, the most frequent mistakes first
-SURE = 0.5  # below it no answer speaks against a label
-VERY_SURE = 0.9  # from here on every answer does
-AHEAD = 0.5  # by so much another label must be more probable than the given one to make it suspicious
-FAR = 3.5  # spreads (from the median, as a normal one) beyond which an error of a number is odd
+MAX_WORST = 10
+MAX_SUSPICIOUS = 10
+MAX_ROWS_PER_CELL = 5
+MAX_CELLS = 60  # cells of the confusion matrix with examples, most frequent errors first
+MIN_CONFIDENCE = 0.5  # a less confident answer does not make the label suspicious
+HIGH_CONFIDENCE = 0.9  # a wrong answer of this confidence always makes the label suspicious
+MIN_LABEL_MARGIN = 0.5  # minimum difference between the probabilities of the answer and of a suspicious label
+OUTLIER_DEVIATIONS = 3.5  # errors of a number beyond this many robust standard deviations are outliers
+
+# field -> its key in metrics.json and `evaluate --json`
+ROW_KEYS = {
+    "confidence": "sure",
+    "label_probability": "given",
+    "output_index": "watched",
+    "is_negated": "against",
+    "spans": "marks",
+    "counts_words": "words",
+    "option_indices": "chosen",
+    "word_range": "place",
+    "predicted_tags": "tags",
+}
 
 
-MarkKind = Literal["true", "predicted", "both"]
+SpanKind = Literal["true", "predicted", "both"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
-    """A piece of a text with a label: the true answer, the predicted one, or both at once."""
+class LabeledSpan:
+    """A span of a text with a label that is true, predicted, or both."""
 
     start: int
     end: int
     label: str
-    kind: MarkKind
+    kind: SpanKind
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pick:
-    """A row that was picked: its number in the source, and what was said of it."""
+class SelectedRow:
+    """A row selected for the error analysis, with its true and predicted answer."""
 
-    row: int
+    row: int  # row number in the source
     truth: str
     answer: str
-    sure: float | None = None  # how sure the model is of what it got wrong, or of its answer
-    given: float | None = None  # how probable the given label is to it
-    error: float | None = None  # of a number: answer minus truth
-    watched: int | None = None  # the output whose probability says so; None: the answer is a number
-    against: bool = False  # of several labels: the one watched was not answered
-    marks: tuple[Mark, ...] = ()  # of spans and tags: what is true and what was answered, in the first text
-    words: bool = False  # whether marks count words, and not characters
-    options: tuple[str, ...] = ()  # of a multiple choice
-    chosen: tuple[int, int] | None = None  # of a multiple choice: the true option, and the one that was taken
-    place: tuple[int, int] | None = None  # of tags: the words that are surely wrong, one past the last, ...
-    tags: tuple[int, ...] = ()  # ... and what was said of each of them
+    confidence: float | None = None  # probability of the most confident wrong decision, or of the answer
+    label_probability: float | None = None  # predicted probability of the true label
+    error: float | None = None  # numbers only: answer minus truth
+    output_index: int | None = None  # output whose probability occlusion measures; None: the answer is a number
+    is_negated: bool = False  # multilabel only: the label of `output_index` was not predicted
+    spans: tuple[LabeledSpan, ...] = ()  # true and predicted spans or entities
+    counts_words: bool = False  # whether the offsets of `spans` count words instead of characters
+    options: tuple[str, ...] = ()  # multiple choice only
+    option_indices: tuple[int, int] | None = None  # multiple choice only: true and predicted option
+    word_range: tuple[int, int] | None = None  # tags only: the wrongly tagged words, [first, last)
+    predicted_tags: tuple[int, ...] = ()  # tags only: the predicted tag of each word in `word_range`
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values under their stored keys."""
+        return {ROW_KEYS.get(name, name): value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """Rows with one true label and one answer."""
+class ConfusionCell:
+    """Rows with the same true and predicted label."""
 
     true: int
-    answered: int
+    predicted: int
     count: int
-    picks: tuple[Pick, ...]  # the surest of mistakes, the least sure of right answers
+    rows: tuple[SelectedRow, ...]  # the most confident errors, or the least confident correct answers
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picks:
-    """What was picked of some rows, by their numbers; the texts stay where they are."""
+class RowSelection:
+    """The rows selected for the error analysis, without their texts."""
 
-    worst: tuple[Pick, ...] = ()
-    suspicious: tuple[Pick, ...] = ()
-    wrong: int = 0  # answers that are not right; of numbers, all that were measured
-    doubtful: int = 0  # labels that are suspicious, of which only some are kept
-    cells: tuple[Cell, ...] = ()
+    worst: tuple[SelectedRow, ...] = ()
+    suspicious: tuple[SelectedRow, ...] = ()
+    error_count: int = 0  # wrong answers; numbers: all measured rows
+    suspicious_count: int = 0  # all suspicious labels, also those not in `suspicious`
+    cells: tuple[ConfusionCell, ...] = ()
 
-    def every(self) -> Iterator[Pick]:
-        """All of them, those of several lists several times."""
+    def iter_rows(self) -> Iterator[SelectedRow]:
+        """Iterate over the rows of all lists; a row in several lists occurs several times."""
         yield from self.worst
         yield from self.suspicious
         for cell in self.cells:
-            yield from cell.picks
+            yield from cell.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values under their stored keys, without the many rows of the cells."""
+        return {
+            "worst": [row.to_json() for row in self.worst],
+            "suspicious": [row.to_json() for row in self.suspicious],
+            "wrong": self.error_count,
+            "doubtful": self.suspicious_count,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
-    """A word, or some words in a row, and how much the answer loses without it."""
+class WordImportance:
+    """A word, or several consecutive words, and how much the answer depends on it."""
 
     start: int
     end: int
-    weight: float  # probability (or number) of the answer with it, minus without it
-    second: bool = False  # stands in the second text
+    weight: float  # probability (or number) with the word minus without it
+    in_second_text: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A row that was picked, with the beginning of its texts."""
+    """A selected row with its texts, shortened if they are long."""
 
-    pick: Pick
+    selected: SelectedRow
     text: str
     text_b: str | None = None
-    words: tuple[Word, ...] | None = None  # None: nobody looked
-    whole: float | None = None  # probability (or number) of the answer when nothing is left out
-    watched: str | None = None  # what that is of; None: the answer
-    cut: bool = False  # whether the texts go on
+    words: tuple[WordImportance, ...] | None = None  # None: not computed
+    full_value: float | None = None  # measured probability (or number) for the full text
+    target_name: str | None = None  # what the value measures; None: the answer
+    is_truncated: bool = False
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
-        """Spans and entities in the text, which is not cut where there are any."""
-        return self.pick.marks
+    def spans(self) -> tuple[LabeledSpan, ...]:
+        """Spans and entities in the text; a text with spans is never truncated."""
+        return self.selected.spans
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownCell:
-    """A cell of the confusion with the rows that are shown of it."""
+class CellExamples:
+    """A cell of the confusion matrix with the examples shown for it."""
 
-    cell: Cell
+    cell: ConfusionCell
     examples: tuple[Example, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """The examples of a part."""
+class PartExamples:
+    """The examples of one part: train, dev or test."""
 
     worst: tuple[Example, ...] = ()
     suspicious: tuple[Example, ...] = ()
-    cells: tuple[ShownCell, ...] = ()
-    explained: int = 0  # rows whose words were left out one by one
-    scored: int = 0  # texts that the model read for it
+    cells: tuple[CellExamples, ...] = ()
+    explained: int = 0  # rows with word importance
+    scored: int = 0  # shortened texts scored for it
     seconds: float = 0.0
 
 
-def first_places(places: Array, keys: Array, most: int) -> list[int]:
-    """The places with the smallest keys; equal ones in the order of the rows."""
+def select_smallest(rows: Array, keys: Array, count: int) -> list[int]:
+    """Select the rows with the smallest keys; ties keep their order."""
     import numpy as np
 
-    return [int(place) for place in places[np.argsort(keys, kind="stable")[:most]]]
+    return [int(row) for row in rows[np.argsort(keys, kind="stable")[:count]]]

@@ -14,7 +14,7 @@ from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder, enco
 from clearhead.tasks.task import Task
 
 
-def both_orders(task: Task) -> Task:
+def read_in_both_orders(task: Task) -> Task:
     """The same task, each of whose rows is read twice."""
     return replace(task, rows=replace(task.rows, encode=_pieces, passes_per_row=2))
 

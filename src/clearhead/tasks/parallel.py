@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clearhead.tasks.encoded import Part, within
+from clearhead.tasks.packed import PackedBatch, concat_ranges
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
+class PackedTexts:
     """The texts of one language, end to end."""
 
     ids: Array  # (tokens,)
@@ -32,30 +32,30 @@ class Side:
         import numpy as np
 
         lengths = self.lengths[rows]
-        return self.ids[np.repeat(self.starts[rows], lengths) + within(lengths)].astype(np.int64), lengths
+        return self.ids[np.repeat(self.starts[rows], lengths) + concat_ranges(lengths)].astype(np.int64), lengths
 
 
-def side(texts: Sequence[Sequence[int]]) -> Side:
+def pack_token_ids(texts: Sequence[Sequence[int]]) -> PackedTexts:
     """Token ids of some texts as one array."""
     import numpy as np
 
     starts = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=starts[1:])
     ids = np.fromiter((token for text in texts for token in text), np.int32, count=int(starts[-1]))
-    return Side(ids=ids, starts=starts)
+    return PackedTexts(ids=ids, starts=starts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parallel:
+class ParallelDataset:
     """Rows of source and target, as the loop takes them: a batch is a pure function of its rows."""
 
-    source: Side
-    target: Side  # every text ends with the end symbol
-    start: int  # the token that a decoder is given before the first word
-    numbers: Array  # (rows,): their numbers in the file, to name them
+    source: PackedTexts
+    target: PackedTexts  # every text ends with the end symbol
+    start_id: int  # the token that a decoder is given before the first word
+    row_numbers: Array  # (rows,): their numbers in the file, to name them
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.row_numbers)
 
     @property
     def row_tokens(self) -> Array:
@@ -68,7 +68,7 @@ class Parallel:
         """What a row counts: every word of the target counts alike."""
         return self.target.lengths
 
-    def take(self, rows: Array) -> Part:
+    def take(self, rows: Array) -> PackedBatch:
         """Teacher forcing: a decoder is given the right words shifted by one, and learns what follows each of them."""
         import numpy as np
 
@@ -76,14 +76,14 @@ class Parallel:
         words, target_lengths = self.target.take(rows)
         shifted = np.empty_like(words)
         shifted[1:] = words[:-1]
-        shifted[np.cumsum(target_lengths) - target_lengths] = self.start
-        return Part(
+        shifted[np.cumsum(target_lengths) - target_lengths] = self.start_id
+        return PackedBatch(
             ids=ids,
             segments=None,
             lengths=lengths,
-            owners=np.arange(len(rows)),
+            window_rows=np.arange(len(rows)),
             targets=target_lengths,
-            marks={"words": words, "word_rows": np.repeat(np.arange(len(rows)), target_lengths)},
+            annotations={"words": words, "word_rows": np.repeat(np.arange(len(rows)), target_lengths)},
             target_ids=shifted,
             target_lengths=target_lengths,
         )

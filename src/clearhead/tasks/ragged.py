@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ragged:
+class RaggedArray:
     """Values of all rows end to end, and where each row begins."""
 
     values: Array  # (items, ...)
@@ -36,20 +36,20 @@ class Ragged:
         return counts
 
     @property
-    def owners(self) -> Array:
+    def row_indices(self) -> Array:
         """(items,) the row of each value."""
         import numpy as np
 
         return np.repeat(np.arange(len(self)), self.counts)
 
-    def __getitem__(self, places: Array | slice) -> Ragged:
+    def __getitem__(self, places: Array | slice) -> RaggedArray:
         """Some rows, in the order asked for."""
         import numpy as np
 
         chosen = np.arange(len(self))[places]
-        return Ragged(values=self.values[self.items(chosen)], bounds=bounds_of(self.counts[chosen]))
+        return RaggedArray(values=self.values[self.value_indices(chosen)], bounds=compute_bounds(self.counts[chosen]))
 
-    def items(self, places: Array) -> Array:
+    def value_indices(self, places: Array) -> Array:
         """Where the values of some rows lie."""
         import numpy as np
 
@@ -57,7 +57,7 @@ class Ragged:
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.asarray(np.repeat(self.bounds[:-1][places], counts) + within)
 
-    def padded(self, fill: float = 0.0) -> Array:
+    def to_padded(self, fill: float = 0.0) -> Array:
         """(rows, longest, ...): a rectangle, filled up."""
         import numpy as np
 
@@ -72,30 +72,30 @@ class Ragged:
         return self.values.tobytes() + self.bounds.tobytes()
 
 
-def bounds_of(counts: Any) -> Array:
+def compute_bounds(counts: Any) -> Array:
     """Where rows of these lengths begin, and where the last one ends."""
     import numpy as np
 
     return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))])
 
 
-def ragged(rows: Iterable[Sequence[Any]], dtype: Any) -> Ragged:
+def to_ragged(rows: Iterable[Sequence[Any]], dtype: Any) -> RaggedArray:
     """Rows as one flat array."""
     import numpy as np
 
     listed = list(rows)
     values = np.array([value for row in listed for value in row], dtype)
-    return Ragged(values=values, bounds=bounds_of([len(row) for row in listed]))
+    return RaggedArray(values=values, bounds=compute_bounds([len(row) for row in listed]))
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def concat_parts(parts: Sequence[Any]) -> Any:
     """Parts one after the other: of arrays, of ragged ones, or of whatever knows how to `join`."""
     import numpy as np
 
     first = parts[0]
-    if isinstance(first, Ragged):
+    if isinstance(first, RaggedArray):
         values = np.concatenate([part.values for part in parts])
-        return Ragged(values=values, bounds=bounds_of(np.concatenate([part.counts for part in parts])))
+        return RaggedArray(values=values, bounds=compute_bounds(np.concatenate([part.counts for part in parts])))
     if hasattr(first, "join"):
         return first.join(parts)
     return np.concatenate(parts)

@@ -29,33 +29,33 @@ __all__ = [
     "TAG",
     "TASKS",
     "check_task",
-    "task_by_look",
-    "task_for",
-    "task_named",
-    "task_of_checkpoint",
-    "task_of_format",
-]  # PAIR and TAG: aspect sentiment is made of them
+    "detect_task",
+    "find_task_of_format",
+    "get_task",
+    "infer_checkpoint_task",
+    "infer_task",
+]  # aspect sentiment combines PAIR and TAG
 
 
-def task_named(name: str) -> Task:
+def get_task(name: str) -> Task:
     """A task by its name."""
     if name not in TASKS:
         raise InputError(f"There is no task {files.to_printable(name, 40)!r}; there are {', '.join(TASKS)}.")
     return TASKS[name]
 
 
-def task_by_look(source: Source) -> Task | None:
+def detect_task(source: Source) -> Task | None:
     """The task that the columns of a source can only be meant for; None: a text with a label."""
     layouts = ((task, task.rows.layout) for task in TASKS.values())
     return next((task for task, layout in layouts if layout.matches is not None and layout.matches(source)), None)
 
 
-def task_of_format(kind: str) -> Task | None:
+def find_task_of_format(kind: str) -> Task | None:
     """The task that a file format is meant for, whatever its columns are."""
     return next((task for task in TASKS.values() if task.rows.layout.source_kind == kind), None)
 
 
-def task_for(columns: Columns, space: LabelSpace) -> Task:
+def infer_task(columns: Columns, space: LabelSpace) -> Task:
     """The task for one text or two with labels of a cell: numbers are regressed, two texts are a pair."""
     fitting = [
         task for task in TASKS.values() if task.rows.label_counter is None and space.kind in task.rows.label_kinds
@@ -64,10 +64,12 @@ def task_for(columns: Columns, space: LabelSpace) -> Task:
     return next(task for task in fitting if task.rows.layout.second_text in (second, None))
 
 
-def task_of_checkpoint(head: str, names: tuple[str, ...], config: Mapping[str, Any]) -> tuple[Task, LabelSpace] | None:
+def infer_checkpoint_task(
+    head: str, names: tuple[str, ...], config: Mapping[str, Any]
+) -> tuple[Task, LabelSpace] | None:
     """The task of a checkpoint that clearhead did not train, and its labels; None: its head answers no task."""
     for task in TASKS.values():
-        space = task.head.space(names, config) if task.head.kind == head else None
+        space = task.head.infer_labels(names, config) if task.head.kind == head else None
         if space is not None:
             return task, space
     return None
@@ -77,7 +79,7 @@ def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
     """One sentence when a task cannot be learned from these columns and labels."""
     rows = task.rows
     if rows.label_counter is not None:
-        if task.head.named and len(space) < 2:
+        if task.head.outputs_are_labels and len(space) < 2:
             raise InputError(f"Column {columns.label!r} has no tag but {', '.join(space.names)}; nothing to learn.")
         return
     if rows.layout.second_text is True and columns.text_b is None:

@@ -1,4 +1,4 @@
-"""What a task is: a value of a few parts, used by train, evaluate, predict and whatever comes after them."""
+"""The parts of a task: row codec, head, objective, decoding, answers, metrics and error examples."""
 
 from __future__ import annotations
 
@@ -11,126 +11,130 @@ from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import RowCodec
 from clearhead.tasks.answer import AnswerCodec
-from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.occlusion import Read, Watching, watch_text
+from clearhead.tasks.occlusion import DecodeLogits, OcclusionPlan, plan_text_occlusion
+from clearhead.tasks.packed import PackedDataset
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.metrics import Interval, LabelScore
-    from clearhead.tasks.examples import Pick, Picks
+    from clearhead.tasks.examples import RowSelection, SelectedRow
 
     Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Temperature and thresholds: fitted on development rows, kept in the passport."""
+    """Temperature and thresholds, fitted on the dev set and stored in the passport."""
 
-    temperature: float = 1.0  # logits are divided by it; above 1 the model was too sure of itself
-    thresholds: tuple[float, ...] = ()  # several labels a row: from which probability on each one is given
-    abstain_below: float | None = None  # no answer where the model is less sure than this
-    no_answer: float | None = None  # a question has none where "none" scores so much higher than the best one
-    activation: Activation = "identity"  # a number is this of the single output
+    temperature: float = 1.0  # logits are divided by it; above 1 if the model was overconfident
+    thresholds: tuple[float, ...] = ()  # multilabel only: minimum probability of each label
+    abstain_below: float | None = None  # abstain from answers with less confidence
+    no_answer: float | None = None  # no answer if its score exceeds that of the best answer by more than this
+    activation: Activation = "identity"  # regression only: applied to the single output
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What a model says of some rows."""
+    """The decoded predictions for a batch of rows."""
 
-    labels: Any  # (rows,) classes, (rows, names) of 0 and 1, (rows,) numbers, or as the task has them
-    probs: Any = None  # (rows, names)
-    abstained: Array | None = None  # (rows,) True: not sure enough to answer
-    more: Any = None  # what a task needs to put the answers into words
+    labels: Any  # (rows,) class ids, (rows, labels) of 0 and 1, (rows,) numbers, or the form of the task
+    probs: Any = None  # (rows, labels)
+    abstained: Array | None = None  # (rows,) whether the confidence is below the threshold
+    extra: Any = None  # whatever else the task needs to build `Answer` values
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Details:
-    """What a task adds to an evaluation."""
+class MetricDetails:
+    """Task-specific details of an evaluation."""
 
-    confusion: tuple[tuple[int, ...], ...] | None = None  # [true][answered]
+    confusion: tuple[tuple[int, ...], ...] | None = None  # [true][predicted]
     label_scores: tuple[LabelScore, ...] = ()
-    probs: Array | None = None  # (items, names): what calibration is measured on, ...
-    truth: Array | None = None  # ... and what is right
+    probs: Array | None = None  # (predictions, labels), for measuring calibration
+    truth: Array | None = None  # the true label of each row of `probs`
 
 
-def mean_windows(values: Array, data: Encoded) -> Array:
-    """(rows, outputs): of a text that was read in windows, the mean of them."""
+def average_windows(values: Array, data: PackedDataset) -> Array:
+    """Average the outputs of a row's windows; (rows, outputs)."""
     import numpy as np
 
     if len(values) == len(data):
         return values
-    owners = np.repeat(np.arange(len(data)), data.row_windows)
+    window_rows = np.repeat(np.arange(len(data)), data.row_windows)
     total = np.zeros((len(data), values.shape[1]), np.float64)
-    np.add.at(total, owners, values)
-    return np.asarray((total / np.bincount(owners, minlength=len(data))[:, None]).astype(np.float32))
+    np.add.at(total, window_rows, values)
+    return np.asarray((total / np.bincount(window_rows, minlength=len(data))[:, None]).astype(np.float32))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskHead:
-    """The head that an encoder gets for a task, and how its outputs become scores of rows."""
+    """The head that a task puts on an encoder, and how its outputs become scores of rows."""
 
     kind: str
-    outputs: Callable[[LabelSpace], tuple[str, ...]]  # what they are called
-    collect: Callable[[Array, Encoded], Any] = mean_windows  # outputs of windows, or of tokens, to scores of rows
-    words: Callable[[Array, Encoded], Any] | None = None  # outputs of words that are read, to scores of rows
-    named: bool = True  # the outputs are the labels, in a checkpoint's config.json too
-    # the labels of a checkpoint that clearhead did not train, by their names and its config.json; None: another task's
-    space: Callable[[tuple[str, ...], Mapping[str, Any]], LabelSpace | None] = lambda names, config: None
+    output_names: Callable[[LabelSpace], tuple[str, ...]]
+    # outputs of windows or tokens -> scores of rows
+    collect: Callable[[Array, PackedDataset], Any] = average_windows
+    # outputs of the first token of each word -> scores of rows
+    collect_words: Callable[[Array, PackedDataset], Any] | None = None
+    outputs_are_labels: bool = True  # the label names are also in the checkpoint's config.json
+    # labels of a checkpoint without a passport, from its output names and config.json; None: not this task
+    infer_labels: Callable[[tuple[str, ...], Mapping[str, Any]], LabelSpace | None] = lambda names, config: None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
     """How scores become answers."""
 
-    read: Callable[[Any, LabelSpace, Calibration], Answers]
-    fit: Callable[[Any, Any, LabelSpace], Calibration]  # on development rows
-    confidence: Callable[[Answers], Array | None]  # how sure each answer is
-    thresholded: Callable[[LabelSpace], bool] = lambda space: False  # whether a fitted threshold decides the answer
+    decode: Callable[[Any, LabelSpace, Calibration], Answers]
+    fit: Callable[[Any, Any, LabelSpace], Calibration]  # on the dev set
+    confidence: Callable[[Answers], Array | None]  # (rows,) or None if the task has no probabilities
+    has_thresholds: Callable[[LabelSpace], bool] = lambda space: False  # whether answers depend on fitted thresholds
 
 
-Scores = Callable[["Answers", Any, LabelSpace, str], "tuple[Callable[..., float], Any]"]
+RowScores = Callable[["Answers", Any, LabelSpace, str], "tuple[Callable[..., float], Any]"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskMetrics:
-    """How answers are measured and compared."""
+    """How answers are measured and how two models are compared."""
 
-    measure: Callable[[Answers, Any, LabelSpace, int], dict[str, Interval]]  # int: resamples, 0 for none
-    main: Callable[[LabelSpace], str]  # the metric that epochs are compared by
-    names: Callable[[LabelSpace], tuple[str, ...]]  # all that `measure` has
-    right: Callable[[Answers, Any], Array | None]  # whether each answer is, where that is yes or no
-    details: Callable[[Answers, Any, LabelSpace], Details] = lambda answers, targets, space: Details()
-    # two models on the same rows: a metric of (rows, scores) by its name, and the scores of each row; None: `compared`
-    row_scores: Scores | None = None
-    compared: Callable[[LabelSpace], Mapping[str, Callable[..., float]]] | None = None  # metrics of targets and answers
-    comparable: Callable[[LabelSpace, LabelSpace], bool] = lambda one, two: one == two  # of two models
-    baseline: Callable[[Encoded], float] | None = None  # the loss of one who has not read the texts
-    floor: Callable[[Encoded], float] | None = None  # the main metric of one who has not
+    measure: Callable[[Answers, Any, LabelSpace, int], dict[str, Interval]]  # int: resamples, 0 for no intervals
+    main: Callable[[LabelSpace], str]  # the metric that selects the best epoch
+    names: Callable[[LabelSpace], tuple[str, ...]]  # all metrics that `measure` returns
+    is_correct: Callable[[Answers, Any], Array | None]  # (rows,) or None if answers are not simply right or wrong
+    details: Callable[[Answers, Any, LabelSpace], MetricDetails] = lambda answers, targets, space: MetricDetails()
+    # for paired comparisons: a metric of (rows, scores) by name, and the scores of each row; None: `paired_metrics`
+    row_scores: RowScores | None = None
+    # for paired comparisons: metrics of (targets, labels)
+    paired_metrics: Callable[[LabelSpace], Mapping[str, Callable[..., float]]] | None = None
+    are_comparable: Callable[[LabelSpace, LabelSpace], bool] = lambda ours, theirs: ours == theirs
+    chance_loss: Callable[[PackedDataset], float] | None = None  # loss of a model that ignores its input
+    chance_score: Callable[[PackedDataset], float] | None = None  # main metric of a model that ignores its input
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorExamples:
-    """Which rows an error analysis picks, and how a picked row is taken apart."""
+    """Which rows the error analysis selects, and how word importance is computed for them."""
 
-    picks: Callable[[Answers, Any, LabelSpace, Any], Picks]
-    watch: Callable[[Pick, TextRow, Read], Watching | None] = watch_text  # None: not at all
+    select: Callable[[Answers, Any, LabelSpace, Any], RowSelection]
+    # None: word importance is not computed for the row
+    plan_occlusion: Callable[[SelectedRow, TextRow, DecodeLogits], OcclusionPlan | None] = plan_text_occlusion
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A kind of question to ask of a text: what training, evaluation, prediction and reports know of it."""
+    """A kind of prediction: everything that training, evaluation, prediction and reports need to know about it."""
 
     name: str
-    about: str  # one line for people
-    rows: RowCodec  # from the rows of a source to tokens and targets
-    head: TaskHead  # from an encoder's states to scores of rows
-    objective: Callable[[LabelSpace], str]  # its loss, by name
-    decode: Decoding  # from scores to answers
-    answers: AnswerCodec  # from answers to values and files
+    description: str
+    rows: RowCodec  # rows of a source -> tokens and targets
+    head: TaskHead  # encoder states -> scores of rows
+    objective: Callable[[LabelSpace], str]  # name of the training objective
+    decoding: Decoding  # scores -> answers
+    answers: AnswerCodec  # answers -> values and files
     metrics: TaskMetrics
     examples: ErrorExamples
     methods: tuple[str, ...] = ("finetune", "head", "features", "tfidf", "majority")

@@ -13,7 +13,7 @@ from clearhead.data.sources.source import BadRow, Row, Source
 from clearhead.data.table import survey_rows
 
 
-def plain_view(
+def build_plain_view(
     rows: RowCodec, view: PlainView, source: Source, columns: Columns, names: Columns | None = None
 ) -> tuple[Source, Columns]:
     """The same rows with texts and labels of a cell: types of entities, whether there is an answer, the right option.

@@ -119,13 +119,13 @@ def compare_baselines(
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.metrics.main(space)
     asked = Comparison(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
-    predicted = task.decode.read(logits[part], space, calibration)
+    predicted = task.decoding.decode(logits[part], space, calibration)
     comparisons = []
     for baseline in baselines:
         baseline_calibration, evaluations, _ = measure_parts(
             prepared, baseline.logits, replace(plan, target_accuracy=None)
         )
-        baseline_predicted = task.decode.read(baseline.logits[part], space, baseline_calibration)
+        baseline_predicted = task.decoding.decode(baseline.logits[part], space, baseline_calibration)
         interval = evaluations[part].metrics[metric]
         value, low, high = (
             float(bound) if isfinite(bound) else None for bound in (interval.value, interval.low, interval.high)

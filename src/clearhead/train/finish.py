@@ -20,7 +20,7 @@ from clearhead.jobs.run_folder import METRICS_FILE, SPLIT_FILE
 from clearhead.machine.cpu import Machine, versions
 from clearhead.metrics import threshold_for, to_json
 from clearhead.model.layers import pooling_modes
-from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
@@ -171,14 +171,14 @@ def measure_parts(
     calibration, notes = Calibration(), []
     if "dev" in logits:
         targets = prepared.parts["dev"].targets
-        calibration = task.decode.fit(logits["dev"], targets, space)
+        calibration = task.decoding.fit(logits["dev"], targets, space)
         if plan.target_accuracy is not None:
             calibration, note = _fit_abstention(prepared, logits["dev"], calibration, plan.target_accuracy)
             notes.append(note)
     evaluations = {}
     for name, part_logits in logits.items():
         part = prepared.parts[name]
-        part_evaluation = evaluation(
+        part_evaluation = evaluate_logits(
             task, space, part_logits, part.targets, calibration, **_describe_rows(prepared, part)
         )
         evaluations[name] = part_evaluation if plan.metric is None else replace(part_evaluation, main=plan.metric)
@@ -193,8 +193,8 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
 
     table = part.table
     windows = np.bincount(table.window_rows, minlength=len(table))[part.indices]
-    if hasattr(table.annotations, "windows"):  # options are read one by one
-        windows = np.maximum.reduceat(table.annotations.windows, table.annotations.bounds[:-1])[part.indices]
+    if hasattr(table.annotations, "window_counts"):  # options are read one by one
+        windows = np.maximum.reduceat(table.annotations.window_counts, table.annotations.bounds[:-1])[part.indices]
     tokens = np.bincount(table.window_rows, weights=table.lengths, minlength=len(table))[part.indices]
     if tokens.any():
         slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
@@ -216,10 +216,10 @@ def _fit_abstention(
 ) -> tuple[Calibration, str]:
     """The reading with a confidence below which the model rather says nothing."""
     task = prepared.task
-    predicted = task.decode.read(logits, prepared.space, calibration)
+    predicted = task.decoding.decode(logits, prepared.space, calibration)
     confidence, is_correct = (
-        task.decode.confidence(predicted),
-        task.metrics.right(predicted, prepared.parts["dev"].targets),
+        task.decoding.confidence(predicted),
+        task.metrics.is_correct(predicted, prepared.parts["dev"].targets),
     )
     if confidence is None or is_correct is None:
         return calibration, f"{task.name} has no right or wrong, so that it does not abstain."
@@ -247,7 +247,7 @@ def _warn_constant_answer(prepared: PreparedData, logits: Any, calibration: Cali
 
     if prepared.space.kind != "classes" or len(logits) < 10:
         return []
-    predicted = np.unique(prepared.task.decode.read(logits, prepared.space, calibration).labels)
+    predicted = np.unique(prepared.task.decoding.decode(logits, prepared.space, calibration).labels)
     if len(predicted) > 1:
         return []
     return [

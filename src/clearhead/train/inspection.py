@@ -29,10 +29,10 @@ from clearhead.jobs.profile import report_rows_read
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
 from clearhead.progress import Progress, no_progress
-from clearhead.tasks import TASKS, Task, check_task, task_by_look, task_for, task_named
-from clearhead.tasks.encoded import encoded
-from clearhead.tasks.registry import task_of_format
-from clearhead.tasks.view import plain_view
+from clearhead.tasks import TASKS, Task, check_task, detect_task, get_task, infer_task
+from clearhead.tasks.packed import pack_table
+from clearhead.tasks.registry import find_task_of_format
+from clearhead.tasks.view import build_plain_view
 from clearhead.train.method_choice import is_small_pair_data
 from clearhead.training.settings import TrainSettings
 
@@ -65,7 +65,7 @@ def run_inspect(
         raise InputError(f"task must be one of {', '.join(TASK_NAMES)}, and it is {task!r}.")
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
-    row_task = _detect_task(opened, named_columns) if task is None else task_named(task)
+    row_task = _detect_task(opened, named_columns) if task is None else get_task(task)
     if options is not None and (row_task is None or row_task.rows.layout.find_options is None):
         choice_setting = setting(
             "task", next(candidate.name for candidate in TASKS.values() if candidate.rows.layout.find_options)
@@ -125,7 +125,7 @@ def open_rereadable(source: Any, progress: Progress) -> Source:
 
 def _detect_task(source: Source, named_columns: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
-    detected = task_of_format(source.kind) or task_by_look(source)
+    detected = find_task_of_format(source.kind) or detect_task(source)
     if detected is None or not detected.rows.layout.roles:
         return None
     try:
@@ -163,12 +163,12 @@ def inspect_as_task(
     view = None if task is None else task.rows.plain_view
     if task is None or view is None:
         return inspect_data(source, columns=columns, dev=dev, test=test, **options)
-    plain_source, plain_columns = plain_view(task.rows, view, open_source(source), columns)
+    plain_source, plain_columns = build_plain_view(task.rows, view, open_source(source), columns)
     other_sources: dict[str, Any] = {}
     for phrase, rows in (("dev", dev), ("test", test)):
         if rows is not None:
             opened = open_source(rows)
-            other_sources[phrase] = plain_view(
+            other_sources[phrase] = build_plain_view(
                 task.rows, view, opened, match_columns(opened, columns, task.rows.layout), plain_columns
             )[0]
     inspection = inspect_data(
@@ -220,12 +220,12 @@ def _estimate_training(
     # of all rows: the first ones may have one label alone
     space = survey_rows(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
-    task = requested_task or task_for(columns, space)
+    task = requested_task or infer_task(columns, space)
     sample = [task.rows.check_row(row, columns, space) for row in source.sample(SAMPLE_ROWS) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
     check_task(task, columns, space)
     model: Model = load(
-        reference, "core", head=task.head.kind, labels=task.head.outputs(space), fresh=True, head_pooling="auto"
+        reference, "core", head=task.head.kind, labels=task.head.output_names(space), fresh=True, head_pooling="auto"
     )
     max_length, default_stride = task.rows.window_defaults
     length_limit = min((limit for limit in (max_length, model.max_length()) if limit is not None), default=None)
@@ -234,7 +234,7 @@ def _estimate_training(
         stride=default_stride if length_limit is None else min(default_stride, length_limit // 3),
     )
     table = encode_rows(rows, columns, model.tokenizer, space, length_policy, task.rows)
-    data = encoded(table, segments=model.shape.stack.segments > 1)
+    data = pack_table(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
     started = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before

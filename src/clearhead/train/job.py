@@ -103,7 +103,7 @@ class TrainJob:
         ):
             events.message(message)
         task = self.profile.task
-        events.message(f"task: {task.name} ({task.about}; {task.rows.describe_labels(self.profile.space)})")
+        events.message(f"task: {task.name} ({task.description}; {task.rows.describe_labels(self.profile.space)})")
         events.progress("loading the model", 0, None)
         self.start = StartModels(self.profile, events)
         plan_with_threads = replace(requested, threads=compute.threads)

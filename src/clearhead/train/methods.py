@@ -23,7 +23,7 @@ from clearhead.jobs.prepare import PartRows, encode_part, read_text_rows
 from clearhead.model.layers import Layer, pooling_modes
 from clearhead.predict.passport_layer import WEIGHTED
 from clearhead.predict.scoring import compute_pair_features, compute_table_features, compute_word_states
-from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.packed import PackedDataset
 from clearhead.train.network import fit_network
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def fit_features(inputs: FitInputs) -> FittedMethod:
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     if model is None:
         return fit_word_vectors(inputs)
-    if prepared.task.head.words is not None:
+    if prepared.task.head.collect_words is not None:
         return fit_word_features(inputs)
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     layer: Layer | None = plan.layer
@@ -99,13 +99,13 @@ def fit_word_features(inputs: FitInputs) -> FittedMethod:
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     assert model is not None
-    assert prepared.task.head.words is not None
+    assert prepared.task.head.collect_words is not None
     if plan.pooling is not None:
         raise InputError(f"{prepared.task.name} reads the token of each word; leave {setting('pooling')} out.")
     progress, seed = inputs.events.progress, inputs.settings.seed
     sweep = sweep_words(model, prepared, plan, seed=seed, progress=progress) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
-    arrange_words = prepared.task.head.words
+    arrange_words = prepared.task.head.collect_words
     train_data = encode_part(model, prepared.parts["train"])
     layer_weights = (
         learn_word_weights(model, train_data, prepared, plan, seed=seed, progress=progress)
@@ -114,7 +114,7 @@ def fit_word_features(inputs: FitInputs) -> FittedMethod:
     )
     layer = layer if layer_weights is None else layer_weights.mixture.weights
 
-    def compute_features(data: Encoded) -> Array:
+    def compute_features(data: PackedDataset) -> Array:
         return compute_word_states(model, data, layer=layer, progress=inputs.stage_progress("features"))
 
     sample = train_data.select(sample_rows(train_data, MAX_FIT_WORDS, seed))

@@ -21,7 +21,7 @@ from clearhead.jobs.training_state import STATE_FOLDER
 from clearhead.model import Model
 from clearhead.predict.scoring import compute_network_logits
 from clearhead.progress import Progress, for_stage
-from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.packed import PackedDataset
 from clearhead.tasks.task import Calibration
 from clearhead.train.fitted_network import make_fitted_method
 from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
@@ -72,9 +72,9 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and select_best:
             state.record_start_score(score())
-    task_baseline = prepared.task.metrics.baseline
+    task_baseline = prepared.task.metrics.chance_loss
     constant_loss = objective.constant_loss(data.targets, weights) if task_baseline is None else task_baseline(data)
-    per_word = prepared.task.head.words is not None
+    per_word = prepared.task.head.collect_words is not None
     monitor = LossMonitor(
         constant_loss or 0.0, settings, default_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
     )
@@ -252,8 +252,8 @@ def _score_logits(compute_dev_logits: Callable[[], Any], prepared: PreparedData,
     logits = compute_dev_logits()
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
     metric = plan.metric or task.metrics.main(space)
-    calibration = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Calibration()
-    metrics = task.metrics.measure(task.decode.read(logits, space, calibration), targets, space, 0)
+    calibration = task.decoding.fit(logits, targets, space) if task.decoding.has_thresholds(space) else Calibration()
+    metrics = task.metrics.measure(task.decoding.decode(logits, space, calibration), targets, space, 0)
     value = metrics[metric].value
     value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is
     return -value if metric in LOWER_IS_BETTER else value
@@ -265,14 +265,14 @@ def _beats_constant(score: float | None, model: Model, prepared: PreparedData, p
 
     if score is None:
         return False
-    if prepared.task.metrics.floor is not None:
-        return score > prepared.task.metrics.floor(encode_part(model, prepared.parts["dev"])) + MIN_LEAD
+    if prepared.task.metrics.chance_score is not None:
+        return score > prepared.task.metrics.chance_score(encode_part(model, prepared.parts["dev"])) + MIN_LEAD
     constant_logits = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
     floor = _score_logits(lambda: np.asarray(constant_logits), prepared, plan)
     return score > (floor + MIN_LEAD if floor > float("-inf") else MIN_LEAD)
 
 
-def _compute_row_weights(data: Encoded, settings: TrainSettings, prepared: PreparedData) -> Array | None:
+def _compute_row_weights(data: PackedDataset, settings: TrainSettings, prepared: PreparedData) -> Array | None:
     """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
     import numpy as np
 
@@ -291,7 +291,9 @@ def _compute_row_weights(data: Encoded, settings: TrainSettings, prepared: Prepa
     return np.asarray(weights * len(weights) / weights.sum())
 
 
-def _standardize_targets(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple[float, float] | None]:
+def _standardize_targets(
+    model: Model, data: PackedDataset, objective: str
+) -> tuple[PackedDataset, tuple[float, float] | None]:
     """Numbers to learn are brought to mean 0 and spread 1, whatever their unit; `fold` turns the answers back."""
     from clearhead.training.state import find_last_bias
 

@@ -17,7 +17,7 @@ from clearhead.jobs.prepare import PreparedData
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.tasks import Task
-from clearhead.tasks.orders import both_orders
+from clearhead.tasks.orders import read_in_both_orders
 from clearhead.train.baselines import features_plan_changes
 from clearhead.train.gpt_inputs import resolve_both_orders
 from clearhead.train.method_choice import starts_with_features
@@ -50,7 +50,7 @@ def resolve_inputs(
     reads_both_orders = resolve_both_orders(
         requested, profile.task, model, has_two_texts=profile.columns.text_b is not None
     )
-    task = both_orders(profile.task) if reads_both_orders else profile.task
+    task = read_in_both_orders(profile.task) if reads_both_orders else profile.task
     max_length, stride = resolve_lengths(requested, task, model)
     fit = LengthPolicy(
         max_length=None if model is None else check_length(max_length, stride, model, requested.model),

@@ -46,7 +46,7 @@ class StartModels:
             "core",
             plan.device,
             head=task.head.kind,
-            labels=task.head.outputs(self._profile.space),
+            labels=task.head.output_names(self._profile.space),
             seed=seed,
             fresh=True,
             head_pooling=plan.head_pooling,

@@ -14,7 +14,7 @@ from torch import Tensor
 from clearhead.core.attention import fused_attention
 from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.budget import TimeBudget
 from clearhead.training.dropout import dropout_attention, use_fast_dropout
 from clearhead.training.objectives.objective import NetworkOutput, Objective
@@ -56,12 +56,12 @@ class TrainingRows(Protocol):
     """Training data: rows with their lengths in tokens, any of which can be packed into a batch."""
 
     @property
-    def numbers(self) -> Array: ...
+    def row_numbers(self) -> Array: ...
 
     @property
     def row_tokens(self) -> Array: ...
 
-    def take(self, rows: Array) -> Part: ...
+    def take(self, rows: Array) -> PackedBatch: ...
 
 
 def make_batches(data: TrainingRows, settings: TrainSettings, epoch: int) -> list[Array]:
@@ -219,7 +219,7 @@ def iterate_micro_losses(
 
 def _format_row_numbers(data: TrainingRows, rows: Array) -> str:
     """The first row numbers of a step, for an error message."""
-    return ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
+    return ", ".join(str(number) for number in data.row_numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
 
 
 def run_step(
@@ -278,13 +278,13 @@ def split_micro_batches(tokens: Array, budget: int) -> list[slice]:
     return [*slices, slice(start, len(tokens))]
 
 
-def compute_logits(network: Any, batch: Part, device: str) -> Tensor:
+def compute_logits(network: Any, batch: PackedBatch, device: str) -> Tensor:
     """The logits of packed windows: one row per window, per token, or per target token."""
     logits: Tensor = _forward(network, batch, device).logits
     return logits
 
 
-def compute_output(network: Any, batch: Part, device: str, objective: Objective) -> NetworkOutput:
+def compute_output(network: Any, batch: PackedBatch, device: str, objective: Objective) -> NetworkOutput:
     """Run packed windows through the network, with the last hidden states where the objective needs them."""
     if not objective.needs_hidden:
         return NetworkOutput(logits=_forward(network, batch, device).logits.float())
@@ -293,7 +293,7 @@ def compute_output(network: Any, batch: Part, device: str, objective: Objective)
     return NetworkOutput(logits=output.logits.float(), hidden=output.last, token_table=token_table)
 
 
-def _forward(network: Any, batch: Part, device: str, *, with_hidden: bool = False) -> Any:
+def _forward(network: Any, batch: PackedBatch, device: str, *, with_hidden: bool = False) -> Any:
     ids, segments, lengths, target_ids, target_lengths = (
         None if array is None else torch.as_tensor(array, device=device)
         for array in (batch.ids, batch.segments, batch.lengths, batch.target_ids, batch.target_lengths)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clearhead.data import LabelSpace
-from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.packed import PackedDataset
 from clearhead.training.loop import compute_logits, split_micro_batches
 from clearhead.training.objectives import Objective
 from clearhead.training.precision import use_precision
@@ -37,7 +37,13 @@ def can_probe(network: Network, objective: Objective) -> bool:
 
 
 def probe_head(
-    network: Network, data: Encoded, space: LabelSpace, settings: TrainSettings, *, objective: Objective, device: str
+    network: Network,
+    data: PackedDataset,
+    space: LabelSpace,
+    settings: TrainSettings,
+    *,
+    objective: Objective,
+    device: str,
 ) -> None:
     """Fit the output layer of a new head on the training rows; all other weights stay unchanged."""
     import numpy as np
@@ -62,7 +68,7 @@ def probe_head(
 
 
 def compute_head_features(
-    network: Network, data: Encoded, settings: TrainSettings, objective: Objective, device: str
+    network: Network, data: PackedDataset, settings: TrainSettings, objective: Objective, device: str
 ) -> tuple[Array, Any]:
     """The activations before the output layer, without dropout, and the targets: of rows, or of tagged words."""
     import numpy as np

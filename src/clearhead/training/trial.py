@@ -8,7 +8,7 @@ import torch
 
 from clearhead.core.models import Network
 from clearhead.progress import Progress, no_progress
-from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.packed import PackedDataset
 from clearhead.training import process_memory
 from clearhead.training.loop import make_batches, train_steps
 from clearhead.training.objectives import Objective
@@ -24,7 +24,7 @@ PROGRAM_BYTES = 270_000_000  # Python with torch and a small dataset, where the 
 
 def run_trial(
     network: Network,
-    data: Encoded,
+    data: PackedDataset,
     settings: TrainSettings,
     objective: Objective,
     *,

@@ -38,7 +38,7 @@ from clearhead.translate.translator import VOCABULARY, encode, is_new, make_mode
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.parallel import Parallel
+    from clearhead.tasks.parallel import ParallelDataset
 
 ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
 JUDGED = 400  # dev rows that an epoch is judged by
@@ -53,7 +53,7 @@ class TranslateJob:
     texts: Texts  # of `prepare`
     resolved: RunPlan  # what run.json has
     model: Model
-    data: Parallel
+    data: ParallelDataset
     long_rows: int  # that were left out
     learned: list[str]  # of `fit`
     trained: TrainingRecord  # of `measure`
@@ -205,7 +205,7 @@ class TranslateJob:
 
 
 def _fit(
-    model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, events: RunEvents, *, finish: bool
+    model: Model, data: ParallelDataset, texts: Texts, plan: RunPlan, folder: Path, events: RunEvents, *, finish: bool
 ) -> list[str]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     import numpy as np

@@ -16,7 +16,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
 from clearhead.model.loading import create, load, new_shape
 from clearhead.shape import ModelShape
-from clearhead.tasks.parallel import Parallel, side
+from clearhead.tasks.parallel import ParallelDataset, pack_token_ids
 from clearhead.text import load_tokenizer
 from clearhead.text.vocabulary.options import MAX_VOCABULARY_SIZE
 from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
@@ -142,7 +142,7 @@ def _new(plan: RunPlan, tongues: Tongues, said: dict[str, Any]) -> Model:
     return model if tongues.shared else replace(model, target_tokenizer=target)
 
 
-def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel, int]:
+def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[ParallelDataset, int]:
     """Rows as the network learns from them, and how many were left out because a side is too long."""
     import numpy as np
 
@@ -158,10 +158,10 @@ def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel
     start = model.shape.decoder_start_id
     if start is None:
         raise InputError(f"{model.reference} does not say which token its decoder starts with.")
-    made = Parallel(
-        source=side([sources[row] for row in kept]),
-        target=side([targets[row] for row in kept]),
-        start=start,
-        numbers=np.array([pairs[row].number for row in kept]),
+    made = ParallelDataset(
+        source=pack_token_ids([sources[row] for row in kept]),
+        target=pack_token_ids([targets[row] for row in kept]),
+        start_id=start,
+        row_numbers=np.array([pairs[row].number for row in kept]),
     )
     return made, len(pairs) - len(kept)

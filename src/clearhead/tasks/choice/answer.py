@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.answer import Answer, AnswerCodec, rounded
+from clearhead.tasks.answer import Answer, AnswerCodec, round_probability
 from clearhead.tasks.choice.rows import name_of
 from clearhead.tasks.task import Answers
 
@@ -33,11 +33,11 @@ class ChoiceAnswer(Answer):
 
     def columns(self) -> dict[str, Any]:
         """The option as the prediction, and the probabilities of all of them."""
-        every = [rounded(probability) for probability in self.probabilities.values()]
-        own = {"prediction": self.label, "probability": rounded(self.probability), PROBABILITIES: every}
+        every = [round_probability(probability) for probability in self.probabilities.values()]
+        own = {"prediction": self.label, "probability": round_probability(self.probability), PROBABILITIES: every}
         return {**own, **Answer.columns(self)}
 
-    def named(self, options: Sequence[str]) -> ChoiceAnswer:
+    def with_option_names(self, options: Sequence[str]) -> ChoiceAnswer:
         """The same with the texts of the options for their names; equal texts keep the names."""
         if len(set(options)) < len(options) or self.option is None:
             return self
@@ -64,11 +64,11 @@ def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
 
 OPTION_ANSWERS = AnswerCodec(
     build=build,
-    types=(ChoiceAnswer,),
-    does="chooses among options",
+    answer_types=(ChoiceAnswer,),
+    purpose="chooses among options",
     model_kind="multiple choice model",
     columns=columns,
-    probabilities=lambda space, columns: columns.options if len(columns.options) >= 2 else (),
-    unlisted=f"chooses among options of one column, whose {PROBABILITIES} are in their order already",
-    nested=True,
+    probability_columns=lambda space, columns: columns.options if len(columns.options) >= 2 else (),
+    no_probabilities_reason=f"chooses among options of one column, whose {PROBABILITIES} are in their order already",
+    has_nested_cells=True,
 )

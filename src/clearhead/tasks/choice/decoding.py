@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.choice.rows import OptionMarks
-from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.ragged import Ragged, bounds_of
+from clearhead.tasks.choice.rows import OptionAnnotations
+from clearhead.tasks.packed import PackedDataset
+from clearhead.tasks.ragged import RaggedArray, compute_bounds
 from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def collect(values: Array, data: Encoded) -> Ragged:
+def collect(values: Array, data: PackedDataset) -> RaggedArray:
     """A score for each option: the mean of its windows."""
     import numpy as np
 
-    found = data.marked(np.arange(len(data)))
+    found = data.pack_annotations(np.arange(len(data)))
     total = np.bincount(found["options"], weights=values[:, 0]) / np.bincount(found["options"])
-    marks: OptionMarks = data.marks
-    return Ragged(values=total.astype(np.float32), bounds=bounds_of(marks.counts[data.places]))
+    marks: OptionAnnotations = data.annotations
+    return RaggedArray(values=total.astype(np.float32), bounds=compute_bounds(marks.counts[data.table_rows]))
 
 
-def read(logits: Ragged, space: LabelSpace, calibration: Calibration) -> Answers:
+def read(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> Answers:
     """softmax over the options of each question."""
     import numpy as np
 
-    scores = logits.padded(-np.inf).astype(np.float64) / calibration.temperature
+    scores = logits.to_padded(-np.inf).astype(np.float64) / calibration.temperature
     probs = np.exp(scores - scores.max(1, keepdims=True))
     probs /= probs.sum(1, keepdims=True)
-    answers = Answers(labels=probs.argmax(1), probs=probs, more=logits.counts)
+    answers = Answers(labels=probs.argmax(1), probs=probs, extra=logits.counts)
     if calibration.abstain_below is None:
         return answers
     return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
@@ -47,7 +47,7 @@ def confidence(answers: Answers) -> Array:
     return np.asarray(answers.probs.max(1))
 
 
-def fit(logits: Ragged, targets: Array, space: LabelSpace) -> Calibration:
+def fit(logits: RaggedArray, targets: Array, space: LabelSpace) -> Calibration:
     """The temperature that makes probabilities honest; where an option is missing it can never be taken."""
     import numpy as np
 
@@ -55,4 +55,4 @@ def fit(logits: Ragged, targets: Array, space: LabelSpace) -> Calibration:
 
     if len(targets) < 10:
         return Calibration()
-    return Calibration(temperature=float(fit_temperature(np.maximum(logits.padded(-np.inf), -1e4), targets)))
+    return Calibration(temperature=float(fit_temperature(np.maximum(logits.to_padded(-np.inf), -1e4), targets)))

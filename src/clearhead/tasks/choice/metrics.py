@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.task import Answers, Details
+from clearhead.tasks.packed import PackedDataset
+from clearhead.tasks.task import Answers, MetricDetails
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,21 +37,21 @@ def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict
     }
 
 
-def details(answers: Answers, targets: Array, space: LabelSpace) -> Details:
+def details(answers: Answers, targets: Array, space: LabelSpace) -> MetricDetails:
     """What calibration is measured on."""
-    return Details(probs=answers.probs, truth=targets)
+    return MetricDetails(probs=answers.probs, truth=targets)
 
 
-def baseline(data: Encoded) -> float:
+def baseline(data: PackedDataset) -> float:
     """The loss of one who guesses."""
     import numpy as np
 
-    return float(np.log(data.marks.counts[data.places]).mean())
+    return float(np.log(data.annotations.counts[data.table_rows]).mean())
 
 
-def floor(data: Encoded) -> float:
+def floor(data: PackedDataset) -> float:
     """The accuracy of one who guesses."""
-    return float((1 / data.marks.counts[data.places]).mean())
+    return float((1 / data.annotations.counts[data.table_rows]).mean())
 
 
 def row_scores(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> Parts:

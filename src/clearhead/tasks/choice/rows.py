@@ -13,9 +13,9 @@ from clearhead.data.labels import LabelSpace, format_label, is_missing, is_valid
 from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder, encode_items
 from clearhead.data.sources.source import EMPTY_TEXT, MISSING_LABEL, NOT_A_TEXT, UNKNOWN_LABEL, BadRow, Row, excerpt
 from clearhead.errors import InputError
-from clearhead.tasks.cells import OPENS, parsed
-from clearhead.tasks.encoded import within
-from clearhead.tasks.ragged import bounds_of
+from clearhead.tasks.cells import JSON_OPENERS, parse_cell
+from clearhead.tasks.packed import concat_ranges
+from clearhead.tasks.ragged import compute_bounds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,7 +111,7 @@ def _options(row: Row, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ..
     else:
         listed = row.values.get(columns.options[0])
         if isinstance(listed, str):
-            found = parsed(listed) if listed.lstrip()[:1] in OPENS else None
+            found = parse_cell(listed) if listed.lstrip()[:1] in JSON_OPENERS else None
             listed = found if isinstance(found, list | dict) else listed.split("|")
         if isinstance(listed, dict):  # {"text": [...], "label": [...]}
             keys = listed.get("label", listed.get("labels", []))
@@ -208,10 +208,10 @@ def pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptionMarks:
+class OptionAnnotations:
     """Of every row its options, and of every option its windows."""
 
-    windows: Array  # (options,) how many windows each has
+    window_counts: Array  # (options,) how many windows each has
     bounds: Array  # (rows + 1,) where the options of each row lie
 
     @property
@@ -220,23 +220,23 @@ class OptionMarks:
         counts: Array = self.bounds[1:] - self.bounds[:-1]
         return counts
 
-    def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
+    def pack(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
         """Of some rows: the option of each window, and the row of each option."""
         import numpy as np
 
         counts = self.counts[rows]
-        chosen = np.repeat(self.bounds[:-1][rows], counts) + within(counts)
+        chosen = np.repeat(self.bounds[:-1][rows], counts) + concat_ranges(counts)
         return {
-            "options": np.repeat(np.arange(len(chosen)), self.windows[chosen]),
+            "options": np.repeat(np.arange(len(chosen)), self.window_counts[chosen]),
             "option_rows": np.repeat(np.arange(len(rows)), counts),
         }
 
 
-def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: LengthPolicy) -> OptionMarks:
+def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: LengthPolicy) -> OptionAnnotations:
     """Of all rows."""
     import numpy as np
 
-    return OptionMarks(windows=np.concatenate(found), bounds=bounds_of([len(one) for one in found]))
+    return OptionAnnotations(window_counts=np.concatenate(found), bounds=compute_bounds([len(one) for one in found]))
 
 
 def label_array(found: Sequence[int], space: LabelSpace) -> Array:

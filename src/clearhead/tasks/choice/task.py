@@ -44,29 +44,29 @@ OPTION_ROWS = RowCodec(
 
 CHOICE = Task(
     name="choice",
-    about="a question and some options, one of which is right",
+    description="a question and some options, one of which is right",
     rows=OPTION_ROWS,
     head=TaskHead(
         kind="choice",
-        outputs=lambda space: ("score",),
+        output_names=lambda space: ("score",),
         collect=collect,
-        named=False,
-        space=lambda names, config: LabelSpace(kind="options", scheme="0"),
+        outputs_are_labels=False,
+        infer_labels=lambda names, config: LabelSpace(kind="options", scheme="0"),
     ),
     objective=lambda space: "options",
-    decode=Decoding(read=read, fit=fit, confidence=confidence),
+    decoding=Decoding(decode=read, fit=fit, confidence=confidence),
     answers=OPTION_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "accuracy",
         names=lambda space: ("accuracy", "log_loss"),
-        right=right,
+        is_correct=right,
         details=details,
         row_scores=row_scores,
-        comparable=lambda one, two: one.kind == two.kind,  # options have no names that could differ
-        baseline=baseline,
-        floor=floor,
+        are_comparable=lambda one, two: one.kind == two.kind,  # options have no names that could differ
+        chance_loss=baseline,
+        chance_score=floor,
     ),
-    examples=ErrorExamples(picks=pick_options, watch=watch_options),
+    examples=ErrorExamples(select=pick_options, plan_occlusion=watch_options),
     methods=("finetune", "head"),
 )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.answer import Answer, AnswerCodec, rounded
+from clearhead.tasks.answer import Answer, AnswerCodec, round_probability
 from clearhead.tasks.task import Answers
 
 
@@ -29,7 +29,7 @@ class LabelAnswer(Answer):
 
     def columns(self) -> dict[str, Any]:
         """The label as the prediction."""
-        return {"prediction": self.label, "probability": rounded(self.probability), **Answer.columns(self)}
+        return {"prediction": self.label, "probability": round_probability(self.probability), **Answer.columns(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -49,7 +49,7 @@ class LabelsAnswer(Answer):
     def columns(self) -> dict[str, Any]:
         """The labels as the prediction."""
         labels = None if self.labels is None else list(self.labels)
-        return {"prediction": labels, "probability": rounded(self.probability), **Answer.columns(self)}
+        return {"prediction": labels, "probability": round_probability(self.probability), **Answer.columns(self)}
 
 
 def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]) -> Answer:
@@ -71,9 +71,9 @@ def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
 
 LABEL_ANSWERS = AnswerCodec(
     build=build,
-    types=(LabelAnswer, LabelsAnswer),
-    does="labels texts",
+    answer_types=(LabelAnswer, LabelsAnswer),
+    purpose="labels texts",
     model_kind="classifier",
     columns=columns,
-    probabilities=lambda space, columns: space.names,
+    probability_columns=lambda space, columns: space.names,
 )

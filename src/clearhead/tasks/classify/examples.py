@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.examples import (
-    AHEAD,
-    EACH,
-    MOST_CELLS,
-    MOST_SUSPICIOUS,
-    MOST_WORST,
-    SURE,
-    VERY_SURE,
-    Cell,
-    Pick,
-    Picks,
-    first_places,
+    HIGH_CONFIDENCE,
+    MAX_CELLS,
+    MAX_ROWS_PER_CELL,
+    MAX_SUSPICIOUS,
+    MAX_WORST,
+    MIN_CONFIDENCE,
+    MIN_LABEL_MARGIN,
+    ConfusionCell,
+    RowSelection,
+    SelectedRow,
+    select_smallest,
 )
 from clearhead.tasks.task import Answers
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def pick_labels(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
+def pick_labels(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
     """One label a row, or several."""
     pick = pick_several if space.kind == "multilabel" else pick_classes
     return pick(answers, targets, space, numbers)
 
 
-def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
+def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
     """One label a row."""
     import numpy as np
 
@@ -43,25 +43,25 @@ def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     sure, given = probs[every, said], probs[every, targets]
     wrong = np.flatnonzero(said != targets)
 
-    def pick(place: int) -> Pick:
-        return Pick(
+    def pick(place: int) -> SelectedRow:
+        return SelectedRow(
             row=int(numbers[place]),
             truth=space.names[targets[place]],
             answer=space.names[said[place]],
-            sure=float(sure[place]),
-            given=float(given[place]),
-            watched=int(said[place]),
+            confidence=float(sure[place]),
+            label_probability=float(given[place]),
+            output_index=int(said[place]),
         )
 
     usual = _usual(probs, targets, len(space))
-    odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], SURE, VERY_SURE)]
-    odd = odd[sure[odd] - given[odd] >= AHEAD]
+    odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], MIN_CONFIDENCE, HIGH_CONFIDENCE)]
+    odd = odd[sure[odd] - given[odd] >= MIN_LABEL_MARGIN]
     margin = given[odd] - sure[odd]
-    return Picks(
-        worst=tuple(map(pick, first_places(wrong, -sure[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, margin, MOST_SUSPICIOUS))),
-        wrong=len(wrong),
-        doubtful=len(odd),
+    return RowSelection(
+        worst=tuple(map(pick, select_smallest(wrong, -sure[wrong], MAX_WORST))),
+        suspicious=tuple(map(pick, select_smallest(odd, margin, MAX_SUSPICIOUS))),
+        error_count=len(wrong),
+        suspicious_count=len(odd),
         cells=tuple(_cells(targets, said, sure, len(space), pick)),
     )
 
@@ -72,28 +72,30 @@ def _usual(probs: Array, targets: Array, classes: int) -> Array:
 
     counts = np.bincount(targets, minlength=classes)
     own = np.bincount(targets, weights=probs[np.arange(len(targets)), targets], minlength=classes)
-    return np.asarray(np.where(counts > 0, own / np.maximum(counts, 1), SURE))
+    return np.asarray(np.where(counts > 0, own / np.maximum(counts, 1), MIN_CONFIDENCE))
 
 
-def _cells(targets: Array, said: Array, sure: Array, classes: int, pick: Callable[[int], Pick]) -> Iterator[Cell]:
+def _cells(
+    targets: Array, said: Array, sure: Array, classes: int, pick: Callable[[int], SelectedRow]
+) -> Iterator[ConfusionCell]:
     """Frequent mistakes first, then right answers."""
     import numpy as np
 
     codes = targets.astype(np.int64) * classes + said
     found, counts = np.unique(codes, return_counts=True)
     wrong = found // classes != found % classes
-    for place in np.lexsort((found, -counts, ~wrong))[:MOST_CELLS]:
+    for place in np.lexsort((found, -counts, ~wrong))[:MAX_CELLS]:
         rows = np.flatnonzero(codes == found[place])
         sign = -1 if wrong[place] else 1
-        yield Cell(
+        yield ConfusionCell(
             true=int(found[place] // classes),
-            answered=int(found[place] % classes),
+            predicted=int(found[place] % classes),
             count=int(counts[place]),
-            picks=tuple(map(pick, first_places(rows, sign * sure[rows], EACH))),
+            rows=tuple(map(pick, select_smallest(rows, sign * sure[rows], MAX_ROWS_PER_CELL))),
         )
 
 
-def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
+def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
     """Several labels a row: each row stands for the decision that is most surely wrong."""
     import numpy as np
 
@@ -109,16 +111,16 @@ def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     def named(row: Array) -> str:
         return ", ".join(space.names[place] for place in np.flatnonzero(row)) or "(none)"
 
-    def pick(place: int) -> Pick:
+    def pick(place: int) -> SelectedRow:
         watched = int(worst[place])
-        return Pick(
+        return SelectedRow(
             row=int(numbers[place]),
             truth=named(targets[place]),
             answer=named(answers.labels[place]),
-            sure=float(strength[place]),
-            given=1 - float(strength[place]),
-            watched=watched,
-            against=not bool(yes[place, watched]),
+            confidence=float(strength[place]),
+            label_probability=1 - float(strength[place]),
+            output_index=watched,
+            is_negated=not bool(yes[place, watched]),
         )
 
     having = np.maximum(targets.sum(0), 1)
@@ -126,10 +128,10 @@ def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     usual_yes = (answers.probs * (targets == 1)).sum(0) / having
     usual_no = ((1 - answers.probs) * (targets == 0)).sum(0) / lacking
     usual = np.where(yes[wrong, worst[wrong]], usual_yes[worst[wrong]], usual_no[worst[wrong]])
-    odd = wrong[strength[wrong] >= np.clip(usual, (1 + AHEAD) / 2, VERY_SURE)]
-    return Picks(
-        worst=tuple(map(pick, first_places(wrong, -strength[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, -strength[odd], MOST_SUSPICIOUS))),
-        wrong=len(wrong),
-        doubtful=len(odd),
+    odd = wrong[strength[wrong] >= np.clip(usual, (1 + MIN_LABEL_MARGIN) / 2, HIGH_CONFIDENCE)]
+    return RowSelection(
+        worst=tuple(map(pick, select_smallest(wrong, -strength[wrong], MAX_WORST))),
+        suspicious=tuple(map(pick, select_smallest(odd, -strength[odd], MAX_SUSPICIOUS))),
+        error_count=len(wrong),
+        suspicious_count=len(odd),
     )

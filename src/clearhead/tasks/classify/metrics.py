@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.task import Answers, Details
+from clearhead.tasks.task import Answers, MetricDetails
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def names(space: LabelSpace) -> tuple[str, ...]:
     return (*CLASSIFY, *(BINARY if len(space) <= 2 else ()), *PROBS)
 
 
-def details(answers: Answers, targets: Array, space: LabelSpace) -> Details:
+def details(answers: Answers, targets: Array, space: LabelSpace) -> MetricDetails:
     """Scores by label, the confusion of classes, and what calibration is measured on."""
     from clearhead.metrics import confusion_matrix, label_table
 
@@ -53,7 +53,7 @@ def details(answers: Answers, targets: Array, space: LabelSpace) -> Details:
             tuple(int(count) for count in row) for row in confusion_matrix(targets, answers.labels, len(space))
         )
     table = tuple(label_table(targets, answers.labels, space.names))
-    return Details(confusion=square, label_scores=table, probs=answers.probs, truth=targets)
+    return MetricDetails(confusion=square, label_scores=table, probs=answers.probs, truth=targets)
 
 
 def compared(space: LabelSpace) -> Mapping[str, Callable[..., float]]:

@@ -25,19 +25,21 @@ def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> Label
 
 CLASSIFY = Task(
     name="classify",
-    about="one text, one label or several",
+    description="one text, one label or several",
     rows=RowCodec(label_kinds=("classes", "multilabel"), layout=ColumnLayout(second_text=False)),
-    head=TaskHead(kind="classify", outputs=lambda space: space.names, space=checkpoint_space),
+    head=TaskHead(kind="classify", output_names=lambda space: space.names, infer_labels=checkpoint_space),
     objective=lambda space: "binary" if space.kind == "multilabel" else "cross_entropy",
-    decode=Decoding(read=read, fit=fit, confidence=confidence, thresholded=lambda space: space.kind == "multilabel"),
+    decoding=Decoding(
+        decode=read, fit=fit, confidence=confidence, has_thresholds=lambda space: space.kind == "multilabel"
+    ),
     answers=LABEL_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "f1_micro" if space.kind == "multilabel" else "accuracy",
         names=names,
-        right=right,
+        is_correct=right,
         details=details,
-        compared=compared,
+        paired_metrics=compared,
     ),
-    examples=ErrorExamples(picks=pick_labels),
+    examples=ErrorExamples(select=pick_labels),
 )

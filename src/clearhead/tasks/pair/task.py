@@ -13,8 +13,9 @@ from clearhead.tasks.classify.task import CLASSIFY
 PAIR = replace(
     CLASSIFY,
     name="pair",
-    about="two texts, one label or several",
+    description="two texts, one label or several",
     rows=replace(CLASSIFY.rows, layout=ColumnLayout(second_text=True), is_reversible=True),
-    head=replace(CLASSIFY.head, space=lambda names, config: None),  # a checkpoint does not tell how many texts it reads
-    answers=replace(CLASSIFY.answers, does="labels pairs of texts"),
+    # a checkpoint does not state how many texts it reads
+    head=replace(CLASSIFY.head, infer_labels=lambda names, config: None),
+    answers=replace(CLASSIFY.answers, purpose="labels pairs of texts"),
 )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.answer import Answer, AnswerCodec, rounded
+from clearhead.tasks.answer import Answer, AnswerCodec, round_probability
 from clearhead.tasks.task import Answers
 
 
@@ -26,7 +26,7 @@ class NumberAnswer(Answer):
 
     def columns(self) -> dict[str, Any]:
         """The number as the prediction."""
-        return {"prediction": rounded(self.value), **Answer.columns(self)}
+        return {"prediction": round_probability(self.value), **Answer.columns(self)}
 
 
 def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]) -> Answer:
@@ -42,9 +42,9 @@ def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
 
 NUMBER_ANSWERS = AnswerCodec(
     build=build,
-    types=(NumberAnswer,),
-    does="gives a text a number",
+    answer_types=(NumberAnswer,),
+    purpose="gives a text a number",
     model_kind="regressor",
     columns=columns,
-    unlisted="answers with numbers, which have no probabilities",
+    no_probabilities_reason="answers with numbers, which have no probabilities",
 )

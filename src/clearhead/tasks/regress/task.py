@@ -51,18 +51,18 @@ def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> Label
 
 REGRESS = Task(
     name="regress",
-    about="one text or two, a number",
+    description="one text or two, a number",
     rows=RowCodec(label_kinds=("number",), layout=ColumnLayout(numeric_label=True), is_reversible=True),
-    head=TaskHead(kind="classify", outputs=lambda space: ("score",), space=checkpoint_space),
+    head=TaskHead(kind="classify", output_names=lambda space: ("score",), infer_labels=checkpoint_space),
     objective=lambda space: "squared",
-    decode=Decoding(read=read, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),
+    decoding=Decoding(decode=read, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),
     answers=NUMBER_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "r2",  # a correlation does not see the unit: answers all but equal can have a high one
         names=names,
-        right=lambda answers, targets: None,
-        compared=compared,
+        is_correct=lambda answers, targets: None,
+        paired_metrics=compared,
     ),
-    examples=ErrorExamples(picks=pick_numbers),
+    examples=ErrorExamples(select=pick_numbers),
 )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.answer import Answer, AnswerCodec, FoundSpan, rounded
+from clearhead.tasks.answer import Answer, AnswerCodec, FoundSpan, round_probability
 from clearhead.tasks.span.decoding import KEPT
 from clearhead.tasks.task import Answers
 
@@ -37,15 +37,15 @@ class SpanAnswer(Answer):
             "answer": self.answer,
             "start": None if best is None else best.start,
             "end": None if best is None else best.end,
-            "probability": rounded(self.probability),
-            "nbest": [span.cell() for span in self.nbest],
+            "probability": round_probability(self.probability),
+            "nbest": [span.to_cell() for span in self.nbest],
             **Answer.columns(self),
         }
 
 
 def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]) -> Answer:
     """The answer as it stands in the passage, and the runners-up."""
-    candidates, probs = answers.more, answers.probs[place]
+    candidates, probs = answers.extra, answers.probs[place]
     passage = row.text_b or ""
     nbest: list[FoundSpan] = []
     for rank in range(candidates.scores.shape[1]):
@@ -69,13 +69,13 @@ def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
 
 SPAN_ANSWERS = AnswerCodec(
     build=build,
-    types=(SpanAnswer,),
-    does="finds answers in a passage",
+    answer_types=(SpanAnswer,),
+    purpose="finds answers in a passage",
     model_kind="question answerer",
     columns=columns,
-    unlisted="finds answers, and nbest has the best ones with their probabilities already",
-    nested=True,
+    no_probabilities_reason="finds answers, and nbest has the best ones with their probabilities already",
+    has_nested_cells=True,
     formats=("squad",),
-    is_json=True,
-    candidates=KEPT,
+    prefers_json=True,
+    max_candidates=KEPT,
 )

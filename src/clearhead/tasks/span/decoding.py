@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.span.rows import SpanMarks
+from clearhead.tasks.packed import PackedDataset
+from clearhead.tasks.span.rows import SpanAnnotations
 from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ class Candidates:
         return Candidates(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
-def collect(values: Array, data: Encoded) -> Candidates:
+def collect(values: Array, data: PackedDataset) -> Candidates:
     """The best answers of all windows of each question; the same piece out of two windows counts once."""
     import numpy as np
 
-    marks: SpanMarks = data.marks
+    marks: SpanAnnotations = data.annotations
     begins = np.zeros((len(data), KEPT), np.int32)
     ends = np.zeros((len(data), KEPT), np.int32)
     scores = np.full((len(data), KEPT), -np.inf, np.float32)
     none = np.full(len(data), np.inf, np.float32)
     at = 0
-    for row, (first, count) in enumerate(zip(data.firsts.tolist(), data.row_windows.tolist(), strict=True)):
+    for row, (first, count) in enumerate(zip(data.first_windows.tolist(), data.row_windows.tolist(), strict=True)):
         best: dict[tuple[int, int], float] = {}
         for window in range(first, first + count):
             length = int(data.starts[window + 1] - data.starts[window])
@@ -70,7 +70,7 @@ def collect(values: Array, data: Encoded) -> Candidates:
     return Candidates(begins=begins, ends=ends, scores=scores, none=none)
 
 
-def _best(own: Array, marks: SpanMarks, window: int) -> list[tuple[int, int, float]]:
+def _best(own: Array, marks: SpanAnnotations, window: int) -> list[tuple[int, int, float]]:
     """The best pairs of a first and a last token, no further apart than an answer is long: characters and score."""
     import numpy as np
 
@@ -115,7 +115,7 @@ def read(logits: Candidates, space: LabelSpace, calibration: Calibration) -> Ans
     labels = np.where(np.isfinite(logits.scores[:, 0]), 0, -1)
     if may:
         labels = np.where(doubt(logits) > (calibration.no_answer or 0.0), -1, labels)
-    answers = Answers(labels=labels, probs=probs, more=logits)
+    answers = Answers(labels=labels, probs=probs, extra=logits)
     if calibration.abstain_below is None:
         return answers
     return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
@@ -138,7 +138,7 @@ def confidence(answers: Answers) -> Array:
 
 def texts(answers: Answers, targets: Array) -> list[str]:
     """What is said, as it stands in the passages; empty for no answer."""
-    found: Candidates = answers.more
+    found: Candidates = answers.extra
     return [
         "" if label < 0 else truth.passage[int(found.begins[row, label]) : int(found.ends[row, label])].strip()
         for row, (label, truth) in enumerate(zip(answers.labels.tolist(), targets, strict=True))

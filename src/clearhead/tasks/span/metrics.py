@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.packed import PackedDataset
 from clearhead.tasks.span.decoding import scores_of, texts
-from clearhead.tasks.span.rows import SpanMarks
+from clearhead.tasks.span.rows import SpanAnnotations
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict
     return measure_answers(*found, n=n, groups=groups if len(numbers) > 1 else None)
 
 
-def baseline(data: Encoded) -> float:
+def baseline(data: PackedDataset) -> float:
     """The loss of one who takes every token of the passage for as likely."""
     import numpy as np
 
-    marks: SpanMarks = data.marks
+    marks: SpanAnnotations = data.annotations
     windows = data.windows(np.arange(len(data)))
     return float(np.log(marks.last[windows] - marks.first[windows] + 1).mean())
 

@@ -13,7 +13,7 @@ from clearhead.data.labels import LabelSpace, is_missing, is_valid_text
 from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder
 from clearhead.data.sources.source import MISSING_LABEL, UNKNOWN_LABEL, BadRow, Row, excerpt
 from clearhead.files import to_printable
-from clearhead.tasks.cells import BORDER, OPENS, parsed
+from clearhead.tasks.cells import JSON_OPENERS, MISALIGNED_SPAN, parse_cell
 from clearhead.text.encoding import Encoding, select_tokens, split_into_windows, truncate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SPACES = tuple(code for code in range(0x3001) if chr(code).isspace())
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class AnswerTruth:
     """The right answers of a question, each with its place in the passage; none: the passage does not say."""
 
     passage: str
@@ -56,10 +56,10 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
     return TextRow(row.number, question, passage, label, read_id(row, columns), split, row.line)
 
 
-def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
+def _truth(row: Row, column: str, passage: str) -> AnswerTruth | BadRow:
     value = row.values.get(column)
     if str(row.values.get(IMPOSSIBLE)).strip().casefold() in YES:
-        return Truth(passage)
+        return AnswerTruth(passage)
     found = _answers(value, row.values)
     if found is None:
         reason = f"{format_column(column)} is no list of answers (text and answer_start)"
@@ -71,21 +71,25 @@ def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
         start = passage.find(text) if start is None else _place(start)
         if start is None:
             reason = f"the start of the answer {to_printable(text, 40)!r} is no whole number"
-            return BadRow(row.number, reason, "", row.line, BORDER)
+            return BadRow(row.number, reason, "", row.line, MISALIGNED_SPAN)
         if start < 0:
             return BadRow(
-                row.number, f"the answer {to_printable(text, 40)!r} is not in the passage", "", row.line, BORDER
+                row.number,
+                f"the answer {to_printable(text, 40)!r} is not in the passage",
+                "",
+                row.line,
+                MISALIGNED_SPAN,
             )
         if passage[start : start + len(text)] != text:
             there = to_printable(passage[start : start + len(text)], 40)
             reason = (
                 f"at {to_printable(start, 20)} the passage has {there!r}, and not the answer {to_printable(text, 40)!r}"
             )
-            return BadRow(row.number, reason, "", row.line, BORDER)
+            return BadRow(row.number, reason, "", row.line, MISALIGNED_SPAN)
         lead = len(text) - len(text.lstrip())
         answers.append(text.strip())
         starts.append(start + lead)
-    return Truth(passage, tuple(answers), tuple(starts))
+    return AnswerTruth(passage, tuple(answers), tuple(starts))
 
 
 def _place(start: Any) -> int | None:
@@ -99,8 +103,8 @@ def _place(start: Any) -> int | None:
 
 def _answers(value: Any, row: dict[str, Any]) -> list[tuple[Any, Any]] | None:
     """(text, start) of each answer: as lists side by side, a list of objects, or one text with its start beside it."""
-    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
-        found = parsed(value)  # an answer may well be [1]
+    if isinstance(value, str) and value.lstrip()[:1] in JSON_OPENERS:
+        found = parse_cell(value)  # an answer may well be [1]
         whole = isinstance(found, dict) or (
             isinstance(found, list) and all(isinstance(one, dict | str) for one in found)
         )
@@ -132,7 +136,7 @@ class AnswerCounter:
         self.total = 0
         self.without = 0
 
-    def add(self, said: Truth) -> None:
+    def add(self, said: AnswerTruth) -> None:
         """One more question."""
         self.total += 1
         self.without += not said.answers
@@ -230,7 +234,7 @@ def _trimmed_part(offsets: Array, passage: str) -> tuple[Array, Array]:
     return np.where(empty, begins, first), np.where(empty, begins, last)
 
 
-def target(window: Window, truth: Truth) -> tuple[int, int]:
+def target(window: Window, truth: AnswerTruth) -> tuple[int, int]:
     """The first and last token of the answer in a window; 0 and 0 ([CLS]) where it is not wholly in it."""
     import numpy as np
 
@@ -250,7 +254,7 @@ def target(window: Window, truth: Truth) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpanMarks:
+class SpanAnnotations:
     """Of every window the tokens of the passage and those of the answer; of every token its place in the passage."""
 
     first: Array  # (windows,)
@@ -261,7 +265,7 @@ class SpanMarks:
     targets: Array | None  # (windows, 2) tokens of a window
     max_answer: int
 
-    def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
+    def pack(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
         """Of some windows: the range of tokens that may be answers, and the right ones."""
         import numpy as np
 
@@ -269,7 +273,9 @@ class SpanMarks:
         return {"first": self.first[windows], "last": self.last[windows], "right": right}
 
 
-def marks(found: Sequence[Sequence[Window]], truths: Sequence[Truth] | None, fit: LengthPolicy) -> SpanMarks:
+def marks(
+    found: Sequence[Sequence[Window]], truths: Sequence[AnswerTruth] | None, fit: LengthPolicy
+) -> SpanAnnotations:
     """Of all rows."""
     import numpy as np
 
@@ -279,7 +285,7 @@ def marks(found: Sequence[Sequence[Window]], truths: Sequence[Truth] | None, fit
         pairs = [target(window, truth) for row, truth in zip(found, truths, strict=True) for window in row]
         right = np.array(pairs, np.int64).reshape(-1, 2)
     counts = [window.last - window.first for window in every]
-    return SpanMarks(
+    return SpanAnnotations(
         first=np.array([window.first for window in every], np.int64),
         last=np.array([window.last for window in every], np.int64),
         begins=np.concatenate([window.begins for window in every] or [np.zeros(0, np.int32)]),
@@ -290,7 +296,7 @@ def marks(found: Sequence[Sequence[Window]], truths: Sequence[Truth] | None, fit
     )
 
 
-def truths(found: Sequence[Truth], space: LabelSpace) -> Array:
+def truths(found: Sequence[AnswerTruth], space: LabelSpace) -> Array:
     """An array of them, one for each question."""
     import numpy as np
 

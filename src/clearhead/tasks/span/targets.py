@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.data.table import TokenTable
-from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.span.rows import SpanMarks
+from clearhead.tasks.packed import PackedDataset
+from clearhead.tasks.span.rows import SpanAnnotations
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def weights(data: Encoded) -> Array:
+def weights(data: PackedDataset) -> Array:
     """Every window counts alike, so that a row counts by its windows."""
     return data.row_windows.astype(float)
 
@@ -31,7 +31,7 @@ def unread(table: TokenTable) -> tuple[str, Array]:
     """Questions whose answer lies wholly in no window, or has more tokens than are looked for."""
     import numpy as np
 
-    marks: SpanMarks = table.annotations
+    marks: SpanAnnotations = table.annotations
     assert marks.targets is not None
     first, last = marks.targets.T
     found = np.zeros(len(table), np.bool_)

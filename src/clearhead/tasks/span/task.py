@@ -65,28 +65,28 @@ SPAN_ROWS = RowCodec(
 
 SPAN = Task(
     name="span",
-    about="a question and a passage, the answer as a piece of the passage",
+    description="a question and a passage, the answer as a piece of the passage",
     rows=SPAN_ROWS,
     head=TaskHead(
         kind="span",
-        outputs=lambda space: ("start", "end"),
+        output_names=lambda space: ("start", "end"),
         collect=collect,
-        named=False,
-        space=lambda names, config: LabelSpace(kind="answers", scheme="all"),
+        outputs_are_labels=False,
+        infer_labels=lambda names, config: LabelSpace(kind="answers", scheme="all"),
     ),
     objective=lambda space: "spans",
-    decode=Decoding(read=read, fit=fit, confidence=confidence, thresholded=lambda space: True),
+    decoding=Decoding(decode=read, fit=fit, confidence=confidence, has_thresholds=lambda space: True),
     answers=SPAN_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "f1",
         names=lambda space: ("f1", "exact_match"),
-        right=right,
+        is_correct=right,
         row_scores=row_scores,
-        comparable=lambda one, two: one.kind == two.kind,  # answers have no names that could differ
-        baseline=baseline,
-        floor=lambda data: 0.0,
+        are_comparable=lambda one, two: one.kind == two.kind,  # answers have no names that could differ
+        chance_loss=baseline,
+        chance_score=lambda data: 0.0,
     ),
-    examples=ErrorExamples(picks=pick_answers, watch=watch_question),
+    examples=ErrorExamples(select=pick_answers, plan_occlusion=watch_question),
     methods=("finetune", "head"),
 )

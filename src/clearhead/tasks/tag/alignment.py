@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import EncodedRow, LengthPolicy, TextEncoder
-from clearhead.tasks.ragged import Ragged, bounds_of
+from clearhead.tasks.ragged import RaggedArray, compute_bounds
 from clearhead.tasks.tag.rows import Words
 from clearhead.text.encoding import Encoding
 
@@ -38,12 +38,12 @@ def places(words: Words, windows: Sequence[Encoding]) -> Array:
     """
     import numpy as np
 
-    found = np.full(len(words.borders), NOTHING, np.int32)
-    room = np.full(len(words.borders), -1, np.int64)
-    begin, ends = 0, [end for _, end in words.borders]
+    found = np.full(len(words.offsets), NOTHING, np.int32)
+    room = np.full(len(words.offsets), -1, np.int64)
+    begin, ends = 0, [end for _, end in words.offsets]
     for window in windows:
         own = [place for place, side in enumerate(window.sides) if side is not None]
-        for word, token in _first_tokens(window, words.borders, ends).items():
+        for word, token in _first_tokens(window, words.offsets, ends).items():
             margin = min(token - own[0], own[-1] - token)
             if token < 0:
                 found[word] = max(found[word], INHERITS)
@@ -72,24 +72,26 @@ def _first_tokens(window: Encoding, borders: Sequence[tuple[int, int]], ends: Se
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagMarks:
+class TagAnnotations:
     """Of every word the token it is read from, counted from the first token of its row."""
 
-    places: Ragged
+    word_tokens: RaggedArray
 
-    def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
+    def pack(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
         """For rows laid end to end, each beginning at a token: the tokens that are read, and whose they are."""
         import numpy as np
 
-        some = self.places[rows]
-        owners = some.owners
+        some = self.word_tokens[rows]
+        owners = some.row_indices
         known = some.values >= 0
         reads = (some.values + begins[owners])[known].astype(np.int64)
-        return {"reads": reads, "readers": owners[known], "known": known}
+        return {"token_indices": reads, "token_rows": owners[known], "has_token": known}
 
 
-def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: LengthPolicy) -> TagMarks:
+def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: LengthPolicy) -> TagAnnotations:
     """Of all rows."""
     import numpy as np
 
-    return TagMarks(places=Ragged(values=np.concatenate(found), bounds=bounds_of([len(one) for one in found])))
+    return TagAnnotations(
+        word_tokens=RaggedArray(values=np.concatenate(found), bounds=compute_bounds([len(one) for one in found]))
+    )

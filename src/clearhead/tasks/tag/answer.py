@@ -33,7 +33,7 @@ class TagsAnswer(Answer):
 
     def columns(self) -> dict[str, Any]:
         """The text that spans count in, and the spans."""
-        spans = None if self.spans is None else [span.cell() for span in self.spans]
+        spans = None if self.spans is None else [span.to_cell() for span in self.spans]
         return {"text": self.text, "spans": spans, **Answer.columns(self)}
 
 
@@ -42,7 +42,7 @@ def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: i
     ids, probs = answers.labels.row(place), answers.probs.row(place)
     tags = tuple(space.names[tag] for tag in ids)
     own = probs[range(len(ids)), ids]
-    borders = row.extra.borders
+    borders = row.extra.offsets
     spans = tuple(
         FoundSpan(
             start=borders[first][0],
@@ -64,12 +64,12 @@ def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
 
 TAG_ANSWERS = AnswerCodec(
     build=build,
-    types=(TagsAnswer,),
-    does="tags the words of a text",
+    answer_types=(TagsAnswer,),
+    purpose="tags the words of a text",
     model_kind="tagger",
     columns=columns,
-    unlisted="finds spans, each of which has its probability already",
-    nested=True,
+    no_probabilities_reason="finds spans, each of which has its probability already",
+    has_nested_cells=True,
     formats=("conll",),
-    is_json=True,
+    prefers_json=True,
 )

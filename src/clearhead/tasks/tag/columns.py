@@ -9,7 +9,7 @@ from typing import Any
 from clearhead.data.column_layout import ColumnLayout, Role
 from clearhead.data.column_resolver import columns_by_normalized_name
 from clearhead.data.sources.source import Row, Source
-from clearhead.tasks.cells import OPENS, parsed
+from clearhead.tasks.cells import JSON_OPENERS, parse_cell
 from clearhead.tasks.tag.rows import span_parts
 
 TEXTS = ("tokens", "words", "text", "sentence")
@@ -68,15 +68,15 @@ def _go_together(text: Any, tags: Any) -> bool:
         cells = tags.split() if isinstance(tags, str) else []
         marked = len(cells) == len(text.split()) and any(cell[1:2] == "-" for cell in cells)
         return (marked and all(TAG_LIKE.match(cell) for cell in cells)) or any(map(_is_span, _few(tags)))
-    one, two = (parsed(value) if isinstance(value, str) else value for value in (text, tags))
+    one, two = (parse_cell(value) if isinstance(value, str) else value for value in (text, tags))
     if not isinstance(one, list | tuple) or not isinstance(two, list | tuple) or len(one) != len(two):
         return False
     return all(isinstance(word, str) for word in one) and all(isinstance(tag, str | int) for tag in two) and bool(one)
 
 
 def _few(value: Any) -> Sequence[Any]:
-    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
-        value = parsed(value)
+    if isinstance(value, str) and value.lstrip()[:1] in JSON_OPENERS:
+        value = parse_cell(value)
     if isinstance(value, dict):
         value = value.get("entities")
     return value[:5] if isinstance(value, list | tuple) else ()

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.ragged import Ragged
+from clearhead.tasks.packed import PackedDataset
+from clearhead.tasks.ragged import RaggedArray
 from clearhead.tasks.tag.alignment import INHERITS
 from clearhead.tasks.tag.sequences import best_tags
 from clearhead.tasks.task import Answers, Calibration
@@ -23,27 +23,27 @@ OUTSIDE = "O"
 LENIENT = "iob"  # of other people's models: an I- may begin an entity, as IOB1 has it
 
 
-def collect(values: Array, data: Encoded) -> Ragged:
+def collect(values: Array, data: PackedDataset) -> RaggedArray:
     """(words, outputs) of each row, out of those of all tokens."""
     import numpy as np
 
-    return words(values[data.marked(np.arange(len(data)))["reads"]], data)
+    return words(values[data.pack_annotations(np.arange(len(data)))["token_indices"]], data)
 
 
-def words(values: Array, data: Encoded) -> Ragged:
+def words(values: Array, data: PackedDataset) -> RaggedArray:
     """The same out of the words that are read.
 
     Infinity stands for a word inside the token of an earlier one, NaN for a word of which no token is left.
     """
     import numpy as np
 
-    places = data.marks.places[data.places]
+    places = data.annotations.word_tokens[data.table_rows]
     made = np.where(places.values[:, None] == INHERITS, np.inf, np.nan) * np.ones((1, values.shape[1]), np.float32)
     made[places.values >= 0] = values
-    return Ragged(values=made.astype(np.float32), bounds=places.bounds)
+    return RaggedArray(values=made.astype(np.float32), bounds=places.bounds)
 
 
-def read(logits: Ragged, space: LabelSpace, calibration: Calibration) -> Answers:
+def read(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> Answers:
     """The most probable tags that may stand in this order."""
     import numpy as np
 
@@ -58,13 +58,13 @@ def read(logits: Ragged, space: LabelSpace, calibration: Calibration) -> Answers
         probs[:] = 1 / len(space)  # nothing is known of a word without a token
     if known.any():
         probs[known] = apply_temperature(values[known], calibration.temperature)
-    counts = np.bincount(logits.owners[known], minlength=len(logits))
-    clear = Ragged(values=np.log(np.maximum(probs[known], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)]))
+    counts = np.bincount(logits.row_indices[known], minlength=len(logits))
+    clear = RaggedArray(values=np.log(np.maximum(probs[known], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)]))
     labels = np.full(len(values), outside)
     labels[known] = best_tags(clear, space.names, lenient=space.scheme == LENIENT).values
     fill_gaps(labels, probs, values, logits.bounds, space)
     bounds = logits.bounds
-    answers = Answers(labels=Ragged(values=labels, bounds=bounds), probs=Ragged(values=probs, bounds=bounds))
+    answers = Answers(labels=RaggedArray(values=labels, bounds=bounds), probs=RaggedArray(values=probs, bounds=bounds))
     if calibration.abstain_below is None:
         return answers
     return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
@@ -96,11 +96,11 @@ def confidence(answers: Answers) -> Array:
     labels, probs = answers.labels, answers.probs
     own = probs.values[np.arange(len(labels.values)), labels.values]
     made = np.ones(len(labels))
-    np.minimum.at(made, labels.owners, own)
+    np.minimum.at(made, labels.row_indices, own)
     return made
 
 
-def fit(logits: Ragged, targets: Ragged, space: LabelSpace) -> Calibration:
+def fit(logits: RaggedArray, targets: RaggedArray, space: LabelSpace) -> Calibration:
     """The temperature that makes the probabilities of words honest."""
     import numpy as np
 
@@ -121,6 +121,6 @@ def spans_of(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, st
     return extract_entities(tags)
 
 
-def row_spans(rows: Ragged, space: LabelSpace) -> list[list[tuple[int, int, str]]]:
+def row_spans(rows: RaggedArray, space: LabelSpace) -> list[list[tuple[int, int, str]]]:
     """The entities of every row."""
     return [spans_of([space.names[tag] for tag in row], space.scheme) for row in rows]

@@ -23,7 +23,7 @@ from clearhead.data.sources.source import (
 )
 from clearhead.errors import InputError
 from clearhead.files import to_printable
-from clearhead.tasks.cells import BORDER, OPENS, parsed
+from clearhead.tasks.cells import JSON_OPENERS, MISALIGNED_SPAN, parse_cell
 from clearhead.text.words import find_word_spans
 
 STARTS = ("start", "begin", "start_offset", "start_char", "start_index")
@@ -39,8 +39,8 @@ Span = tuple[int, int, str]  # the first word, one past the last, and the type
 class Words:
     """The words of a text: where they stand in it, and the list itself where a list came."""
 
-    borders: list[tuple[int, int]]
-    given: list[str] | None = None
+    offsets: list[tuple[int, int]]
+    tokens: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
     if columns.label is not None:
         label = _tags(row, columns.label, text, words)
         if space is not None and not isinstance(label, BadRow):
-            label = _numbers(row, label, len(words.borders), space)
+            label = _numbers(row, label, len(words.offsets), space)
         if isinstance(label, BadRow):
             return label
     return TextRow(row.number, text, None, label, read_id(row, columns), split, row.line, words)
@@ -80,7 +80,7 @@ def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | B
         if isinstance(text, BadRow):
             return text
         cell = None if columns.label is None else row.values.get(columns.label)
-        if not isinstance(cell, str) or cell.lstrip()[:1] in OPENS or len(cell.split()) != len(text.split()):
+        if not isinstance(cell, str) or cell.lstrip()[:1] in JSON_OPENERS or len(cell.split()) != len(text.split()):
             return text, Words(find_word_spans(text, keep_inner_punctuation=joined))
         tokens = text.split()
     if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
@@ -102,7 +102,7 @@ def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | B
 def _word_list(value: Any) -> list[Any] | None:
     """Words that came as a list, or as the text of one; None: it is a text."""
     if isinstance(value, str):
-        value = parsed(value) if LISTED.match(value) else None
+        value = parse_cell(value) if LISTED.match(value) else None
         return value if isinstance(value, list) and all(isinstance(word, str) for word in value) else None
     if not isinstance(value, list | tuple):
         return None
@@ -112,17 +112,17 @@ def _word_list(value: Any) -> list[Any] | None:
 def _tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
     """Tags of words that came as a list, spans of a text that came whole."""
     value = row.values.get(column)
-    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
-        value = parsed(value)
-    if words.given is not None:
+    if isinstance(value, str) and value.lstrip()[:1] in JSON_OPENERS:
+        value = parse_cell(value)
+    if words.tokens is not None:
         cells = value.split() if isinstance(value, str) else value
         if is_missing(value) or not isinstance(cells, list | tuple):
             return BadRow(row.number, f"{format_column(column)} has no tags", excerpt(text), row.line, MISSING_LABEL)
         if any(isinstance(tag, dict | list | tuple) or is_missing(tag) for tag in cells):
             return BadRow(row.number, "a tag is empty or no plain word", excerpt(cells), row.line, UNKNOWN_LABEL)
         tags = [format_label(tag).strip() for tag in cells]
-        if len(tags) != len(words.given):
-            return _counted(row, len(words.given), len(tags), text)
+        if len(tags) != len(words.tokens):
+            return _counted(row, len(words.tokens), len(tags), text)
         if not is_valid_text(tags) or any(len(tag) > MOST_TAG or any(map(str.isspace, tag)) for tag in tags):
             return BadRow(row.number, "a tag is empty or no plain word", excerpt(tags), row.line, UNKNOWN_LABEL)
         return Tags(tags=tags)
@@ -140,30 +140,30 @@ def _counted(row: Row, words: int, tags: int, text: str) -> BadRow:
 
 
 def _spans(row: Row, listed: Iterable[Any], text: str, words: Words) -> Tags | BadRow:
-    begins = {begin: place for place, (begin, _) in enumerate(words.borders)}
-    ends = {end: place + 1 for place, (_, end) in enumerate(words.borders)}
+    begins = {begin: place for place, (begin, _) in enumerate(words.offsets)}
+    ends = {end: place + 1 for place, (_, end) in enumerate(words.offsets)}
     made: list[Span] = []
     for one in listed:
         found = span_parts(one)
         if found is None:
             reason = "a span is not start, end and label"
-            return BadRow(row.number, reason, excerpt(one), row.line, BORDER)
+            return BadRow(row.number, reason, excerpt(one), row.line, MISALIGNED_SPAN)
         start, end, kind = found
         if not 0 <= start < end <= len(text):
             place = f"{to_printable(start, 20)} to {to_printable(end, 20)}"
             reason = f"the span {place} ({kind}) is outside the text of {len(text):,} characters"
-            return BadRow(row.number, reason, "", row.line, BORDER)
+            return BadRow(row.number, reason, "", row.line, MISALIGNED_SPAN)
         if start not in begins or end not in ends:
             which = "begins" if start not in begins else "ends"
             said = f"the span {start} to {end} ({kind}, {text[start:end][:40]!r}) {which} inside a word or at a space"
             around = text[max(start - 12, 0) : end + 12]
-            return BadRow(row.number, said, excerpt(around), row.line, BORDER)
+            return BadRow(row.number, said, excerpt(around), row.line, MISALIGNED_SPAN)
         made.append((begins[start], ends[end], kind))
     made.sort()
     for (_, before, one), (begin, _, two) in pairwise(made):
         if begin < before:
             reason = f"the spans {one} and {two} overlap"
-            return BadRow(row.number, reason, excerpt(text), row.line, BORDER)
+            return BadRow(row.number, reason, excerpt(text), row.line, MISALIGNED_SPAN)
     return Tags(spans=tuple(made))
 
 

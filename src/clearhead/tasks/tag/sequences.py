@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from clearhead.tasks.ragged import Ragged
+from clearhead.tasks.ragged import RaggedArray
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,29 +48,29 @@ def _parts(name: str) -> tuple[str, str]:
     return "O", name
 
 
-def best_tags(scores: Ragged, names: Sequence[str], *, lenient: bool = False) -> Ragged:
+def best_tags(scores: RaggedArray, names: Sequence[str], *, lenient: bool = False) -> RaggedArray:
     """Viterbi: of the sequences in which every tag may follow the one before, the one with the highest sum."""
     import numpy as np
 
     follow, first, last = allowed(tuple(names), lenient=lenient)
     made = np.zeros(len(scores.values), np.int64)
     if follow.all() and first.all() and last.all():
-        return Ragged(values=scores.values.argmax(-1), bounds=scores.bounds)
+        return RaggedArray(values=scores.values.argmax(-1), bounds=scores.bounds)
     bars = np.where(follow, 0.0, -np.inf)
     counts = scores.counts
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
     for begin in range(0, len(order), GROUP):
         rows = order[begin : begin + GROUP]
-        made[scores.items(rows)] = _decoded(scores[rows], bars, np.where(first, 0.0, -np.inf), last)
-    return Ragged(values=made, bounds=scores.bounds)
+        made[scores.value_indices(rows)] = _decoded(scores[rows], bars, np.where(first, 0.0, -np.inf), last)
+    return RaggedArray(values=made, bounds=scores.bounds)
 
 
-def _decoded(some: Ragged, bars: Array, start: Array, last: Array) -> Array:
+def _decoded(some: RaggedArray, bars: Array, start: Array, last: Array) -> Array:
     """The best path through each row of a rectangle, whose rows get shorter."""
     import numpy as np
 
-    table, counts = some.padded().astype(np.float64), some.counts
+    table, counts = some.to_padded().astype(np.float64), some.counts
     rows, longest, _ = table.shape
     best = table[:, 0] + start
     back = np.zeros((longest, rows, table.shape[2]), np.int32)

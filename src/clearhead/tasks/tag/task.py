@@ -12,7 +12,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
 from clearhead.data.row_codec import row_from_texts as row_of_one_or_two
-from clearhead.tasks.ragged import joined, ragged
+from clearhead.tasks.ragged import concat_parts, to_ragged
 from clearhead.tasks.tag.alignment import marks, pieces
 from clearhead.tasks.tag.answer import TAG_ANSWERS
 from clearhead.tasks.tag.columns import TAG_COLUMNS
@@ -60,8 +60,8 @@ TAG_ROWS = RowCodec(
     plain_view=PlainView(make_label=label_in_cell),
     check_row=check,
     encode=pieces,
-    encode_labels=lambda tags, _: ragged(tags, "int32"),
-    join_labels=joined,
+    encode_labels=lambda tags, _: to_ragged(tags, "int32"),
+    join_labels=concat_parts,
     annotate=marks,
     window_defaults=(None, 64),
     stratify=strata,
@@ -71,23 +71,29 @@ TAG_ROWS = RowCodec(
 
 TAG = Task(
     name="tag",
-    about="a tag for every word: names, parts of speech",
+    description="a tag for every word: names, parts of speech",
     rows=TAG_ROWS,
-    head=TaskHead(kind="tag", outputs=lambda space: space.names, collect=collect, words=words, space=checkpoint_space),
+    head=TaskHead(
+        kind="tag",
+        output_names=lambda space: space.names,
+        collect=collect,
+        collect_words=words,
+        infer_labels=checkpoint_space,
+    ),
     objective=lambda space: "tags",
-    decode=Decoding(read=read, fit=fit, confidence=confidence),
+    decoding=Decoding(decode=read, fit=fit, confidence=confidence),
     answers=TAG_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
         names=metric_names,
-        right=right,
+        is_correct=right,
         details=details,
         row_scores=row_scores,
-        comparable=lambda one, two: (one.kind, one.names) == (two.kind, two.names),  # from columns or from spans
-        baseline=baseline,
-        floor=floor,
+        are_comparable=lambda one, two: (one.kind, one.names) == (two.kind, two.names),  # from columns or from spans
+        chance_loss=baseline,
+        chance_score=floor,
     ),
-    examples=ErrorExamples(picks=pick_tags, watch=watch_tags),
+    examples=ErrorExamples(select=pick_tags, plan_occlusion=watch_tags),
     methods=("finetune", "head", "features"),
 )

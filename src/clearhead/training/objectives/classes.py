@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
 from clearhead.training.objectives.pooling import pool_windows
 
@@ -25,7 +25,7 @@ class CrossEntropy(Objective):
 
     smoothing: float = 0.0
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         logits, targets = _pool_rows(output.logits, batch)
         return F.cross_entropy(logits, targets.long(), reduction="none", label_smoothing=self.smoothing)
@@ -46,7 +46,7 @@ class BinaryCrossEntropy(Objective):
 
     smoothing: float = 0.0
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         logits, targets = _pool_rows(output.logits, batch)
         smoothed_targets = targets.to(logits.dtype)
@@ -72,7 +72,7 @@ class BinaryCrossEntropy(Objective):
 class SquaredError(Objective):
     """(answer - target)^2."""
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         logits, targets = _pool_rows(output.logits, batch)
         return (logits.squeeze(-1) - targets.to(logits.dtype)).square()
@@ -108,14 +108,14 @@ def _normalize_weights(row_count: int, weights: Array | None) -> Array:
     return np.asarray(row_weights / row_weights.sum())
 
 
-def _pool_rows(logits: Tensor, batch: Part) -> tuple[Tensor, Tensor]:
+def _pool_rows(logits: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
     """One answer per row, however many windows it has, and the right one."""
     return _pool_row_outputs(logits, batch), torch.as_tensor(batch.targets, device=logits.device)
 
 
-def _select_row_examples(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
+def _select_row_examples(outputs: Tensor, batch: PackedBatch) -> tuple[Tensor, Any]:
     return _pool_row_outputs(outputs, batch), batch.targets
 
 
-def _pool_row_outputs(outputs: Tensor, batch: Part) -> Tensor:
-    return pool_windows(outputs, torch.as_tensor(batch.owners, device=outputs.device), batch.rows)
+def _pool_row_outputs(outputs: Tensor, batch: PackedBatch) -> Tensor:
+    return pool_windows(outputs, torch.as_tensor(batch.window_rows, device=outputs.device), batch.rows)

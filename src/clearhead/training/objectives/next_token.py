@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
 from clearhead.training.objectives.pooling import average_by_row
 
@@ -31,11 +31,11 @@ class WithNextToken(Objective):
         """Tokens are predicted from every hidden state."""
         return True
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,): of the objective alone."""
         return self.objective.loss(output, batch)
 
-    def auxiliary_loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def auxiliary_loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         if output.hidden is None or output.token_table is None:
             raise TypeError("The next-token loss needs hidden states and the token table.")
@@ -53,13 +53,13 @@ class WithNextToken(Objective):
         return self.objective.linear_examples
 
 
-def next_token_loss(hidden: Tensor, token_table: Tensor, batch: Part) -> Tensor:
+def next_token_loss(hidden: Tensor, token_table: Tensor, batch: PackedBatch) -> Tensor:
     """The mean over a row's tokens of -log p(token), each given those before it, by the token table: (rows,)."""
     device = hidden.device
     ids, lengths = (torch.as_tensor(array, device=device) for array in (batch.ids, batch.lengths))
     is_predicted = torch.ones(len(ids), dtype=torch.bool, device=device)
     is_predicted[lengths.cumsum(0) - lengths] = False  # nothing comes before a first token
-    token_rows = torch.as_tensor(batch.owners, device=device).repeat_interleave(lengths)
+    token_rows = torch.as_tensor(batch.window_rows, device=device).repeat_interleave(lengths)
     is_context = is_predicted.roll(-1)
     losses = F.cross_entropy(F.linear(hidden[is_context], token_table).float(), ids[is_predicted], reduction="none")
     return average_by_row(losses, token_rows[is_predicted], batch.rows)

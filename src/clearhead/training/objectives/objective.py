@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-LinearExamples = Callable[[Tensor, Part], tuple[Tensor, Any]]  # outputs of a batch to those with a target, and targets
+LinearExamples = Callable[
+    [Tensor, PackedBatch], tuple[Tensor, Any]
+]  # outputs of a batch to those with a target, and targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +33,9 @@ class NetworkOutput:
 class Objective(Protocol):
     """A loss per row, so that accumulated parts of a step weigh every row alike.
 
-    Rows of several encoded texts (pairs, triplets) get their embeddings as `logits`, one per window; `batch.owners` and
-    the batch's annotations say which text is which. A wrapper holds another objective and passes on what it does not
-    change.
+    Rows of several encoded texts (pairs, triplets) get their embeddings as `logits`, one per window;
+    `batch.window_rows` and the batch's annotations say which text is which. A wrapper holds another objective and
+    passes on what it does not change.
     """
 
     @property
@@ -41,11 +43,11 @@ class Objective(Protocol):
         """Whether the last layer must be computed at every token, also where the head reads only some of them."""
         return False
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """The loss of each row, which is logged and compared with `constant_loss`: (rows,)."""
         ...
 
-    def auxiliary_loss(self, output: NetworkOutput, batch: Part) -> Tensor | None:  # noqa: ARG002
+    def auxiliary_loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor | None:  # noqa: ARG002
         """What is minimized beside `loss` and not logged: (rows,); None: nothing."""
         return None
 

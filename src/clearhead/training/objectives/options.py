@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.objectives.objective import NetworkOutput, Objective
 from clearhead.training.objectives.pooling import average_by_row
 
@@ -18,12 +18,12 @@ class OptionChoice(Objective):
 
     smoothing: float = 0.0
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         logits, device = output.logits, output.logits.device
         targets, options, rows = (
             torch.as_tensor(array, device=device)
-            for array in (batch.targets, batch.marks["options"], batch.marks["option_rows"])
+            for array in (batch.targets, batch.annotations["options"], batch.annotations["option_rows"])
         )
         scores = average_by_row(logits[:, 0], options, len(rows))
         counts = torch.bincount(rows, minlength=batch.rows)

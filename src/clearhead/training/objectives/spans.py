@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.objectives.objective import NetworkOutput, Objective
 from clearhead.training.objectives.pooling import average_by_row
 
@@ -16,12 +16,12 @@ from clearhead.training.objectives.pooling import average_by_row
 class SpanEnds(Objective):
     """The mean over a row's windows of -log p(first token) - log p(last token), by two."""
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         logits, device = output.logits, output.logits.device
-        window_rows, lengths = (torch.as_tensor(array, device=device) for array in (batch.owners, batch.lengths))
+        window_rows, lengths = (torch.as_tensor(array, device=device) for array in (batch.window_rows, batch.lengths))
         first, last, targets = (
-            torch.as_tensor(batch.marks[name], device=device) for name in ("first", "last", "right")
+            torch.as_tensor(batch.annotations[name], device=device) for name in ("first", "last", "right")
         )
         positions = torch.arange(int(lengths.max()), device=device)[None]
         is_token = positions < lengths[:, None]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
 from clearhead.training.objectives.pooling import average_by_row
 
@@ -20,11 +20,12 @@ class WordTags(Objective):
 
     smoothing: float = 0.0
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         logits, device = output.logits, output.logits.device
         word_tokens, is_tagged, word_rows = (
-            torch.as_tensor(batch.marks[name], device=device) for name in ("reads", "known", "readers")
+            torch.as_tensor(batch.annotations[name], device=device)
+            for name in ("token_indices", "has_token", "token_rows")
         )
         targets = torch.as_tensor(batch.targets.values, device=device)
         losses = F.cross_entropy(
@@ -38,5 +39,5 @@ class WordTags(Objective):
         return _select_tagged_words
 
 
-def _select_tagged_words(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
-    return outputs[batch.marks["reads"]], batch.targets.values[batch.marks["known"]]
+def _select_tagged_words(outputs: Tensor, batch: PackedBatch) -> tuple[Tensor, Any]:
+    return outputs[batch.annotations["token_indices"]], batch.targets.values[batch.annotations["has_token"]]

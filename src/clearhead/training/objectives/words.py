@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.tasks.encoded import Part
+from clearhead.tasks.packed import PackedBatch
 from clearhead.training.objectives.classes import label_entropy
 from clearhead.training.objectives.objective import NetworkOutput, Objective
 from clearhead.training.objectives.pooling import average_by_row
@@ -26,10 +26,10 @@ class TargetWords(Objective):
 
     smoothing: float = 0.0
 
-    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+    def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
         device = output.logits.device
-        words, rows = (torch.as_tensor(batch.marks[name], device=device) for name in ("words", "word_rows"))
+        words, rows = (torch.as_tensor(batch.annotations[name], device=device) for name in ("words", "word_rows"))
         losses = F.cross_entropy(output.logits, words.long(), reduction="none", label_smoothing=self.smoothing)
         return average_by_row(losses, rows, batch.rows)
 
