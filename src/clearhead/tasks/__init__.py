@@ -35,7 +35,7 @@ else:
         {
             "answer": ("Answer", "FoundSpan", "Prediction"),
             "packed": ("PackedDataset", "PackedBatch"),
-            "evaluate_logits": ("CoveragePoint", "Evaluation", "evaluate_logits"),
+            "evaluation": ("CoveragePoint", "Evaluation", "evaluate_logits"),
             "examples": ("Example",),
             "occlusion": ("OcclusionPlan",),
             "orders": ("read_in_both_orders",),
