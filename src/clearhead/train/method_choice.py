@@ -61,9 +61,8 @@ def choose_kept_model(
     plan, prepared = inputs.plan, inputs.prepared
     network = KeptModel(plan=plan, result=fitted, logits=logits, baselines=baselines)
     features_baseline = next((baseline for baseline in baselines if baseline.method == "features"), None)
-    is_tagging = (
-        prepared.task.head.collect_words is not None
-    )  # tags: features lost on both data sets that were measured
+    # features lost to fine-tuning on both tagging data sets that were measured
+    is_tagging = prepared.task.head.collect_words is not None
     if features_baseline is None or is_tagging or not plan.auto_method or not can_choose_epoch(prepared):
         return network
     calibration, evaluations, _ = measure_parts(prepared, logits, replace(plan, target_accuracy=None))
