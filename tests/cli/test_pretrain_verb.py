@@ -72,10 +72,10 @@ def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> Non
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--objective", "clm"), "BERT cannot learn the next word (clm); it can learn mlm+nsp, mlm"),
+        (("--objective", "clm"), "BERT does not support next token (clm); it supports mlm+nsp, mlm"),
         (("--set", "output=x"), "--set is for settings"),
         (("--steps", "0"), "max_steps must be at least 1"),
-        (("--resume", "nowhere"), "nowhere is no run: it has no run.json"),
+        (("--resume", "nowhere"), "nowhere is not a training run (run.json not found)"),
         (("--documents", "pages"), "documents"),
     ],
 )
@@ -87,6 +87,6 @@ def test_mistakes(text: Path, tmp_path: Path, run: Run, more: tuple[str, ...], s
 
 
 def test_nothing_to_read(tmp_path: Path, run: Run) -> None:
-    assert "no text to learn from" in run("pretrain", "-o", tmp_path / "x")[2]
-    assert "gone.txt is not there" in run("pretrain", tmp_path / "gone.txt", "-o", tmp_path / "x")[2]
-    assert "is no run" in run("pretrain", "--resume", tmp_path / "gone")[2]
+    assert "No training text" in run("pretrain", "-o", tmp_path / "x")[2]
+    assert "gone.txt does not exist" in run("pretrain", tmp_path / "gone.txt", "-o", tmp_path / "x")[2]
+    assert "is not a training run" in run("pretrain", "--resume", tmp_path / "gone")[2]

@@ -43,7 +43,7 @@ def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
     config |= {"decoder_start_token_id": named["pad_token_id"]} if family == "t5" else {}
     config["vocab_size"] = max(tokenizer.vocab.values()) + 1
     model = create(family, config=config, head=head, tokenizer=tokenizer, seed=3)
-    kit = read_vocab_info(tokenizer, start=model.shape.decoder_start_id)
+    kit = read_vocab_info(tokenizer, decoder_start_id=model.shape.decoder_start_id)
     pieces = [np.array(ids) for ids in tokenizer.encode_plain(lines)]
     two = "pairs" in objective.losses
     texts: TextPairs = [

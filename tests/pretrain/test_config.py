@@ -78,11 +78,11 @@ def test_words_of_the_file_are_the_vocabulary_unless_said(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("keys", "more", "said"),
     [
-        ({}, {"family": "bert"}, "describes RoBERTa, and family says bert"),
-        ({}, {"preset": "tiny"}, "each say how large a model is"),
+        ({}, {"family": "bert"}, "describes RoBERTa, but family is bert"),
+        ({}, {"preset": "tiny"}, "both define the size of a model"),
         ({}, {"model": "default"}, "a checkpoint has its own"),
-        ({"model_type": "llama"}, {}, "says model_type llama; there are bert"),
-        ({"model_type": None, "architectures": None}, {}, "says no model_type"),
+        ({"model_type": "llama"}, {}, "has model_type llama; supported families: bert"),
+        ({"model_type": None, "architectures": None}, {}, "has no model_type"),
         ({"hidden_size": "wide"}, {}, "hidden_size is 'wide'"),
     ],
 )
@@ -92,14 +92,14 @@ def test_what_cannot_be_is_refused(tmp_path: Path, keys: dict[str, Any], more: d
 
 
 def test_what_is_no_config(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.json: neither a config\.json"):
+    with pytest.raises(InputError, match=r"gone\.json is neither an existing config\.json"):
         make_pretrain_plan({"config": "gone.json"})
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ClearheadError, match=r"config\.json"):
         make_pretrain_plan({"config": str(tmp_path)})
     with pytest.raises(InputError, match="config"):
         make_pretrain_plan({"config": 3})
-    with pytest.raises(InputError, match="names and values of JSON"):
+    with pytest.raises(InputError, match="must contain JSON keys and values"):
         make_pretrain_plan({"config": {"hidden_size": object()}})
     with pytest.raises((InputError, ConfigError), match="config must be JSON"):
         make_pretrain_plan({"config": "{oops}"})
@@ -118,7 +118,7 @@ def test_former_names_of_settings_warn() -> None:
 def test_the_warning_about_a_former_name_points_at_the_call(tmp_path: Path) -> None:
     former: dict[str, Any] = {"steps": 1}
     with (
-        pytest.raises(InputError, match="no text"),
+        pytest.raises(InputError, match="No training text"),
         pytest.warns(DeprecationWarning, match="use max_steps") as caught,
     ):
         clearhead.pretrain(output=tmp_path / "run", **former)

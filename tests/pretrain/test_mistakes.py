@@ -59,7 +59,7 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
         ({"device": "gpu"}, "device 'gpu' cannot be used"),
         ({"config": {"hidden_sise": 3}}, "no key 'hidden_sise'"),
         ({"config": {"hidden_size": 33}}, "hidden_size 33"),
-        ({"max_length": 5000}, "max_length is 5000, and the model reads at most 512"),
+        ({"max_length": 5000}, "max_length is 5000, but the model accepts at most 512"),
     ],
 )
 def test_what_cannot_be_is_said_before_text_is_read(
@@ -96,17 +96,17 @@ def test_one_file_under_several_names_is_one(text: Path, tmp_path: Path) -> None
 
 
 def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="name of a file is empty"):
+    with pytest.raises(InputError, match="file name is empty"):
         clearhead.pretrain("", output=tmp_path / "run", max_steps=1)
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         clearhead.pretrain("a text that was pasted " * 30, output=tmp_path / "run", max_steps=1)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="a pipe cannot be read twice"):
+    with pytest.raises(InputError, match="is not a regular file; text is read twice, and a pipe cannot be"):
         clearhead.pretrain(tmp_path / "pipe", output=tmp_path / "run", max_steps=1)
-    with pytest.raises(InputError, match=r"text says columns of tables, and text\.txt is plain text"):
+    with pytest.raises(InputError, match=r"text names columns of tables, but text\.txt is plain text"):
         clearhead.pretrain(text, text="message", output=tmp_path / "run", max_steps=1)
     (tmp_path / "blank.txt").write_text("\n \n")
-    with pytest.raises(InputError, match=r"Text to measure on \(dev\): "):
+    with pytest.raises(InputError, match=r"Held-out text \(dev\): "):
         clearhead.pretrain(text, dev=tmp_path / "blank.txt", output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
 
@@ -117,8 +117,8 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
         ({"masking": "word"}, "Setting masking: invalid enum value 'word'. It can be tokens, words, spans"),
         ({"documents": "line"}, "Setting documents: .* It can be auto, blank, lines, file"),
         ({"schedule": "flat"}, "Setting schedule: .* It can be linear, cosine"),
-        ({"label_smoothing": 0.1}, "no setting 'label_smoothing'"),
-        ({"layer_decay": 0.5}, "no setting 'layer_decay'"),
+        ({"label_smoothing": 0.1}, "Unknown setting 'label_smoothing'"),
+        ({"layer_decay": 0.5}, "Unknown setting 'layer_decay'"),
         ({"learning_rate": float("inf")}, "learning_rate must be above 0"),
         ({"weight_decay": float("inf")}, "weight_decay must be at least 0"),
     ],

@@ -141,7 +141,7 @@ def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
     other = planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
     run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.documents == 80  # nothing else is held out
-    assert any("measured on" in line for line in run.text_notes)
+    assert any("held-out text: " in line for line in run.text_notes)
     facts = read_json(run.folder / "pretraining.json")
     assert facts["plan"]["dev"] == [other.name]  # what is given away does not tell where files lay
     card = (run.folder / "README.md").read_text()
@@ -171,22 +171,22 @@ def test_a_loss_that_stands_still_is_named(tmp_path: Path) -> None:
     (tmp_path / "noise.txt").write_text(shuffled)
     run = clearhead.pretrain(tmp_path / "noise.txt", output=tmp_path / "run", objective="mlm", max_steps=5, **CHOICES)
     assert len(run.notes) == 1
-    assert "guessing by frequency alone" in run.notes[0]
+    assert "no better than the unigram baseline" in run.notes[0]
     assert "too few steps (5)" in run.notes[0]
 
 
 def test_tiny_texts(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("One sentence that is alone in the world.")
-    with pytest.raises(InputError, match="The text has no documents of two sentences"):
+    with pytest.raises(InputError, match="The text has no documents with two or more sentences"):
         clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
     run = clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", max_steps=1, objective="mlm", **CHOICES)
     assert run.held_out is None
-    assert "Nothing was measured" in run.notes[0]
+    assert "The model was not evaluated" in run.notes[0]
 
 
 def test_text_is_not_measured_on_itself(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="would be learned from and measured on"):
+    with pytest.raises(InputError, match="is used for both training and evaluation"):
         clearhead.pretrain(text, dev=[text.parent / "*.txt"], output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
 
@@ -202,14 +202,14 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"family": "gpt2", "objective": "mlm"}, "GPT-2 cannot learn masked words"),
-        ({"family": "bert", "objective": "clm"}, "it can learn mlm\\+nsp, mlm"),
+        ({"family": "gpt2", "objective": "mlm"}, "GPT-2 does not support masked tokens"),
+        ({"family": "bert", "objective": "clm"}, "it supports mlm\\+nsp, mlm"),
         ({"objective": "guess"}, "objective must be one of mlm\\+nsp"),
         ({"family": "elder"}, "family must be one of bert"),
         ({"preset": "huge"}, "has no preset 'huge'"),
-        ({"max_steps": 1, "minutes": 2.0}, "either max_steps or minutes"),
-        ({"max_length": 600}, "reads at most 512"),
-        ({"vocab_size": 20}, "no room for the letters"),
+        ({"max_steps": 1, "minutes": 2.0}, "set either max_steps or minutes"),
+        ({"max_length": 600}, "accepts at most 512"),
+        ({"vocab_size": 20}, "too small for the characters"),
         ({"config": "{"}, "config must be JSON"),
         ({"config": '{"widht": 3}'}, "has no key 'widht'"),
         ({"max_stepz": 3}, "did you mean max_steps"),
@@ -219,8 +219,8 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
         ({"language": "klingon"}, "language must be a code"),
         ({"seed": -1}, "seed must be from 0"),
         ({"seed": 1 << 31}, "seed must be from 0"),
-        ({"config": '{"vocab_size": 50}'}, "config says vocab_size 50, and the tokenizer has"),
-        ({"family": "gpt2", "config": None, "masking": "words"}, "clm masks none"),
+        ({"config": '{"vocab_size": 50}'}, "config has vocab_size 50, but the tokenizer has"),
+        ({"family": "gpt2", "config": None, "masking": "words"}, "mask tokens; clm does not"),
     ],
 )
 def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict[str, Any], said: str) -> None:
@@ -243,9 +243,9 @@ def test_held_out_text_without_pairs(tmp_path: Path) -> None:
     (tmp_path / "mixed.txt").write_text(mixed)
     run = clearhead.pretrain(tmp_path / "mixed.txt", output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.held_out is not None
-    assert any("documents have one sentence alone" in line for line in run.text_notes)
+    assert any("documents have only one sentence" in line for line in run.text_notes)
     (tmp_path / "lines.txt").write_text("Nothing follows.\n\nNothing follows here either.")
-    with pytest.raises(InputError, match="The held-out text has no documents of two sentences"):
+    with pytest.raises(InputError, match="The held-out text has no documents with two or more sentences"):
         clearhead.pretrain(
             tmp_path / "mixed.txt", dev=tmp_path / "lines.txt", output=tmp_path / "other", max_steps=2, **CHOICES
         )
@@ -282,9 +282,9 @@ def test_text_that_the_tokenizer_does_not_know(text: Path, tmp_path: Path) -> No
         "threads": 1,
         "max_steps": 1,
     }
-    with pytest.raises(InputError, match="knows no word of the text"):
+    with pytest.raises(InputError, match="knows none of the tokens in the text"):
         clearhead.pretrain(tmp_path / "greek.txt", output=tmp_path / "run", **choices)
-    with pytest.raises(InputError, match="knows no word of the held-out text"):
+    with pytest.raises(InputError, match="knows none of the tokens in the held-out text"):
         clearhead.pretrain(text, dev=tmp_path / "greek.txt", output=tmp_path / "run", **choices)
     (tmp_path / "mixed.txt").write_text(text.read_text() + "\n\n" + (tmp_path / "greek.txt").read_text())
     for objective in ("mlm", "mlm+nsp"):

@@ -44,10 +44,10 @@ def test_long_lines_without_blank_ones_are_documents(tmp_path: Path) -> None:
     line = "A sentence of some length that says a thing. " * 10
     made, notes = documents(write(tmp_path / "a.txt", f"{line}\n{line}\n"))
     assert len(made) == 2
-    assert notes == ["a.txt: it has no blank lines and long ones, so that each line is a document."]
+    assert notes == ["a.txt: no blank lines and long lines: each line is a document."]
     made, notes = documents(write(tmp_path / "b.txt", "One.\nTwo.\nThree.\n"))
     assert made == [["One.", "Two.", "Three."]]
-    assert 'say documents="lines" if each line is one' in notes[0]
+    assert 'set documents="lines" if each line is a document' in notes[0]
     assert documents(tmp_path / "b.txt", documents="lines")[0] == [["One."], ["Two."], ["Three."]]
     assert documents(tmp_path / "a.txt", documents="file")[0] == [[line, line]]
 
@@ -116,7 +116,11 @@ def test_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("nowhere.txt", "nowhere.txt is not there"), ("*.nothing", "Nothing is called"), ("empty", "holds no text files")],
+    [
+        ("nowhere.txt", "nowhere.txt does not exist"),
+        ("*.nothing", "No file matches"),
+        ("empty", "contains no text files"),
+    ],
 )
 def test_what_is_not_there(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
@@ -129,8 +133,8 @@ def test_empty_files(tmp_path: Path) -> None:
     full = write(tmp_path / "c.txt", "x")
     made, notes = documents(empty, blank, full)
     assert made == [["x"]]
-    assert notes[:2] == ["a.txt holds no text.", "b.txt holds no text."]
-    with pytest.raises(InputError, match="hold no text to learn from"):
+    assert notes[:2] == ["a.txt contains no text.", "b.txt contains no text."]
+    with pytest.raises(InputError, match="files contain no text"):
         documents(empty, blank)
 
 

@@ -179,7 +179,7 @@ def test_a_tokenizer_says_what_stands_around_texts() -> None:
     assert MASKED_TOKENS.find_problem(bert) == SPAN_CORRUPTION.find_problem(replace(t5, decoder_start_id=0)) == ""
     assert "no mask token" in MASKED_TOKENS.find_problem(gpt)
     assert "no sentinels" in SPAN_CORRUPTION.find_problem(gpt)
-    assert "starts with" in SPAN_CORRUPTION.find_problem(t5)
+    assert "decoder start token" in SPAN_CORRUPTION.find_problem(t5)
 
 
 def words_in(tokenizer: Tokenizer, text: str) -> list[str]:

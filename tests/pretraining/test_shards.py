@@ -38,7 +38,7 @@ def ids(corpus: Corpus) -> list[int]:
 
 @pytest.mark.parametrize("shard", [1, 100, 1 << 20])
 def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, shard: int) -> None:
-    corpus = make_corpus(tmp_path, "x", tokenizer, read, shard=shard)
+    corpus = make_corpus(tmp_path, "x", tokenizer, read, shard_tokens=shard)
     lines = [line for one in DOCUMENTS for line in one]
     assert ids(corpus) == [one for piece in tokenizer.encode_plain(lines) for one in piece]
     assert corpus.sentences == len(lines)
@@ -71,7 +71,7 @@ def test_a_disk_that_is_full_at_the_end_of_a_file(tmp_path: Path, tokenizer: Tok
 
 def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clearhead.pretraining.shards.CHUNK_SENTENCES", 8)
-    whole = make_corpus(tmp_path / "whole", "x", tokenizer, read, shard=200)
+    whole = make_corpus(tmp_path / "whole", "x", tokenizer, read, shard_tokens=200)
     assert len(whole.index.shards) >= 4
 
     def broken(notes: list[str]) -> Iterator[Chunk]:
@@ -81,10 +81,10 @@ def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, mo
             yield stretch
 
     with pytest.raises(KeyboardInterrupt):
-        make_corpus(tmp_path / "part", "x", tokenizer, broken, shard=200)
+        make_corpus(tmp_path / "part", "x", tokenizer, broken, shard_tokens=200)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "part").glob("*.tokens")}
     assert len(kept) >= 2
-    part = make_corpus(tmp_path / "part", "x", tokenizer, read, shard=200)
+    part = make_corpus(tmp_path / "part", "x", tokenizer, read, shard_tokens=200)
     assert ids(part) == ids(whole)
     assert part.index.shards == whole.index.shards
     assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
@@ -108,7 +108,7 @@ def test_damage_and_other_texts_are_refused(tmp_path: Path, tokenizer: Tokenizer
     data = bytearray(path.read_bytes())
     data[10] ^= 1
     path.write_bytes(data)
-    with pytest.raises(CheckpointError, match="not as it was written"):
+    with pytest.raises(CheckpointError, match="its size or hash does not match"):
         make_corpus(tmp_path, "x", tokenizer, read)
 
 

@@ -185,7 +185,7 @@ def pretrain(
         plan, folder, command = saved.plan, Path(resume), saved.command
     else:
         if not learned:
-            raise InputError("There is no text to learn from: name files, folders or patterns.")
+            raise InputError("No training text: pass files, folders or glob patterns.")
         for key in ("model", "tokenizer"):
             if choices.get(key) and Path(choices[key]).is_dir():
                 choices[key] = str(Path(choices[key]).absolute())

@@ -1,7 +1,7 @@
 """Pre-training on plain text, from files to a model folder with its card and report.
 
-`job` runs it, `plan` and `config` hold the choices, `data` cuts the text, `model` makes or loads the network, and
-`held_out` measures it beside unigram and bigram. The batches come from `pretraining`.
+`job` runs it, `plan` and `config` define the settings, `data` tokenizes the text and samples batches, `model` creates
+or loads the network, and `held_out` compares it with unigram and bigram baselines. Batches come from `pretraining`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The card of a model that was pre-trained: what it is, what it learned from, how well, and what it is not for."""
+"""The model card of a pre-trained model: architecture, training text, scores on held-out text, intended use."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 CARD_FILE = "README.md"
 
 
-def write_card(folder: Path, run: PretrainResult, plan: PretrainPlan, command: str) -> Path:
-    """Write the card beside the model."""
+def write_card(folder: Path, result: PretrainResult, plan: PretrainPlan, command: str) -> Path:
+    """Write the model card into the model folder."""
     plan = plan.without_folders()
     files = ", ".join(f"`{to_printable(Path(name).name, 80)}`" for name in plan.files[:20])
-    origin = f"taught further from `{to_printable(plan.model, 80)}`" if plan.model else "made from nothing"
+    origin = f"continued from `{to_printable(plan.model, 80)}`" if plan.model else "trained from scratch"
     lines = [
         f"# {to_printable(folder.name, 80)}",
         "",
-        f"A {run.family} model of {run.parameters:,} parameters, {origin}, that learned "
-        f"{OBJECTIVES[run.objective].title} from {run.tokens:,} tokens in {run.documents:,} documents ({files}).",
-        f"It did {run.steps:,} steps, in which it read {run.tokens_seen:,} tokens.",
+        f"A {result.family} model with {result.parameters:,} parameters, {origin}. Objective: "
+        f"{OBJECTIVES[result.objective].title}; {result.tokens:,} tokens in {result.documents:,} documents ({files}).",
+        f"Training took {result.steps:,} steps and processed {result.tokens_seen:,} tokens.",
         "",
-        "## How well it knows words",
+        "## Evaluation",
         "",
         *(
-            _describe_scores(run.held_out)
-            if run.held_out is not None
-            else ["Nothing was held out, and so nothing was measured."]
+            _describe_scores(result.held_out)
+            if result.held_out is not None
+            else ["No text was held out, so the model was not evaluated."]
         ),
         "",
-        "## What it is for",
+        "## Intended use",
         "",
-        "A start for `clearhead train --model` on texts of the same kind, and for looking at what such a model learns. "
-        "It knows nothing but its text: it repeats its prejudices and mistakes, and what it says is not knowledge.",
+        "A starting point for `clearhead train --model` on similar texts, and an object of study. The model "
+        "reflects its training text, including its biases and errors; its predictions are not a source of facts.",
         "",
-        "## How it was made",
+        "## Training",
         "",
         "```",
         command or f"clearhead pretrain {' '.join(shlex.quote(name) for name in plan.files)}",
         "```",
         "",
-        f"All settings, versions and the hash of its text are in `pretraining.json`. Seed {plan.settings.seed}.",
-        *([] if run.machine is None else [to_printable(run.machine.sentence(), 400)]),
+        f"All settings, versions and the hash of the text are in `pretraining.json`. Seed {plan.settings.seed}.",
+        *([] if result.machine is None else [to_printable(result.machine.sentence(), 400)]),
     ]
     path = folder / CARD_FILE
     with explain_write_errors(path):
@@ -58,20 +58,22 @@ def write_card(folder: Path, run: PretrainResult, plan: PretrainPlan, command: s
     return path
 
 
-def _describe_scores(judged: HeldOutScores) -> list[str]:
+def _describe_scores(scores: HeldOutScores) -> list[str]:
     rows = [
-        "| on held-out text | loss | perplexity | words right |",
+        "| on held-out text | loss | perplexity | accuracy |",
         "| --- | ---: | ---: | ---: |",
-        f"| the model | {judged.loss:.3f} ({judged.loss_low:.3f} to {judged.loss_high:.3f}) "
-        f"| {judged.perplexity:.1f} | {judged.accuracy:.1%} ({judged.low:.1%} to {judged.high:.1%}) |",
+        f"| the model | {scores.loss:.3f} ({scores.loss_low:.3f} to {scores.loss_high:.3f}) "
+        f"| {scores.perplexity:.1f} | {scores.accuracy:.1%} ({scores.low:.1%} to {scores.high:.1%}) |",
     ]
-    for name, one in (("the word before (bigram)", judged.bigram), ("frequency (unigram)", judged.unigram)):
-        rows.append(f"| {name} | {one.loss:.3f} | {math.exp(min(one.loss, 700)):.1f} | {one.accuracy:.1%} |")
-    more = [f"{judged.questions:,} words were asked about; intervals are of 95 %."]
-    if judged.pair_accuracy is not None and judged.pair_majority is not None:
-        pair = f"Pairs of texts: {judged.pair_accuracy:.1%} right"
-        more.append(f"{pair}, and the more frequent answer is right in {judged.pair_majority:.1%}.")
-    if judged.replaced_accuracy is not None and judged.replaced_majority is not None:
-        told = f"Replaced words: {judged.replaced_accuracy:.1%} told rightly"
-        more.append(f"{told}, and saying that none is would be right in {judged.replaced_majority:.1%}.")
-    return [*rows, "", *more]
+    for name, baseline in (("previous token (bigram)", scores.bigram), ("token frequency (unigram)", scores.unigram)):
+        rows.append(
+            f"| {name} | {baseline.loss:.3f} | {math.exp(min(baseline.loss, 700)):.1f} | {baseline.accuracy:.1%} |"
+        )
+    notes = [f"Measured on {scores.questions:,} predicted tokens, with 95 % confidence intervals."]
+    if scores.pair_accuracy is not None and scores.pair_majority is not None:
+        pair = f"Text pairs: accuracy {scores.pair_accuracy:.1%}"
+        notes.append(f"{pair} (majority class: {scores.pair_majority:.1%}).")
+    if scores.replaced_accuracy is not None and scores.replaced_majority is not None:
+        replaced = f"Replaced tokens: accuracy {scores.replaced_accuracy:.1%}"
+        notes.append(f"{replaced} (majority class: {scores.replaced_majority:.1%}).")
+    return [*rows, "", *notes]

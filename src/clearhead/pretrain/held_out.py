@@ -1,4 +1,4 @@
-"""Judging a model on text that was held out, beside what words alone would tell."""
+"""Scores of a model on held-out text, compared with the unigram and bigram baselines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-STUCK_RATIO = 0.98  # of the unigram's loss: what is not clearly below it has not learned to read
+STUCK_RATIO = 0.98  # of the unigram loss: a model that is not clearly below it has learned only token frequencies
 SENTENCE = "The man went to the {mask} to buy a {mask} of milk."
 PROMPT = "The man went to the"
 TOP_PREDICTIONS = 3
@@ -29,10 +29,10 @@ TOP_PREDICTIONS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutScores:
-    """What was measured on held-out text at a step."""
+    """Scores on held-out text at a step."""
 
     step: int
-    loss: float  # of a word that is asked about
+    loss: float  # mean cross-entropy per predicted token
     perplexity: float
     accuracy: float
     low: float  # 95 % interval of the accuracy
@@ -42,38 +42,41 @@ class HeldOutScores:
     questions: int
     unigram: Baseline
     bigram: Baseline
-    pair_accuracy: float | None = None  # next sentence, or sentence order
+    pair_accuracy: float | None = None  # of next sentence or sentence order
     pair_majority: float | None = None
-    replaced_accuracy: float | None = None  # of ELECTRA's model
+    replaced_accuracy: float | None = None  # of ELECTRA's discriminator
     replaced_majority: float | None = None
     replaced_loss: float | None = None
     samples: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
-    def check(self, name: str) -> None:
-        """One sentence where a file holds what cannot have been measured."""
+    def check(self, file_name: str) -> None:
+        """Refuse stored values that cannot be scores."""
         values = (self.loss, self.accuracy, self.low, self.high, self.unigram.loss, self.bigram.loss)
         if self.step < 1 or self.questions < 0 or not all(map(math.isfinite, values)):
-            raise CheckpointError(f"{name} is damaged: expected finite numbers at each step, got {to_printable(self)}.")
+            raise CheckpointError(
+                f"{file_name} is damaged: expected finite numbers at each step, got {to_printable(self)}."
+            )
 
     def summary(self) -> str:
-        """One line for people."""
-        beside = f"(unigram {self.unigram.loss:.3f}, bigram {self.bigram.loss:.3f})"
-        made = f"held-out loss {self.loss:.3f} {beside}, words right {self.accuracy:.1%}"
+        """Return a one-line summary for the log."""
+        baseline_losses = f"(unigram {self.unigram.loss:.3f}, bigram {self.bigram.loss:.3f})"
+        summary = f"held-out loss {self.loss:.3f} {baseline_losses}, accuracy {self.accuracy:.1%}"
         if self.pair_accuracy is not None:
-            made += f", pairs right {self.pair_accuracy:.1%}"
+            summary += f", pair accuracy {self.pair_accuracy:.1%}"
         if self.replaced_accuracy is not None and self.replaced_majority is not None:
-            made += f", replaced words told {self.replaced_accuracy:.1%} (majority {self.replaced_majority:.1%})"
-        return made
+            summary += f", replaced-token accuracy {self.replaced_accuracy:.1%} (majority {self.replaced_majority:.1%})"
+        return summary
 
     @property
     def score(self) -> float:
-        """What weights are compared by, higher is better; of ELECTRA the last are best.
+        """The score that selects the best weights, higher is better; for ELECTRA, the last weights.
 
-        What its model is asked gets harder as the generator learns, so that its losses cannot be compared over time.
+        The task of its discriminator gets harder as the generator improves, so losses of different steps are not
+        comparable.
         """
         if self.replaced_loss is None:
             return -self.loss
@@ -81,73 +84,83 @@ class HeldOutScores:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether words are guessed no better than by their frequency."""
+        """Whether the model predicts tokens no better than by their frequency."""
         return self.loss >= STUCK_RATIO * self.unigram.loss
 
 
 def score_held_out(
-    network: Any, lessons: Sequence[PretrainBatch], counts: TokenCounts, special: Array, *, step: int, device: str
+    network: Any, batches: Sequence[PretrainBatch], counts: TokenCounts, is_special: Array, *, step: int, device: str
 ) -> HeldOutScores:
-    """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
+    """Score the targets of all batches; special tokens, such as sentinels, do not count."""
     from clearhead.training.objectives.pretraining import score_targets
 
     network.eval()
-    found: dict[str, list[TargetScores]] = {}
-    for number, lesson in enumerate(lessons):
-        for name, answers in score_targets(network, lesson, device, seed=number).items():
-            found.setdefault(name, []).append(answers)
-    words, real = found["words"], [~special[lesson.labels] for lesson in lessons]
-    owners = [one.text_indices[some] for one, some in zip(words, real, strict=True)]
-    losses, low, high = estimate_clustered_mean(
-        [one.losses[some] for one, some in zip(words, real, strict=True)], owners
+    scores: dict[str, list[TargetScores]] = {}
+    for index, batch in enumerate(batches):
+        for name, target_scores in score_targets(network, batch, device, seed=index).items():
+            scores.setdefault(name, []).append(target_scores)
+    token_scores, is_scored = scores["words"], [~is_special[batch.labels] for batch in batches]
+    text_indices = [target_scores.text_indices[keep] for target_scores, keep in zip(token_scores, is_scored, strict=True)]
+    loss, loss_low, loss_high = estimate_clustered_mean(
+        [target_scores.losses[keep] for target_scores, keep in zip(token_scores, is_scored, strict=True)], text_indices
     )
-    right, right_low, right_high = estimate_clustered_mean(
-        [one.correct[some] for one, some in zip(words, real, strict=True)], owners
+    accuracy, accuracy_low, accuracy_high = estimate_clustered_mean(
+        [target_scores.correct[keep] for target_scores, keep in zip(token_scores, is_scored, strict=True)], text_indices
     )
-    asked = np.concatenate([lesson.labels[some] for lesson, some in zip(lessons, real, strict=True)])
-    before = np.concatenate([lesson.previous_ids[some] for lesson, some in zip(lessons, real, strict=True)])
-    more: dict[str, Any] = {}
-    if "pairs" in found:
-        labels = [lesson.pair_labels for lesson in lessons if lesson.pair_labels is not None]
-        more["pair_accuracy"] = float(np.concatenate([one.correct for one in found["pairs"]]).mean())
-        more["pair_majority"] = baselines.majority_share(labels)
-    if "replaced" in found:
-        more["replaced_accuracy"] = float(np.concatenate([one.correct for one in found["replaced"]]).mean())
-        more["replaced_loss"] = float(np.concatenate([one.losses for one in found["replaced"]]).mean())
-        more["replaced_majority"] = 1 - float(np.concatenate([one.labels for one in found["replaced"]]).mean())
+    labels = np.concatenate([batch.labels[keep] for batch, keep in zip(batches, is_scored, strict=True)])
+    previous_ids = np.concatenate([batch.previous_ids[keep] for batch, keep in zip(batches, is_scored, strict=True)])
+    optional: dict[str, Any] = {}
+    if "pairs" in scores:
+        pair_labels = [batch.pair_labels for batch in batches if batch.pair_labels is not None]
+        optional["pair_accuracy"] = float(
+            np.concatenate([target_scores.correct for target_scores in scores["pairs"]]).mean()
+        )
+        optional["pair_majority"] = baselines.majority_share(pair_labels)
+    if "replaced" in scores:
+        optional["replaced_accuracy"] = float(
+            np.concatenate([target_scores.correct for target_scores in scores["replaced"]]).mean()
+        )
+        optional["replaced_loss"] = float(
+            np.concatenate([target_scores.losses for target_scores in scores["replaced"]]).mean()
+        )
+        optional["replaced_majority"] = 1 - float(
+            np.concatenate([target_scores.labels for target_scores in scores["replaced"]]).mean()
+        )
     return HeldOutScores(
         step=step,
-        loss=losses,
-        perplexity=math.exp(min(losses, 700)),
-        accuracy=right,
-        low=max(right_low, 0.0),
-        high=min(right_high, 1.0),
-        loss_low=low,
-        loss_high=high,
-        questions=len(asked),
-        unigram=baselines.score_unigram(counts, asked),
-        bigram=baselines.score_bigram(counts, asked, before),
-        **more,
+        loss=loss,
+        perplexity=math.exp(min(loss, 700)),
+        accuracy=accuracy,
+        low=max(accuracy_low, 0.0),
+        high=min(accuracy_high, 1.0),
+        loss_low=loss_low,
+        loss_high=loss_high,
+        questions=len(labels),
+        unigram=baselines.score_unigram(counts, labels),
+        bigram=baselines.score_bigram(counts, labels, previous_ids),
+        **optional,
     )
 
 
-def estimate_clustered_mean(values: Sequence[Array], owners: Sequence[Array]) -> tuple[float, float, float]:
-    """A mean over questions with its 95 % interval; the questions of one text are not independent of each other."""
+def estimate_clustered_mean(values: Sequence[Array], text_indices: Sequence[Array]) -> tuple[float, float, float]:
+    """Return a mean over targets with its 95 % interval, clustered by text: targets of one text are not independent."""
     sums, sizes = [], []
-    for some, own in zip(values, owners, strict=True):
-        count = int(own.max()) + 1 if len(own) else 0
-        sums.append(np.bincount(own, some, count))
-        sizes.append(np.bincount(own, minlength=count))
-    total, size = np.concatenate(sums), np.concatenate(sizes)
-    mean = float(total.sum() / size.sum())
-    residual = total - mean * size
-    texts = len(size)
-    spread = 1.96 * math.sqrt(float((residual**2).sum()) * texts / max(texts - 1, 1)) / float(size.sum())
-    return mean, mean - spread, mean + spread
+    for batch_values, batch_texts in zip(values, text_indices, strict=True):
+        count = int(batch_texts.max()) + 1 if len(batch_texts) else 0
+        sums.append(np.bincount(batch_texts, batch_values, count))
+        sizes.append(np.bincount(batch_texts, minlength=count))
+    text_sums, text_sizes = np.concatenate(sums), np.concatenate(sizes)
+    mean = float(text_sums.sum() / text_sizes.sum())
+    residual = text_sums - mean * text_sizes
+    text_count = len(text_sizes)
+    margin = (
+        1.96 * math.sqrt(float((residual**2).sum()) * text_count / max(text_count - 1, 1)) / float(text_sizes.sum())
+    )
+    return mean, mean - margin, mean + margin
 
 
 def sample_predictions(model: Model, objective: str, sentence: str | None = None) -> list[str]:
-    """What the model says at a few blanks, in words for people; nothing where it cannot read so much."""
+    """Return readable predictions for an example sentence; none if the sentence is too long for the model."""
     try:
         return _predict_sample(model, objective, sentence)
     except InputError:
@@ -162,19 +175,19 @@ def _predict_sample(model: Model, objective: str, sentence: str | None) -> list[
     if objective == "bilm":
         return [_predict_next_tokens(model, sentence or PROMPT)]
     mask = model.tokenizer.mask_token or "[MASK]"
-    guesses = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP_PREDICTIONS)
-    return [" · ".join(f"{one.token} {one.probability:.0%}" for one in blank) for blank in guesses]
+    blanks = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP_PREDICTIONS)
+    return [" · ".join(f"{guess.token} {guess.probability:.0%}" for guess in blank) for blank in blanks]
 
 
 def _predict_next_tokens(model: Model, prompt: str) -> str:
-    """What the forward network expects after a text."""
-    ids = model.tokenizer.encode(prompt)
-    last = max(place for place, inserted in enumerate(ids.special) if not inserted)
-    logits = np.asarray(model.run([ids.ids]).logits)[0, last, 0]
+    """Return the most likely tokens after a text according to the forward network."""
+    encoding = model.tokenizer.encode(prompt)
+    last = max(index for index, is_special in enumerate(encoding.special) if not is_special)
+    logits = np.asarray(model.run([encoding.ids]).logits)[0, last, 0]
     probs = np.exp(logits - logits.max())
     best = np.argsort(-logits)[:TOP_PREDICTIONS]
-    words = zip(model.tokenizer.tokens(int(one) for one in best), probs[best] / probs.sum(), strict=True)
-    return " · ".join(f"{word} {prob:.0%}" for word, prob in words)
+    tokens = zip(model.tokenizer.tokens(int(token_id) for token_id in best), probs[best] / probs.sum(), strict=True)
+    return " · ".join(f"{token} {prob:.0%}" for token, prob in tokens)
 
 
 def _corrupt_sentence() -> str:
@@ -182,17 +195,17 @@ def _corrupt_sentence() -> str:
     return parts[0] + "".join(f"<extra_id_{number}>{part}" for number, part in enumerate(parts[1:]))
 
 
-def explain_stuck_loss(judged: HeldOutScores, steps: int, rate: float) -> str:
-    """One sentence about a loss that stands at the unigram's, with the likely causes."""
+def explain_stuck_loss(scores: HeldOutScores, steps: int, learning_rate: float) -> str:
+    """Explain a loss that has not improved on the unigram baseline, with the likely causes."""
     causes = []
     if steps < 2000:
-        causes.append(f"there were too few steps ({steps:,})")
-    if rate > 2e-3:
-        causes.append(f"the rate {rate:g} is too high (try 5e-4)")
-    elif rate < 1e-4:
-        causes.append(f"the rate {rate:g} is too low for a new model (try 1e-3)")
-    causes.append("the words of the text stand in no order, or the tokenizer does not fit it")
+        causes.append(f"too few steps ({steps:,})")
+    if learning_rate > 2e-3:
+        causes.append(f"the learning rate {learning_rate:g} is too high (try 5e-4)")
+    elif learning_rate < 1e-4:
+        causes.append(f"the learning rate {learning_rate:g} is too low for a new model (try 1e-3)")
+    causes.append("the word order of the text is random, or the tokenizer does not fit the text")
     return (
-        f"The held-out loss is {judged.loss:.3f}, and guessing by frequency alone costs {judged.unigram.loss:.3f}: the "
-        f"model has not learned to use what stands around a word. Likely reasons: {'; '.join(causes)}."
+        f"The held-out loss is {scores.loss:.3f}, no better than the unigram baseline ({scores.unigram.loss:.3f}): the "
+        f"model has not learned to use context. Likely causes: {'; '.join(causes)}."
     )

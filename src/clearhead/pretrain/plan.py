@@ -1,4 +1,4 @@
-"""The plan of a pre-training run: every choice in one frozen value."""
+"""The plan of a pre-training run: all settings in one frozen value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clearhead.pretraining.registry import OBJECTIVES
 from clearhead.pretraining.vocab_info import Masking
 from clearhead.training.settings import TrainSettings
 
-FORMAT = 2  # of what a run's lessons are made of
+FORMAT = 2  # of the shards and the sampling of batches
 KIND = "pretrain"
 DEFAULT_PRESET = "mini"
 LEARNING_RATES = {
@@ -33,12 +33,12 @@ LEARNING_RATES = {
     "mini": 1e-3,
     "small": 7e-4,
     "base": 2e-4,
-}  # of a new model; larger ones learn slower, ...
-LEARNING_RATES_BY_WIDTH = {256: 1e-3, 512: 7e-4}  # ... also where a config says how wide they are
+}  # of new models: larger ones need lower rates, ...
+LEARNING_RATES_BY_WIDTH = {256: 1e-3, 512: 7e-4}  # ... also if a config sets the width
 CONFIG_EXAMPLE = '{"num_hidden_layers": 6}'
-CHECKPOINT_LEARNING_RATE = 1e-4  # of a checkpoint that is taught further, ...
+CHECKPOINT_LEARNING_RATE = 1e-4  # of a checkpoint that is trained further, ...
 NEW_HEAD_LEARNING_RATE = (
-    1e-3  # ... and of what it does not have: a head that knows nothing would disturb the rest for long
+    1e-3  # ... and of its new head, whose random weights would otherwise disturb the encoder for long
 )
 PRETRAIN_DEFAULTS: dict[str, Any] = {
     "batch_size": None,
@@ -63,38 +63,38 @@ FORMER_INITS = {"neighbours": "local", "plain": "random"}  # former values of `a
 @renamed_fields(**FORMER_SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class PretrainPlan:
-    """What to learn from, what model, by which objective, and for how long."""
+    """Settings of a pre-training run: text, model, objective, duration and optimization."""
 
     files: list[str] = field(default_factory=list)
-    dev: list[str] = field(default_factory=list)  # text to measure on; none: some of the documents are held out
+    dev: list[str] = field(default_factory=list)  # text to evaluate on; empty: hold out some of the documents
     family: str | None = None  # of a new model; None: bert
-    objective: str | None = None  # None: the one that the family was made for
+    objective: str | None = None  # None: the default of the family
     preset: str | None = None  # of a new model
     config: str | None = None  # of a new model: keys of its config.json, as JSON
-    model: str | None = None  # a checkpoint to go on with, instead of a new model
-    tokenizer: str | None = None  # of a new model; None: one is learned from the text
-    vocab_size: int | None = None  # of a tokenizer that is learned; None: by the preset
-    cased: bool = False  # a WordPiece tokenizer that is learned keeps capital letters
-    text: str | None = None  # columns of tables that hold text
+    model: str | None = None  # a checkpoint to continue from, instead of a new model
+    tokenizer: str | None = None  # of a new model; None: train one on the text
+    vocab_size: int | None = None  # of a new tokenizer; None: set by the preset
+    cased: bool = False  # a new WordPiece tokenizer keeps upper case
+    text: str | None = None  # text columns of tables
     documents: Documents = "auto"  # what a document is in plain text
     encoding: str | None = None
-    language: str = "en"  # of the rules that end sentences
+    language: str = "en"  # of the sentence splitter
     max_length: int = 128  # tokens of an example
     mlm_probability: float = 0.15  # share of the tokens that are masked
-    masking: Masking = "tokens"  # which of them: any, whole words, or spans of words
+    masking: Masking = "tokens"  # single tokens, whole words, or spans of words
     # of a new model: the heads of the first layer start with local attention, or at random (training/local_init.py)
     attention_init: Literal["local", "random"] = "local"
-    dropout: float | None = None  # while pre-training; None: none for a new model, the model's own for a checkpoint
+    dropout: float | None = None  # None: no dropout for a new model, the dropout of its config for a checkpoint
     max_steps: int | None = None
-    minutes: float | None = None  # instead of steps: a number of them is found once, and kept
-    evaluations: int = 10  # of what is held out, evenly over the run
+    minutes: float | None = None  # instead of `max_steps`: converted into a number of steps once
+    evaluations: int = 10  # on held-out text, evenly distributed over the run
     device: str = "auto"
     threads: int | None = None
-    keep_state: bool = False  # True: the optimizer's state stays in the folder of a finished run
+    keep_state: bool = False  # keep the optimizer state in the folder of a finished run
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     def check(self) -> None:
-        """One sentence for the first choice that cannot be."""
+        """Refuse the first invalid setting."""
         self.settings.check()
         rules = (
             (
@@ -102,7 +102,7 @@ class PretrainPlan:
                 f"objective must be one of {', '.join(OBJECTIVES)}",
             ),
             (self.family is None or self.family in FAMILIES, f"family must be one of {', '.join(FAMILIES)}"),
-            (self.max_steps is None or self.minutes is None, "give either max_steps or minutes"),
+            (self.max_steps is None or self.minutes is None, "set either max_steps or minutes, not both"),
             (self.max_steps is None or 1 <= self.max_steps <= 10**9, "max_steps must be at least 1"),
             (self.minutes is None or 0 < self.minutes <= 60 * 24 * 365, "minutes must be above 0"),
             (8 <= self.max_length <= 1 << 16, "max_length must be from 8 to 65,536"),
@@ -119,17 +119,20 @@ class PretrainPlan:
             (
                 self.model is None
                 or not (self.family or self.preset or self.config or self.vocab_size or self.tokenizer),
-                "family, preset, config, vocab_size and tokenizer make a new model; a checkpoint has its own",
+                "family, preset, config, vocab_size and tokenizer are for new models; a checkpoint has its own",
             ),
-            (self.tokenizer is None or self.vocab_size is None, "a tokenizer that is given has its own vocabulary"),
+            (
+                self.tokenizer is None or self.vocab_size is None,
+                "vocab_size cannot be set together with tokenizer, which has its own vocabulary",
+            ),
         )
-        for holds, said in rules:
-            if not holds:
-                raise InputError(f"Settings of pre-training: {said}.")
+        for is_valid, problem in rules:
+            if not is_valid:
+                raise InputError(f"Invalid pre-training settings: {problem}.")
 
     def without_folders(self) -> PretrainPlan:
-        """The same with the names of files alone: what is given away need not tell where they lay."""
-        return replace(self, files=[Path(one).name for one in self.files], dev=[Path(one).name for one in self.dev])
+        """Return the plan with file names instead of paths: a published model does not reveal local folders."""
+        return replace(self, files=[Path(name).name for name in self.files], dev=[Path(name).name for name in self.dev])
 
 
 _TASK_SETTINGS = {
@@ -162,59 +165,60 @@ def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) 
 
 def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
     """Make a plan from a flat mapping of settings; None leaves a setting at its default."""
-    given = resolve_config(rename_pretrain_settings(values))
-    for key in given:
+    chosen = resolve_config(rename_pretrain_settings(values))
+    for key in chosen:
         if key not in _TRAIN_FIELDS | _PLAN_FIELDS:
-            near = get_close_matches(key, sorted(_TRAIN_FIELDS | _PLAN_FIELDS), n=1)
+            close_names = get_close_matches(key, sorted(_TRAIN_FIELDS | _PLAN_FIELDS), n=1)
             hint = (
-                f"; did you mean {near[0]}?"
-                if near
-                else f"; there are {', '.join(sorted(_TRAIN_FIELDS | _PLAN_FIELDS))}."
+                f"; did you mean {close_names[0]}?"
+                if close_names
+                else f"; the settings are {', '.join(sorted(_TRAIN_FIELDS | _PLAN_FIELDS))}."
             )
-            raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
-    usual = dict(PRETRAIN_DEFAULTS)
-    if given.get("batch_size") is not None:
-        usual |= {"batch_size": given["batch_size"], "batch_tokens": None}
-    if given.get("model"):
-        usual["head_learning_rate"] = NEW_HEAD_LEARNING_RATE
+            raise InputError(f"Unknown setting {to_printable(key, 40)!r}{hint}")
+    defaults = dict(PRETRAIN_DEFAULTS)
+    if chosen.get("batch_size") is not None:
+        defaults |= {"batch_size": chosen["batch_size"], "batch_tokens": None}
+    if chosen.get("model"):
+        defaults["head_learning_rate"] = NEW_HEAD_LEARNING_RATE
     settings = (
-        usual
-        | {"learning_rate": _default_learning_rate(given)}
-        | {key: value for key, value in given.items() if key in _TRAIN_FIELDS}
+        defaults
+        | {"learning_rate": _default_learning_rate(chosen)}
+        | {key: value for key, value in chosen.items() if key in _TRAIN_FIELDS}
     )
-    plan = {key: value for key, value in given.items() if key in _PLAN_FIELDS}
+    plan_fields = {key: value for key, value in chosen.items() if key in _PLAN_FIELDS}
     try:
-        made = decode_dataclass({**plan, "settings": settings}, PretrainPlan, "settings")
+        plan = decode_dataclass({**plan_fields, "settings": settings}, PretrainPlan, "settings")
     except ConfigError as error:
         raise InputError(explain_setting_error(str(error), PretrainPlan)) from None
-    made.check()
-    return made
+    plan.check()
+    return plan
 
 
-def _default_learning_rate(given: Mapping[str, Any]) -> float:
-    """The highest rate for a checkpoint, a preset, or a model as wide as its config says."""
-    if given.get("model"):
+def _default_learning_rate(chosen: Mapping[str, Any]) -> float:
+    """Return the default peak learning rate of a checkpoint, a preset, or a config with this width."""
+    if chosen.get("model"):
         return CHECKPOINT_LEARNING_RATE
-    preset, family = str(given.get("preset") or DEFAULT_PRESET), FAMILIES.get(str(given.get("family") or "bert"))
-    if isinstance(given.get("config"), str) and family is not None and preset in family.presets:
-        width = config_width(family, preset, parse_config_option(given["config"], CONFIG_EXAMPLE))
+    preset, family = str(chosen.get("preset") or DEFAULT_PRESET), FAMILIES.get(str(chosen.get("family") or "bert"))
+    if isinstance(chosen.get("config"), str) and family is not None and preset in family.presets:
+        width = config_width(family, preset, parse_config_option(chosen["config"], CONFIG_EXAMPLE))
         if width is not None:
             return next(
-                (rate for most, rate in LEARNING_RATES_BY_WIDTH.items() if width <= most), LEARNING_RATES["base"]
+                (rate for max_width, rate in LEARNING_RATES_BY_WIDTH.items() if width <= max_width),
+                LEARNING_RATES["base"],
             )
     return LEARNING_RATES.get(preset, LEARNING_RATES["base"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedPretrain:
-    """A run.json of pre-training."""
+    """The content of run.json of a pre-training run."""
 
     format: int
     kind: str
     plan: PretrainPlan
     command: str = ""
-    source: str | None = None  # a hash of the text and the tokenizer, once they were read
-    minutes: float | None = None  # that the steps of the plan were found for
+    source: str | None = None  # hash of the text and the tokenizer, once they have been read
+    minutes: float | None = None  # from which the steps of the plan were computed
     machine: Machine | None = None
     resumed_on: list[Machine] = field(default_factory=list)
     fitted: FitRecord | None = None
@@ -226,26 +230,28 @@ class SavedPretrain:
 
 
 def read_pretrain_run(folder: Path) -> SavedPretrain:
-    """The run.json of a run that was begun, with every value checked."""
+    """Read and validate the run.json of an existing run."""
     if not (folder / RUN_FILE).is_file():
-        raise InputError(f"{folder} is no run: it has no {RUN_FILE}.")
-    saved = read_json(folder / RUN_FILE)
-    if saved.get("kind") != KIND:
-        raise InputError(f"{folder} is no run of pre-training; go on with {command('train', resume=str(folder))}.")
-    if saved.get("format") != FORMAT:
-        raise CheckpointError(f"{RUN_FILE} is of another version of clearhead.")
-    saved = rename_stored_fields(saved, SavedPretrain)
-    if isinstance(plan := saved.get("plan"), dict) and isinstance(init := plan.get("attention_init"), str):
+        raise InputError(f"{folder} is not a training run ({RUN_FILE} not found).")
+    stored = read_json(folder / RUN_FILE)
+    if stored.get("kind") != KIND:
+        raise InputError(
+            f"{folder} is not a pre-training run; continue it with {command('train', resume=str(folder))}."
+        )
+    if stored.get("format") != FORMAT:
+        raise CheckpointError(f"{RUN_FILE} was written by an incompatible version of clearhead.")
+    stored = rename_stored_fields(stored, SavedPretrain)
+    if isinstance(plan := stored.get("plan"), dict) and isinstance(init := plan.get("attention_init"), str):
         plan["attention_init"] = FORMER_INITS.get(init, init)
-    made = decode_dataclass(saved, SavedPretrain, RUN_FILE)
-    check_stored_settings(made.plan.check)
-    return made
+    run = decode_dataclass(stored, SavedPretrain, RUN_FILE)
+    check_stored_settings(run.plan.check)
+    return run
 
 
 def write_pretrain_run(folder: Path, saved: SavedPretrain) -> None:
-    """Write down what is being learned, and where."""
+    """Write run.json, and create the run folder if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+        raise InputError(f"{folder} cannot be created: {error.strerror or error}.") from None
     write_json(folder / RUN_FILE, asdict(saved))

@@ -1,4 +1,4 @@
-"""Everything that a run of pre-training is made of, how it begins, and how it is judged on the way."""
+"""The context of a pre-training run, its weight initialization and its evaluation."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class PretrainRun:
-    """Everything that a run is made of, and the judgements so far."""
+    """Model, data and plan of a pre-training run."""
 
     model: Model
-    network: Any  # the network, or ELECTRA's two
+    network: Any  # the network, or the `ElectraPair`
     objective: PretrainObjective
     sampler: BatchSampler
     texts: PretrainTexts
-    held_out_batches: list[PretrainBatch]  # questions about held-out text
+    held_out_batches: list[PretrainBatch]  # targets in held-out text
     plan: PretrainPlan
     events: RunEvents
     counts: baselines.TokenCounts | None = None
@@ -38,45 +38,47 @@ class PretrainRun:
         return str(self.model.core.device)
 
     def count_tokens(self) -> baselines.TokenCounts:
-        """How often words occur, counted once."""
+        """Count the tokens of the training text, once."""
         if self.counts is None:
-            self.events.progress("counting words", 0, None)
+            self.events.progress("counting tokens", 0, None)
             self.counts = baselines.count_tokens(self.texts.train, self.model.shape.stack.vocab_size)
         return self.counts
 
-    def evaluate(self, step: int, most: int) -> HeldOutScores:
-        """Measure, and let the model say a few words."""
-        lessons = take_tokens(self.held_out_batches, most)
-        made = score_held_out(
-            self.network, lessons, self.count_tokens(), self.sampler.vocab.is_special, step=step, device=self.device
+    def evaluate(self, step: int, max_tokens: int) -> HeldOutScores:
+        """Score the held-out text, and predict the blanks of an example sentence."""
+        batches = take_tokens(self.held_out_batches, max_tokens)
+        scores = score_held_out(
+            self.network, batches, self.count_tokens(), self.sampler.vocab.is_special, step=step, device=self.device
         )
-        if not math.isfinite(made.loss):  # there is nothing to ask a network without numbers
-            return made
-        return replace(made, samples=sample_predictions(self.language_model(), self.objective.name))
+        if not math.isfinite(scores.loss):  # a diverged network predicts nothing
+            return scores
+        return replace(scores, samples=sample_predictions(self.language_model(), self.objective.name))
 
     def language_model(self) -> Model:
-        """What can be asked for words: the model, or ELECTRA's generator."""
+        """Return the model that predicts tokens: the model itself, or ELECTRA's generator."""
         if self.objective.name != "rtd":
             return self.model
         return generator_model(self.model, self.network)
 
 
-def generator_model(model: Model, game: ElectraPair) -> Model:
-    """ELECTRA's generator as a model of its own."""
+def generator_model(model: Model, pair: ElectraPair) -> Model:
+    """Return ELECTRA's generator as a separate model."""
     from clearhead.core.runner import CoreRunner
 
-    runner = CoreRunner(game.generator, str(model.core.device))
-    return replace(model, runner=runner, make_core=None, config=game.config, head="masked")
+    runner = CoreRunner(pair.generator, str(model.core.device))
+    return replace(model, runner=runner, make_core=None, config=pair.config, head="masked")
 
 
-def init_new_weights(exam: PretrainRun) -> None:
-    """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
+def init_new_weights(run: PretrainRun) -> None:
+    """Initialize new weights from token frequencies and local attention; weights of a checkpoint stay unchanged."""
     from clearhead.training.pretrain_loop import init_new_network, init_output_bias
 
-    around = exam.plan.attention_init == "local"
-    if exam.plan.model is None:
-        init_new_network(exam.network, exam.count_tokens().probs, local_attention=around)
-    elif exam.objective.name == "rtd" and exam.network.fresh:
-        init_new_network(exam.network.generator, exam.count_tokens().probs, local_attention=around)
-    elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
-        init_output_bias(exam.network, exam.count_tokens().probs)
+    use_local_attention = run.plan.attention_init == "local"
+    if run.plan.model is None:
+        init_new_network(run.network, run.count_tokens().probs, local_attention=use_local_attention)
+    elif run.objective.name == "rtd" and run.network.fresh:
+        init_new_network(run.network.generator, run.count_tokens().probs, local_attention=use_local_attention)
+    elif (
+        "head.out.bias" in run.model.fresh and len(run.model.fresh) > 1
+    ):  # if only the bias is missing, it was zero and omitted from the file
+        init_output_bias(run.network, run.count_tokens().probs)

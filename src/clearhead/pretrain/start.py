@@ -1,4 +1,4 @@
-"""How a run of pre-training begins: its model, its lessons, and a number of steps for a number of minutes."""
+"""The start of a pre-training run: its model, its batch sampler, and the conversion of minutes into steps."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from clearhead.pretrain.plan import PretrainPlan, SavedPretrain, read_pretrain_r
 from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.vocab_info import read_vocab_info
 
-DEFAULT_MINUTES = 30.0  # unless steps or minutes are said
-MAX_EPOCHS = 40  # over a small text, unless it is said how long
-CHECKED_BATCHES = 8  # lessons that must ask about some word
+DEFAULT_MINUTES = 30.0  # unless steps or minutes are set
+MAX_EPOCHS = 40  # over a small text, unless the duration is set
+CHECKED_BATCHES = 8  # batches of which at least one must have a target
 
 
 def start_model(plan: PretrainPlan, folder: Path, events: RunEvents) -> tuple[Model, PretrainObjective]:
@@ -40,7 +40,7 @@ def start_model(plan: PretrainPlan, folder: Path, events: RunEvents) -> tuple[Mo
         family = FAMILIES[plan.family or "bert"]
         objective = resolve_objective(plan, family)
         check_new_model(plan, objective, family)
-        tokenizer = make_tokenizer(plan, (one.text for one in read_plain_texts(plan)), folder, events)
+        tokenizer = make_tokenizer(plan, (chunk.text for chunk in read_plain_texts(plan)), folder, events)
         model = create_model(plan, objective, tokenizer)
     check_length(plan.max_length, model.max_length())
     return model, objective
@@ -49,69 +49,72 @@ def start_model(plan: PretrainPlan, folder: Path, events: RunEvents) -> tuple[Mo
 def make_sampler(
     plan: PretrainPlan, model: Model, objective: PretrainObjective, texts: PretrainTexts, folder: Path
 ) -> BatchSampler:
-    kit = read_vocab_info(
-        model.tokenizer, rate=plan.mlm_probability, masking=plan.masking, start=model.shape.decoder_start_id
+    vocab = read_vocab_info(
+        model.tokenizer,
+        mask_rate=plan.mlm_probability,
+        masking=plan.masking,
+        decoder_start_id=model.shape.decoder_start_id,
     )
-    teacher = BatchSampler(
+    sampler = BatchSampler(
         subset=texts.train,
         objective=objective,
-        vocab=kit,
+        vocab=vocab,
         max_length=plan.max_length,
         seed=plan.settings.seed,
         folder=folder,
         batch_tokens=plan.settings.batch_tokens,
         batch_size=plan.settings.batch_size,
     )
-    if not any((~kit.is_special[lesson.labels]).any() for lesson in islice(teacher.first_epoch(), CHECKED_BATCHES)):
-        raise InputError("The tokenizer knows no word of the text; learn another one from it.")
-    return teacher
+    if not any((~vocab.is_special[batch.labels]).any() for batch in islice(sampler.first_epoch(), CHECKED_BATCHES)):
+        raise InputError("The tokenizer knows none of the tokens in the text; train a tokenizer on it.")
+    return sampler
 
 
 def resolve_steps(
     saved: SavedPretrain,
     folder: Path,
-    learner: Any,
-    teacher: BatchSampler,
+    network: Any,
+    sampler: BatchSampler,
     model: Model,
     objective: PretrainObjective,
     events: RunEvents,
 ) -> SavedPretrain:
-    """A number of steps for a number of minutes: found once, and from then on part of the run."""
+    """Convert minutes into a number of steps by timing a few; the number is then part of the stored plan."""
     plan = saved.plan
     if plan.max_steps is not None:
         return saved
     from clearhead.training.dropout import set_dropout
     from clearhead.training.pretrain_loop import measure_step_seconds
 
-    set_dropout(learner, resolve_dropout(plan))
+    set_dropout(network, resolve_dropout(plan))
     events.progress("timing a few steps", 0, None)
-    seconds = measure_step_seconds(learner, teacher, objective.losses, plan.settings, str(model.core.device))
+    seconds = measure_step_seconds(network, sampler, objective.losses, plan.settings, str(model.core.device))
     minutes = plan.minutes or DEFAULT_MINUTES
     steps = max(1, round(minutes * 60 / seconds))
-    most = steps if plan.minutes is not None else MAX_EPOCHS * teacher.steps_per_epoch
-    if steps <= most:
-        why = f"for {minutes:g} minutes"
+    max_steps = steps if plan.minutes is not None else MAX_EPOCHS * sampler.steps_per_epoch
+    if steps <= max_steps:
+        reason = f"for {minutes:g} minutes"
     else:
-        steps, why = most, f"which are {MAX_EPOCHS} epochs; {setting('minutes')} or {setting('max_steps')} for more"
-    events.message(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
-    made = replace(saved, plan=replace(plan, max_steps=steps, minutes=None), minutes=plan.minutes)
-    write_pretrain_run(folder, made)
-    return made
+        steps, reason = max_steps, f"{MAX_EPOCHS} epochs; set {setting('minutes')} or {setting('max_steps')} for more"
+    events.message(f"steps: {steps:,} ({seconds:.2f} s per step, {reason}; a resumed run keeps this number)")
+    resolved = replace(saved, plan=replace(plan, max_steps=steps, minutes=None), minutes=plan.minutes)
+    write_pretrain_run(folder, resolved)
+    return resolved
 
 
 def resolve_dropout(plan: PretrainPlan) -> float | None:
-    """A text that is seen a few times is not learned by heart: dropout would only slow learning down."""
+    """Return the dropout: 0 for new models, since a text that is seen only a few times is not overfitted."""
     return 0.0 if plan.dropout is None and plan.model is None else plan.dropout
 
 
 def record_source(folder: Path, texts: PretrainTexts, saved: SavedPretrain, *, resume: bool) -> SavedPretrain:
     if resume and saved.source is not None and saved.source != texts.source:
-        raise CheckpointError(f"The text is not that which {folder} was begun with: restore it, or begin anew.")
+        raise CheckpointError(f"The text has changed since {folder} was started: restore it, or start a new run.")
     saved = replace(saved, source=texts.source)
     if not resume or read_pretrain_run(folder) != saved:
         write_pretrain_run(folder, saved)
     if resume:
         remove_leftovers(folder)
-        for half in folder.glob(f".{TOKENIZER_FOLDER}.????????"):  # a tokenizer that was being saved
-            shutil.rmtree(half, ignore_errors=True)
+        for leftover in folder.glob(f".{TOKENIZER_FOLDER}.????????"):  # incomplete tokenizer folders
+            shutil.rmtree(leftover, ignore_errors=True)
     return saved

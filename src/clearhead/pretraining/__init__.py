@@ -1,7 +1,7 @@
 """Pre-training data without torch: documents, sentences, shards of token ids, and the batches of each objective.
 
-`pretrain` is the job that uses it. The package lies below `training`, whose pre-training losses take its batches, and
-`training` lies below `pretrain`: merged with `pretrain` the packages would import each other.
+`pretrain` is the job that uses it. The package is below `training`, whose pre-training losses take its batches, and
+`training` is below `pretrain`: merging it with `pretrain` would create an import cycle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a model must beat: words by how frequent they are (unigram), and by the word before them (bigram)."""
+"""Baselines that a model must beat: token frequencies (unigram), and frequencies after the previous token (bigram)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ import numpy as np
 from clearhead.pretraining.corpus_subset import CorpusSubset
 
 Array = np.ndarray[Any, Any]
-COUNTED_TOKENS = 4_000_000  # tokens that pairs of words are counted in, evenly spread over the text
-TRUST_COUNTS = (1, 3, 10, 30, 100, 300, 1000, 3000)  # how many sightings of a word make its own followers count half
+COUNTED_TOKENS = 4_000_000  # tokens in which pairs are counted, evenly distributed over the text
+TRUST_COUNTS = (
+    1,
+    3,
+    10,
+    30,
+    100,
+    300,
+    1000,
+    3000,
+)  # occurrences of a token at which the bigram gets half of the weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The mean loss of some words, and how many of them are guessed."""
+    """Mean loss and accuracy of a baseline."""
 
     loss: float
     accuracy: float
@@ -25,78 +34,84 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenCounts:
-    """How often words and pairs of words occur in the training text."""
+    """Frequencies of tokens and token pairs in the training text."""
 
-    tokens: Array  # (vocabulary,), with one added to each
-    pairs: Array  # before * vocabulary + word, sorted, each once
+    tokens: Array  # (vocabulary,), with add-one smoothing
+    pairs: Array  # previous * vocabulary + token, sorted, unique
     pair_counts: Array
-    followed: Array  # (vocabulary,): how often each word stands before another
+    followed: Array  # (vocabulary,): how often each token is followed by another
 
     @property
     def probs(self) -> Array:
-        """The share of every word."""
-        share: Array = self.tokens / self.tokens.sum()
-        return share
+        """The probability of every token."""
+        probs: Array = self.tokens / self.tokens.sum()
+        return probs
 
 
-def count_tokens(subset: CorpusSubset, vocabulary: int) -> TokenCounts:
-    """One pass over the text."""
-    words = np.ones(vocabulary)
+def count_tokens(subset: CorpusSubset, vocab_size: int) -> TokenCounts:
+    """Count tokens and pairs in one pass over the text."""
+    token_counts = np.ones(vocab_size)
     share = min(1.0, COUNTED_TOKENS / max(subset.corpus.tokens, 1))
     rng = np.random.default_rng(0)
-    found: list[Array] = []
-    for place in range(len(subset)):
-        bounds = subset.sentence_bounds(place)
+    pair_keys: list[Array] = []
+    for index in range(len(subset)):
+        bounds = subset.sentence_bounds(index)
         start, end = int(bounds[0]), int(bounds[-1])
-        for begin in range(start, end, 1 << 16):
-            ids = subset.corpus.ids(begin, min(1 << 16, end - begin))
-            words += np.bincount(ids, minlength=vocabulary)[:vocabulary]
+        for chunk_start in range(start, end, 1 << 16):
+            ids = subset.corpus.ids(chunk_start, min(1 << 16, end - chunk_start))
+            token_counts += np.bincount(ids, minlength=vocab_size)[:vocab_size]
             if share == 1.0 or rng.random() < share:
-                found.append(ids[:-1] * vocabulary + ids[1:])
-    keys, counts = np.unique(np.concatenate(found) if found else np.zeros(0, np.int64), return_counts=True)
-    befores = np.bincount(keys // vocabulary, counts, vocabulary)
-    return TokenCounts(tokens=words, pairs=keys, pair_counts=counts, followed=befores)
+                pair_keys.append(ids[:-1] * vocab_size + ids[1:])
+    keys, pair_counts = np.unique(np.concatenate(pair_keys) if pair_keys else np.zeros(0, np.int64), return_counts=True)
+    followed = np.bincount(keys // vocab_size, pair_counts, vocab_size)
+    return TokenCounts(tokens=token_counts, pairs=keys, pair_counts=pair_counts, followed=followed)
 
 
-def score_unigram(counts: TokenCounts, words: Array) -> Baseline:
-    """Always the same guess: the most frequent word."""
+def score_unigram(counts: TokenCounts, labels: Array) -> Baseline:
+    """Score the token frequencies; the prediction is always the most frequent token."""
     probs = counts.probs
-    return Baseline(loss=float(-np.log(probs[words]).mean()), accuracy=float((words == probs.argmax()).mean()))
+    return Baseline(loss=float(-np.log(probs[labels]).mean()), accuracy=float((labels == probs.argmax()).mean()))
 
 
-def score_bigram(counts: TokenCounts, words: Array, before: Array) -> Baseline:
-    """p(word | word before), mixed with the unigram by how often the word before was seen.
+def score_bigram(counts: TokenCounts, labels: Array, previous_ids: Array) -> Baseline:
+    """Score p(token | previous token), interpolated with the unigram by the count of the previous token.
 
-    How much to trust a word's followers is chosen on the very words that are measured: the baseline is flattered.
+    The interpolation weight is fitted on the scored tokens themselves, so the baseline is optimistic.
     """
-    size, probs = len(counts.tokens), counts.probs
-    known = np.where(before >= 0, before, 0)
-    seen = np.where(before >= 0, counts.followed[known], 0.0)
-    keys = known * size + words
-    places = np.minimum(np.searchsorted(counts.pairs, keys), max(len(counts.pairs) - 1, 0))
-    together = np.zeros(len(words))
+    vocab_size, probs = len(counts.tokens), counts.probs
+    contexts = np.where(previous_ids >= 0, previous_ids, 0)
+    context_counts = np.where(previous_ids >= 0, counts.followed[contexts], 0.0)
+    keys = contexts * vocab_size + labels
+    positions = np.minimum(np.searchsorted(counts.pairs, keys), max(len(counts.pairs) - 1, 0))
+    pair_counts = np.zeros(len(labels))
     if len(counts.pairs):
-        together = np.where((counts.pairs[places] == keys) & (before >= 0), counts.pair_counts[places], 0)
-    own = together / np.maximum(seen, 1)
-    best = np.inf
-    for trust in TRUST_COUNTS:
-        weight = seen / (seen + trust)
-        best = min(best, float(-np.log(weight * own + (1 - weight) * probs[words]).mean()))
-    return Baseline(loss=best, accuracy=float((_most_frequent_next(counts, known, seen) == words).mean()))
+        pair_counts = np.where(
+            (counts.pairs[positions] == keys) & (previous_ids >= 0), counts.pair_counts[positions], 0
+        )
+    bigram_probs = pair_counts / np.maximum(context_counts, 1)
+    best_loss = np.inf
+    for trust_count in TRUST_COUNTS:
+        weight = context_counts / (context_counts + trust_count)
+        best_loss = min(best_loss, float(-np.log(weight * bigram_probs + (1 - weight) * probs[labels]).mean()))
+    return Baseline(
+        loss=best_loss, accuracy=float((_most_frequent_next(counts, contexts, context_counts) == labels).mean())
+    )
 
 
-def _most_frequent_next(counts: TokenCounts, known: Array, seen: Array) -> Array:
-    """The word that most often follows each; the most frequent one where nothing is known."""
-    size = len(counts.tokens)
-    order = np.lexsort((counts.pair_counts, counts.pairs // size)) if len(counts.pairs) else np.zeros(0, np.int64)
-    firsts = counts.pairs[order] // size
-    after = np.full(size, int(counts.tokens.argmax()))
-    after[firsts] = counts.pairs[order] % size  # the last one written is the most frequent
-    made: Array = np.where(seen > 0, after[known], int(counts.tokens.argmax()))
-    return made
+def _most_frequent_next(counts: TokenCounts, contexts: Array, context_counts: Array) -> Array:
+    """Return the most frequent successor of each token, or the most frequent token after unseen ones."""
+    vocab_size = len(counts.tokens)
+    order = np.lexsort((counts.pair_counts, counts.pairs // vocab_size)) if len(counts.pairs) else np.zeros(0, np.int64)
+    previous_ids = counts.pairs[order] // vocab_size
+    next_ids = np.full(vocab_size, int(counts.tokens.argmax()))
+    next_ids[previous_ids] = (
+        counts.pairs[order] % vocab_size
+    )  # sorted by count: the last write is the most frequent one
+    guesses: Array = np.where(context_counts > 0, next_ids[contexts], int(counts.tokens.argmax()))
+    return guesses
 
 
 def majority_share(labels: Sequence[Array]) -> float:
-    """How often the more frequent of two answers is right."""
-    every = np.concatenate(list(labels))
-    return float(max((every == 0).mean(), (every == 1).mean()))
+    """Return the accuracy of always predicting the more frequent of two labels."""
+    all_labels = np.concatenate(list(labels))
+    return float(max((all_labels == 0).mean(), (all_labels == 1).mean()))

@@ -1,4 +1,4 @@
-"""Documents out of files, one chunk of text after the other: memory does not grow with them."""
+"""Documents of files, streamed as chunks of text: memory use does not grow with the files."""
 
 from __future__ import annotations
 
@@ -20,77 +20,80 @@ OUTPUT_FILES = {
     "run.json",
     "model.safetensors",
     "tokenizer.json",
-}  # what tells a folder that was made from one of texts
+}  # a folder with one of these is an output of clearhead, not text
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".rst", ".tok", ".raw", "")
-WRAP_WIDTH = 100  # characters: lines that are never longer, and seldom end as sentences do, were wrapped
+WRAP_WIDTH = 100  # characters: if no line is longer and few end a sentence, the lines are hard-wrapped
 SENTENCE_ENDS = tuple(".!?:;…\"'”’)]}»。！？")
-DOCUMENT_LINE = 300  # characters of a mean line that is a text of its own
-SCANNED_LINES = 200_000  # lines that are looked at to tell what a line is
+DOCUMENT_LINE = 300  # mean characters of lines that are documents
+SCANNED_LINES = 200_000  # lines that determine the layout of a file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """A piece of a document."""
+    """A chunk of a document."""
 
     text: str
-    starts_document: bool  # a document begins with it
+    starts_document: bool  # the first chunk of a document
 
 
 def find_corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Files, the files of folders, and what patterns stand for; each once, in order."""
-    found: dict[Path, Path] = {}  # by where they lie: a link, or another way to write a name, is the same text
+    """Resolve files, folders and glob patterns to text files, in order and without duplicates."""
+    files: dict[Path, Path] = {}  # by resolved path: links and other spellings are the same text
     for name in names:
-        place = Path(name)
-        there = _exists(name)
-        if there and place.is_dir():
-            made = sorted(_walk_text_files(place))
-            if not made:
+        path = Path(name)
+        exists = _exists(name)
+        if exists and path.is_dir():
+            matches = sorted(_walk_text_files(path))
+            if not matches:
                 endings = ", ".join((*TEXT_SUFFIXES[:-1], *TABLES))
-                raise InputError(f"The folder {to_printable(place, MAX_NAME_CHARS)} holds no text files ({endings}).")
-        elif there and not place.is_file():
+                raise InputError(f"Folder {to_printable(path, MAX_NAME_CHARS)} contains no text files ({endings}).")
+        elif exists and not path.is_file():
             raise InputError(
-                f"{to_printable(name, MAX_NAME_CHARS)} is no file; a pipe cannot be read twice, as text is here."
+                f"{to_printable(name, MAX_NAME_CHARS)} is not a regular file; text is read twice, and a pipe cannot be."
             )
-        elif there:
-            made = [place]
+        elif exists:
+            matches = [path]
         elif any(letter in str(name) for letter in "*?["):
-            every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
-            made = [Path(one) for one in every if Path(one).is_file() and not _is_run_output(Path(one))]
-            if not made:
-                raise InputError(f"Nothing is called {to_printable(name, MAX_NAME_CHARS)}.")
+            globbed = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may be absolute)
+            matches = [Path(match) for match in globbed if Path(match).is_file() and not _is_run_output(Path(match))]
+            if not matches:
+                raise InputError(f"No file matches {to_printable(name, MAX_NAME_CHARS)}.")
         else:
-            raise InputError(f"{to_printable(name, MAX_NAME_CHARS)} is not there.")
-        for one in made:
-            found.setdefault(one.resolve(), one)
-    if not found:
-        raise InputError("There is no text to learn from: name files, folders or patterns.")
-    return list(found.values())
+            raise InputError(f"{to_printable(name, MAX_NAME_CHARS)} does not exist.")
+        for match in matches:
+            files.setdefault(match.resolve(), match)
+    if not files:
+        raise InputError("No training text: pass files, folders or glob patterns.")
+    return list(files.values())
 
 
 def _exists(name: str | os.PathLike[str]) -> bool:
     if not str(name).strip():
-        raise InputError("The name of a file is empty.")
+        raise InputError("A file name is empty.")
     try:
         return Path(name).exists()
-    except (OSError, ValueError):  # a text, say, which is no name
+    except (OSError, ValueError):  # not a valid path, e.g. a pasted text
         return False
 
 
 def make_absolute(names: Sequence[str]) -> list[str]:
-    """The same names from anywhere, so that a run can go on in another folder; patterns stay patterns."""
-    here = Path.cwd()
-    return [str(here / name) if _exists(name) else str(Path(glob.escape(str(here)), name)) for name in names]
+    """Return absolute names, so that a run can be resumed from another working folder; patterns remain patterns."""
+    working_folder = Path.cwd()
+    return [
+        str(working_folder / name) if _exists(name) else str(Path(glob.escape(str(working_folder)), name))
+        for name in names
+    ]
 
 
 def _walk_text_files(folder: Path) -> Iterator[Path]:
-    """The text files of a folder and the folders in it; hidden ones, and those of runs and models, are passed over."""
-    for place, folders, names in os.walk(folder):
-        if Path(place) != folder and not OUTPUT_FILES.isdisjoint(names):
+    """Iterate over the text files of a folder tree, except hidden ones and those of runs and models."""
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) != folder and not OUTPUT_FILES.isdisjoint(names):
             folders.clear()
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
-            path = Path(place, name)
+            path = Path(parent, name)
             if not name.startswith(".") and _is_text(path) and path.is_file():
                 yield path
 
@@ -112,103 +115,101 @@ def read_chunks(
     documents: Documents = "auto",
     notes: list[str] | None = None,
 ) -> Iterator[Chunk]:
-    """The documents of files in order; a row of a table is one, and of plain text what `documents` says."""
-    said = [] if notes is None else notes
+    """Iterate over the documents of files in order: rows of tables, or parts of plain text according to `documents`."""
+    all_notes = [] if notes is None else notes
     if columns is not None and not any(map(is_table, files)):
-        raise InputError(f"text says columns of tables, and {to_printable(files[0].name)} is plain text; leave it out.")
-    some = False
+        raise InputError(f"text names columns of tables, but {to_printable(files[0].name)} is plain text; remove it.")
+    has_text = False
     for file in files:
-        full = False
-        made = (
-            _read_table(file, columns, encoding, said)
+        file_has_text = False
+        chunks = (
+            _read_table(file, columns, encoding, all_notes)
             if is_table(file)
-            else _read_plain_text(file, encoding, documents, said)
+            else _read_plain_text(file, encoding, documents, all_notes)
         )
-        for chunk in made:
-            full = some = True
+        for chunk in chunks:
+            file_has_text = has_text = True
             yield chunk
-        if not full:
-            said.append(f"{to_printable(file.name)} holds no text.")
-    if not some:
-        raise InputError("The files hold no text to learn from.")
+        if not file_has_text:
+            all_notes.append(f"{to_printable(file.name)} contains no text.")
+    if not has_text:
+        raise InputError("The files contain no text.")
 
 
 def _read_table(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Chunk]:
-    last = 0
+    last_number = 0
     for number, text in read_numbered_cells(file, columns, encoding, notes):
         if not text.isspace():
-            yield Chunk(text=text, starts_document=number != last)
-            last = number
+            yield Chunk(text=text, starts_document=number != last_number)
+            last_number = number
 
 
 def _read_plain_text(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Chunk]:
     if not file.stat().st_size:
         return
-    lay = detect_layout(file, encoding)
+    layout = detect_layout(file, encoding)
     if documents != "auto":
-        wrapped = lay.wrapped and documents != "lines"
-        lay = TextLayout(documents=documents, wrapped=wrapped, note=lay.note if wrapped else "")
-    if lay.note:
-        notes.append(f"{to_printable(file.name)}: {lay.note}")
-    last, fresh, held = 0, True, ""
+        wrapped = layout.wrapped and documents != "lines"
+        layout = TextLayout(documents=documents, wrapped=wrapped, note=layout.note if wrapped else "")
+    if layout.note:
+        notes.append(f"{to_printable(file.name)}: {layout.note}")
+    last_number, starts_document, paragraph = 0, True, ""
     for number, line in read_numbered_lines(file, encoding, notes):
         if line.isspace() or not line:
-            if held:
-                yield Chunk(text=held, starts_document=fresh)
-                held, fresh = "", False
-            fresh = fresh or lay.documents == "blank"
+            if paragraph:
+                yield Chunk(text=paragraph, starts_document=starts_document)
+                paragraph, starts_document = "", False
+            starts_document = starts_document or layout.documents == "blank"
             continue
-        begins, last = number != last, number
-        if lay.documents == "lines":
-            yield Chunk(text=line, starts_document=begins)
-        elif lay.wrapped:
-            held = f"{held} {line.strip()}" if held else line.strip()
-            if len(held) > WRAP_WIDTH * WRAP_WIDTH:
-                yield Chunk(text=held, starts_document=fresh)
-                held, fresh = "", False
+        starts_line, last_number = number != last_number, number
+        if layout.documents == "lines":
+            yield Chunk(text=line, starts_document=starts_line)
+        elif layout.wrapped:
+            paragraph = f"{paragraph} {line.strip()}" if paragraph else line.strip()
+            if len(paragraph) > WRAP_WIDTH * WRAP_WIDTH:
+                yield Chunk(text=paragraph, starts_document=starts_document)
+                paragraph, starts_document = "", False
         else:
-            yield Chunk(text=line, starts_document=fresh)
-            fresh = False
-    if held:
-        yield Chunk(text=held, starts_document=fresh)
+            yield Chunk(text=line, starts_document=starts_document)
+            starts_document = False
+    if paragraph:
+        yield Chunk(text=paragraph, starts_document=starts_document)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextLayout:
-    """How a plain file is laid out."""
+    """The layout of a plain text file."""
 
     documents: Documents
-    wrapped: bool = False  # a sentence goes on in the next line
+    wrapped: bool = False  # lines are hard-wrapped
     note: str = ""
 
 
 def detect_layout(file: Path, encoding: str | None) -> TextLayout:
-    """What a line and a blank line mean in a file, by looking at its first lines."""
-    lines = letters = ended = blanks = longest = 0
-    last = 0
+    """Detect from the first lines of a file whether its documents are lines, parts between blank lines, or the file."""
+    lines = characters = sentence_ends = blank_lines = longest = 0
+    last_number = 0
     for number, line in read_numbered_lines(file, encoding, []):
         if number > SCANNED_LINES:
             break
         text = line.strip()
         if not text:
-            blanks += 1 if lines else 0
+            blank_lines += 1 if lines else 0
             continue
-        lines += number != last
-        last = number
-        letters += len(text)
+        lines += number != last_number
+        last_number = number
+        characters += len(text)
         longest = max(longest, len(text))
-        ended += text.endswith(SENTENCE_ENDS)
+        sentence_ends += text.endswith(SENTENCE_ENDS)
     if not lines:
         return TextLayout(documents="blank")
-    wrapped = lines >= 20 and longest <= WRAP_WIDTH and ended < 0.5 * lines and letters > 30 * lines
-    if wrapped:
-        joined = "its lines are wrapped, and were joined up to each blank line."
-        return TextLayout(documents="blank", wrapped=True, note=joined)
-    if blanks:
+    is_wrapped = lines >= 20 and longest <= WRAP_WIDTH and sentence_ends < 0.5 * lines and characters > 30 * lines
+    if is_wrapped:
+        note = "lines are hard-wrapped and were joined up to each blank line."
+        return TextLayout(documents="blank", wrapped=True, note=note)
+    if blank_lines:
         return TextLayout(documents="blank")
-    if lines > 1 and letters >= DOCUMENT_LINE * lines:
-        return TextLayout(
-            documents="lines", note="it has no blank lines and long ones, so that each line is a document."
-        )
-    more = "" if lines == 1 else f" (say {setting('documents', 'lines')} if each line is one)"
-    return TextLayout(documents="file", note=f"it has no blank lines, and is one document{more}.")
+    if lines > 1 and characters >= DOCUMENT_LINE * lines:
+        return TextLayout(documents="lines", note="no blank lines and long lines: each line is a document.")
+    hint = "" if lines == 1 else f" (set {setting('documents', 'lines')} if each line is a document)"
+    return TextLayout(documents="file", note=f"no blank lines: the file is one document{hint}.")

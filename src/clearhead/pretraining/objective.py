@@ -1,4 +1,4 @@
-"""What an objective of pre-training is: a value that makes batches with targets out of text."""
+"""A pre-training objective: a value that builds batches with targets from text."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from clearhead.pretraining.example_spans import SpanSampler
 from clearhead.pretraining.vocab_info import VocabInfo
 
 Array = np.ndarray[Any, Any]
-TextPairs = list[tuple[Array, Array | None, int]]  # the ids of a text, perhaps of a second one, and if they go together
+TextPairs = list[tuple[Array, Array | None, int]]  # ids of a text, of an optional second one, and the label of the pair
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainObjective:
-    """A way to learn without labels: how texts are cut, what is asked about them, and of which heads."""
+    """How texts become examples and batches with targets, and which heads predict them."""
 
     name: str
     title: str
     sample_spans: SpanSampler
     make_batch: Callable[[TextPairs, VocabInfo, np.random.Generator], PretrainBatch]
-    max_text_tokens: Callable[[int, VocabInfo], int]  # tokens of text in an example of a length
-    heads: tuple[str, ...]  # of the network, the first that its family has
-    losses: tuple[str, ...]  # what is learned: "words", "pairs", "replaced"
-    min_text_tokens: Callable[[VocabInfo], int] = lambda _: 1  # tokens of a text that can be learned from
-    find_problem: Callable[[VocabInfo], str] = lambda _: ""  # what a vocabulary lacks for it, in a sentence
+    max_text_tokens: Callable[[int, VocabInfo], int]  # tokens of text in an example of max_length tokens
+    heads: tuple[str, ...]  # the first one that the family has is used
+    losses: tuple[str, ...]  # "words", "pairs", "replaced"
+    min_text_tokens: Callable[[VocabInfo], int] = lambda _: 1  # tokens of the shortest usable text
+    find_problem: Callable[[VocabInfo], str] = lambda _: (
+        ""
+    )  # a message about what the vocabulary lacks, or an empty string

@@ -1,4 +1,4 @@
-"""Every objective by its name, and the one that each family was made for."""
+"""All objectives by name, and the default objective of each family."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Replaced tokens, as ELECTRA learns them: a small generator fills the masks, and the model tells which words are its.
+"""Replaced token detection, as in ELECTRA: a generator fills the masks, and the model detects the replaced tokens.
 
-The masks are all hidden (nothing is left or replaced by chance): what the generator says there is what is replaced.
+All targets become [MASK] (none stays unchanged or becomes a random token); the generator's predictions replace them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ from clearhead.pretraining.vocab_info import VocabInfo
 
 
 def make_generator_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generator) -> PretrainBatch:
-    """A batch for the generator."""
+    """Build a batch for the generator."""
     ids, lengths, segments, _ = pack_texts(texts, vocab)
-    places = choose_targets(ids, lengths, vocab, rng)
-    read = ids.copy()
-    read[places] = vocab.mask_id
-    before = np.where(places > 0, ids[places - 1], -1)
+    positions = choose_targets(ids, lengths, vocab, rng)
+    masked = ids.copy()
+    masked[positions] = vocab.mask_id
+    previous_ids = np.where(positions > 0, ids[positions - 1], -1)
     return PretrainBatch(
-        ids=read, lengths=lengths, segments=segments, positions=places, labels=ids[places], previous_ids=before
+        ids=masked,
+        lengths=lengths,
+        segments=segments,
+        positions=positions,
+        labels=ids[positions],
+        previous_ids=previous_ids,
     )
 
 

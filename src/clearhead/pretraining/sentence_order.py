@@ -1,4 +1,4 @@
-"""Sentence order beside masked words, as ALBERT learns it: both chunks are of one document, which comes first?"""
+"""Sentence order prediction with masked tokens, as in ALBERT: which of two consecutive spans comes first?"""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from clearhead.pretraining.example_spans import sample_ordered_pairs
 from clearhead.pretraining.next_sentence import NEXT_SENTENCE
 
 SENTENCE_ORDER = replace(
-    NEXT_SENTENCE, name="mlm+sop", title="masked words and sentence order", sample_spans=sample_ordered_pairs
+    NEXT_SENTENCE, name="mlm+sop", title="masked tokens and sentence order", sample_spans=sample_ordered_pairs
 )

@@ -1,4 +1,4 @@
-"""Sentences out of chunks of text, by the `sentencex` library."""
+"""Sentence splitting with the `sentencex` library."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from clearhead.errors import MissingExtraError
 from clearhead.pretraining.documents import Chunk
 
-MAX_SENTENCE = 2000  # characters of a sentence; what is longer has no marks that end one, and is cut at a blank
+MAX_SENTENCE = 2000  # characters; longer text without sentence ends is split at a space
 
 
 def split_sentences(chunks: Iterable[Chunk], language: str = "en") -> Iterator[Chunk]:
-    """Every sentence, and whether a document begins with it."""
+    """Split chunks into sentences; the first sentence of a document is marked."""
     segment = _load_segmenter()
-    first = False
+    starts_document = False
     for chunk in chunks:
-        first = first or chunk.starts_document
-        for found in segment(language, chunk.text):
-            for text in _split_long(found.strip()):
-                yield Chunk(text=text, starts_document=first)
-                first = False
+        starts_document = starts_document or chunk.starts_document
+        for sentence in segment(language, chunk.text):
+            for text in _split_long(sentence.strip()):
+                yield Chunk(text=text, starts_document=starts_document)
+                starts_document = False
 
 
 @cache

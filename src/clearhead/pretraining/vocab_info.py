@@ -1,4 +1,4 @@
-"""What objectives of pre-training need to know of a vocabulary, read from a tokenizer."""
+"""Vocabulary facts that pre-training objectives need, read from a tokenizer."""
 
 from __future__ import annotations
 
@@ -19,61 +19,66 @@ Masking = Literal["tokens", "words", "spans"]
 
 @dataclass(frozen=True, kw_only=True)
 class VocabInfo:
-    """What objectives need to know of a vocabulary."""
+    """Vocabulary facts that pre-training objectives need."""
 
     size: int
-    is_special: Array  # (size,): tokens that are never asked about
-    is_continuation: Array  # (size,): tokens that go on with the word before them
-    ordinary_ids: Array  # ids of tokens that may stand for any other
-    prefix_ids: tuple[int, ...] = ()  # what stands before a text, ...
+    is_special: Array  # (size,): tokens that are never targets
+    is_continuation: Array  # (size,): tokens that continue a word
+    ordinary_ids: Array  # tokens that may replace a target at random
+    prefix_ids: tuple[int, ...] = ()  # before a text, ...
     separator_ids: tuple[int, ...] = ()  # ... between two, ...
     suffix_ids: tuple[int, ...] = ()  # ... and after the last
     mask_id: int | None = None
     eos_id: int | None = None
-    sentinel_ids: tuple[int, ...] = ()  # of span corruption, in the order in which they are used
-    decoder_start_id: int | None = None  # what a decoder begins with
-    mask_rate: float = 0.15  # of the tokens that are asked about
+    sentinel_ids: tuple[int, ...] = ()  # of span corruption, in order of use
+    decoder_start_id: int | None = None  # first input of a decoder
+    mask_rate: float = 0.15  # share of tokens that are targets
     masking: Masking = "tokens"
 
 
 def read_vocab_info(
-    tokenizer: Tokenizer, *, rate: float = 0.15, masking: Masking = "tokens", start: int | None = None
+    tokenizer: Tokenizer, *, mask_rate: float = 0.15, masking: Masking = "tokens", decoder_start_id: int | None = None
 ) -> VocabInfo:
-    """Read a tokenizer's special tokens, what it puts around texts, and which tokens begin words."""
+    """Read the special tokens of a tokenizer, the template around texts, and which tokens continue words."""
     size = max(tokenizer.vocab.values()) + 1
     tokens: list[str] = [""] * size
-    for token, number in tokenizer.vocab.items():
-        tokens[number] = token
-    special = np.array([not token for token in tokens])
-    sentinels = [tokenizer.vocab[name] for n in range(100) if (name := f"<extra_id_{n}>") in tokenizer.vocab]
-    for number in (*sentinels, *(tokenizer.vocab.get(token, -1) for token in tokenizer.special_tokens_map.values())):
-        if number >= 0:
-            special[number] = True
-    opens, between, closes = _find_template(tokenizer)
+    for token, token_id in tokenizer.vocab.items():
+        tokens[token_id] = token
+    is_special = np.array([not token for token in tokens])
+    sentinel_ids = [tokenizer.vocab[name] for n in range(100) if (name := f"<extra_id_{n}>") in tokenizer.vocab]
+    for token_id in (
+        *sentinel_ids,
+        *(tokenizer.vocab.get(token, -1) for token in tokenizer.special_tokens_map.values()),
+    ):
+        if token_id >= 0:
+            is_special[token_id] = True
+    prefix_ids, separator_ids, suffix_ids = _find_template(tokenizer)
     return VocabInfo(
         size=size,
-        is_special=special,
-        is_continuation=np.array(find_continuations(tokens)) & ~special,
-        ordinary_ids=np.flatnonzero(~special),
-        prefix_ids=opens,
-        separator_ids=between,
-        suffix_ids=closes,
+        is_special=is_special,
+        is_continuation=np.array(find_continuations(tokens)) & ~is_special,
+        ordinary_ids=np.flatnonzero(~is_special),
+        prefix_ids=prefix_ids,
+        separator_ids=separator_ids,
+        suffix_ids=suffix_ids,
         mask_id=tokenizer.mask_id,
         eos_id=tokenizer.eos_id,
-        sentinel_ids=tuple(sentinels),
-        decoder_start_id=start,
-        mask_rate=rate,
+        sentinel_ids=tuple(sentinel_ids),
+        decoder_start_id=decoder_start_id,
+        mask_rate=mask_rate,
         masking=masking,
     )
 
 
 def _find_template(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """What a tokenizer puts before, between and after two texts, found by giving it two."""
-    made = tokenizer.encode("a", "a")
-    sides = [0 if side is None else side + 1 for side in made.sides]
+    """Find the ids before, between and after two texts by encoding a pair."""
+    encoding = tokenizer.encode("a", "a")
+    sides = [0 if side is None else side + 1 for side in encoding.sides]
     if 1 not in sides or 2 not in sides:
-        raise InputError("The tokenizer gives no token for the letter a, so that texts cannot be put together with it.")
-    first, last = sides.index(1), len(sides) - 1 - sides[::-1].index(2)
-    end_of_first, begin_of_second = len(sides) - 1 - sides[::-1].index(1), sides.index(2)
-    ids = tuple(made.ids)
-    return ids[:first], ids[end_of_first + 1 : begin_of_second], ids[last + 1 :]
+        raise InputError(
+            "The tokenizer returns no token for the letter a, so its template for pairs cannot be determined."
+        )
+    first_start, second_end = sides.index(1), len(sides) - 1 - sides[::-1].index(2)
+    first_end, second_start = len(sides) - 1 - sides[::-1].index(1), sides.index(2)
+    ids = tuple(encoding.ids)
+    return ids[:first_start], ids[first_end + 1 : second_start], ids[second_end + 1 :]
