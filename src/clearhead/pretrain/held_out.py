@@ -100,7 +100,9 @@ def score_held_out(
         for name, target_scores in score_targets(network, batch, device, seed=index).items():
             scores.setdefault(name, []).append(target_scores)
     token_scores, is_scored = scores["words"], [~is_special[batch.labels] for batch in batches]
-    text_indices = [target_scores.text_indices[keep] for target_scores, keep in zip(token_scores, is_scored, strict=True)]
+    text_indices = [
+        target_scores.text_indices[keep] for target_scores, keep in zip(token_scores, is_scored, strict=True)
+    ]
     loss, loss_low, loss_high = estimate_clustered_mean(
         [target_scores.losses[keep] for target_scores, keep in zip(token_scores, is_scored, strict=True)], text_indices
     )
