@@ -1,7 +1,7 @@
-"""Shape, HeadShape and their kin: every architecture is one frozen value, without torch.
+"""Architectures as frozen values: Shape, HeadShape, ModelShape, Pooling. Needs no torch.
 
-A family file turns a `config.json` into these values; `core` builds modules from them and never asks which family it
-is building. A field is here because a parity test against `transformers` needs it.
+`families` converts a config.json to these values, and `core` builds modules from them without knowing the family. Every
+field is needed by a parity test against `transformers`.
 """
 
 from __future__ import annotations
@@ -19,149 +19,149 @@ HeadKind = Literal["classify", "tag", "span", "choice", "masked", "next", "repla
 
 @dataclass(frozen=True, kw_only=True)
 class DropoutRates:
-    """How often a value is dropped in training, at each place where some family drops."""
+    """Dropout probabilities at all positions where some family has dropout."""
 
     embedding: float = 0.0  # after the embedding norm
-    attention_probs: float = 0.0  # attention probabilities
-    attention_output: float = 0.0  # what an attention sub-layer adds
-    feed_forward_output: float = 0.0  # what a feed-forward sub-layer adds
+    attention_probs: float = 0.0  # after the softmax
+    attention_output: float = 0.0  # output of an attention sub-layer
+    feed_forward_output: float = 0.0  # output of a feed-forward sub-layer
     feed_forward_hidden: float = 0.0  # between the two feed-forward matrices
     final_norm: float = 0.0  # after the last norm (T5)
-    relative_positions: float = 0.0  # the relative-position vectors (DeBERTa)
-    between_layers: float = 0.0  # from one recurrent layer to the next
+    relative_positions: float = 0.0  # relative position embeddings (DeBERTa)
+    between_layers: float = 0.0  # between recurrent layers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence:
-    """Layers that read one word after the other and keep a state between them, where a Transformer has blocks."""
+    """Recurrent layers (GRU or LSTM) in place of Transformer blocks."""
 
     cell: CellKind = "gru"
-    bidirectional: bool = False  # an encoder that reads from the end as well; each direction has half the width
-    independent_directions: bool = False  # two directions that never see each other (ELMo)
-    residual: bool = False  # what a layer above the first reads is added to what it says (ELMo)
-    score: AttentionScore = "none"  # how a decoder's state is compared with each encoder state; none: no attention
-    score_width: int = 0  # the hidden width of additive and concat scores
-    input_feeding: bool = False  # what attention made of a step is read again with the next word
+    bidirectional: bool = False  # an encoder with two directions, each with half the width
+    independent_directions: bool = False  # two separate stacks, one per direction (ELMo)
+    residual: bool = False  # layers above the first add their input to their output (ELMo)
+    score: AttentionScore = "none"  # score function of the decoder's attention; none: no attention
+    score_width: int = 0  # hidden width of additive and concat scores
+    input_feeding: bool = False  # the attention output is an input of the next step
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """One stack of blocks: an encoder, a GPT, or the decoder of a pair."""
+    """A stack of layers: an encoder, a decoder-only model, or the decoder of an encoder-decoder model."""
 
     vocab_size: int
     width: int
     layers: int
     heads: int
     feed_forward_width: int
-    head_width: int  # width / heads nearly everywhere; free in T5
-    max_length: int | None = 512  # the longest text the positions can number; None: no limit
+    head_width: int  # usually width / heads; independent in T5
+    max_length: int | None = 512  # size of the position table; None: no limit
 
-    # words
-    embed_width: int | None = None  # narrower word vectors (ELECTRA, ALBERT); None: width
-    project: Literal["none", "after", "before"] = "none"  # to width, after or before the embedding norm
+    # token embeddings
+    embed_width: int | None = None  # of narrower embeddings (ELECTRA, ALBERT); None: width
+    project: Literal["none", "after", "before"] = "none"  # projection to width, after or before the embedding norm
     project_bias: bool = True
     embed_norm: bool = True
     embed_scale: float = 1.0  # sqrt(width) in the 2017 Transformer and Marian
     segments: int = 0
     pad_id: int | None = 0
-    pad_learned: bool = True  # Marian's decoder starts with padding, whose vector stays as it is
+    pad_learned: bool = True  # Marian's decoder starts with the padding token, whose embedding is fixed
 
     # positions
-    positions: PositionScheme = "learned"  # added to the word vectors
-    position_offset: int = 0  # RoBERTa counts from pad + 1 and skips padding
-    relative: RelativeScheme = "none"  # acting on queries, keys or scores
+    positions: PositionScheme = "learned"  # added to the token embeddings
+    position_offset: int = 0  # RoBERTa's position ids start at pad_id + 1 and skip padding
+    relative: RelativeScheme = "none"  # applied to queries, keys or scores
     buckets: int = 32
     bucket_max_distance: int = 128
-    bucket_rows: int | None = None  # rows of the table when it is larger than `buckets` (MPNet)
-    rope_theta: float = 10_000.0  # rotary base of layers that see everything
-    local_rope_theta: float = 10_000.0  # rotary base of layers that see a window
+    bucket_rows: int | None = None  # rows of the table if larger than `buckets` (MPNet)
+    rope_theta: float = 10_000.0  # rotary base of global layers
+    local_rope_theta: float = 10_000.0  # rotary base of local layers
     relative_terms: tuple[str, ...] = ()  # DeBERTa: "c2p", "p2c"
-    relative_span: int = 0  # DeBERTa: half the rows of its relative table
-    relative_max_distance: int = 0  # DeBERTa: the largest distance, for log buckets
+    relative_span: int = 0  # DeBERTa: half the rows of the relative position table
+    relative_max_distance: int = 0  # DeBERTa: maximum distance for log buckets
     log_buckets: bool = False
     relative_norm: bool = False
-    share_projections: bool = False  # DeBERTa: positions go through the words' own W_Q and W_K
+    share_projections: bool = False  # DeBERTa: W_Q and W_K of the content also project positions
 
     # blocks
     norm: Literal["layer", "rms"] = "layer"
     norm_bias: bool = True
     eps: float = 1e-12
     norm_position: Literal["after", "before"] = "after"
-    first_norm: bool = True  # ModernBERT has none before its first attention
+    first_norm: bool = True  # False in ModernBERT: no norm before the first attention
     final_norm: bool = False
     attention_bias: bool = True
     feed_forward_bias: bool = True
     feed_forward: Literal["plain", "gated"] = "plain"
     activation: str = "gelu"
-    score_scale: float = 0.125  # 1/sqrt(head_width); 1 in T5; 1/sqrt(3 head_width) in DeBERTa
-    scale_by_layer: bool = False  # GPT-2 option: divide by the layer's number as well
+    score_scale: float = 0.125  # 1/sqrt(head_width); 1 in T5, 1/sqrt(3 head_width) in DeBERTa
+    scale_by_layer: bool = False  # GPT-2 option: also divide scores by the layer number
     causal: bool = False
     cross: bool = False
-    block_order: tuple[int, ...] = ()  # which block each layer uses (ALBERT shares); empty: its own
-    group_size: int = 1  # blocks in a row that are shared together (ALBERT's inner groups)
+    block_order: tuple[int, ...] = ()  # the block of each layer (ALBERT shares blocks); empty: one block per layer
+    group_size: int = 1  # consecutive blocks that are shared together (ALBERT's inner groups)
     window: int | None = None
-    local_layers: tuple[bool, ...] = ()  # which layers see only the window
-    conv_kernel: int = 0  # DeBERTa's convolution beside the first block
+    local_layers: tuple[bool, ...] = ()  # whether each layer only attends to the window
+    conv_kernel: int = 0  # kernel size of DeBERTa's convolution, parallel to the first block
     conv_groups: int = 1
     conv_activation: str = "tanh"
     dropouts: DropoutRates = DropoutRates()
-    recurrent: Recurrence | None = None  # the layers are recurrent, not blocks
+    recurrent: Recurrence | None = None  # None: Transformer blocks
 
-    # fresh weights
+    # initialization
     init: Literal["normal", "truncated", "gpt2", "t5", "xavier", "recurrent"] = "normal"
     init_std: float = 0.02
 
     @property
     def block_of_layer(self) -> tuple[int, ...]:
-        """The block that each layer runs."""
+        """The index of the block that each layer runs."""
         return self.block_order or tuple(range(self.layers))
 
     @property
     def blocks(self) -> int:
-        """How many different blocks there are."""
+        """The number of distinct blocks."""
         return max(self.block_of_layer) + 1 if self.layers else 0
 
     @property
     def token_width(self) -> int:
-        """The width of a word vector as it lies in the table."""
+        """The width of the token embeddings."""
         return self.embed_width or self.width
 
     def is_local(self, layer: int) -> bool:
-        """Whether this layer sees only a window."""
+        """Whether this layer only attends to a window."""
         return bool(self.local_layers) and self.local_layers[layer]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolerShape:
-    """The dense step on the first token that BERT trains with next sentence."""
+    """The pooler: a dense layer on the first token, which BERT trains with next-sentence prediction."""
 
     activation: str = "tanh"
-    dropout: float = 0.0  # before the dense step (DeBERTa)
+    dropout: float = 0.0  # before the dense layer (DeBERTa)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadShape:
-    """What stands on the last hidden state: pick, dense, activation, norm, out."""
+    """A head on the last hidden states: pooling, dense layer, activation, norm, output layer."""
 
     kind: HeadKind
     pooling: HeadPooling
     outputs: int
-    dense: int | None = None  # width of the step before the output; None: no such step
+    dense: int | None = None  # width of the dense layer; None: no dense layer
     dense_bias: bool = True
     activation: str | None = None
     norm: bool = False
     norm_bias: bool = True
     eps: float = 1e-12
     out_bias: bool = True
-    out_bias_learned: bool = True  # Marian's is a constant, which stays as it is
-    tied: bool = False  # the output matrix is the word table
-    scale: float = 1.0  # T5 v1.0 multiplies by 1/sqrt(width)
-    dropout_first: float = 0.0  # before the dense step
-    dropout: float = 0.0  # before the output
+    out_bias_learned: bool = True  # False in Marian, whose bias is constant
+    tied: bool = False  # the output matrix is the token embedding matrix
+    scale: float = 1.0  # of the hidden states; 1/sqrt(width) in T5 v1.0
+    dropout_first: float = 0.0  # before the dense layer
+    dropout: float = 0.0  # before the output layer
 
     @property
     def classifier_pooling(self) -> Literal["first", "last", "mean"] | None:
-        """What a classification head reads; None of other heads."""
+        """The pooling of a classification head; None for other heads."""
         if self.kind != "classify" or self.pooling == "each":
             return None
         return "first" if self.pooling == "pooled" else self.pooling
@@ -169,31 +169,31 @@ class HeadShape:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelShape:
-    """A whole model: its stack or pair of stacks, and what stands on top."""
+    """A complete model: encoder, decoder or both, with pooler and heads."""
 
     family: str
     stack: Shape
     decoder: Shape | None = None
-    share_embeddings: bool = True  # the decoder uses the encoder's word table
+    share_embeddings: bool = True  # the decoder uses the encoder's token embeddings
     pooler: PoolerShape | None = None
     head: HeadShape | None = None
-    second_head: HeadShape | None = None  # next sentence beside masked words
-    decoder_start_id: int | None = None  # the token that a decoder begins with
+    second_head: HeadShape | None = None  # next-sentence head beside the masked-language-model head
+    decoder_start_id: int | None = None  # first token of the decoder's input
 
     @property
     def head_pooling(self) -> Literal["first", "last", "mean"] | None:
-        """What a classification head reads: the first token's state, the last, or the mean; None: no such head."""
+        """The pooling of the classification head: first token, last token or mean; None if there is no such head."""
         return None if self.head is None else self.head.classifier_pooling
 
     @property
     def top(self) -> Shape:
-        """The stack that the head stands on."""
+        """The stack below the head."""
         return self.decoder or self.stack
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseShape:
-    """A dense step after pooling, as sentence-transformers has it."""
+    """A dense layer after pooling, as in sentence-transformers."""
 
     inputs: int
     outputs: int
@@ -203,18 +203,18 @@ class DenseShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Pooling:
-    """From hidden states to one vector per text: which layer, which tokens, what then."""
+    """How hidden states become one vector per text: layer, pooling modes, dense layers, normalization."""
 
     modes: tuple[str, ...] = ("mean",)  # concatenated in this order
     layer: str = "last"
     dense: tuple[DenseShape, ...] = ()
     normalize: bool = False
-    include_prompt: bool = True  # False: prompt tokens are left out of the pooled ones
+    include_prompt: bool = True  # False: the tokens of a prompt are not pooled
     prompts: tuple[tuple[str, str], ...] = ()
     default_prompt: str | None = None
     max_length: int | None = None
     lowercase: bool = False
-    origin: str = "nothing said, so the mean"  # where this choice comes from, for `describe`
+    origin: str = "default"  # source of these settings, for `describe`
 
 
 POOLING_MODES = ("cls", "pooler", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")

@@ -154,7 +154,7 @@ MODULES = (
     case("an encoder above the folder", module(0, path=".."), "'..'", error=UnsafeError),
     case("an absolute path", module(1, path="/etc"), "'/etc'", error=UnsafeError),
     case("a path with a NUL", module(1, path="a\0b"), "a\\x00b", error=UnsafeError),
-    case("a path with half a surrogate", module(1, path="\ud800"), "nowhere", error=UnsafeError),
+    case("a path with half a surrogate", module(1, path="\ud800"), "broken link or an invalid", error=UnsafeError),
     case("a path of 5000 letters", module(1, path="p" * 5000), "ppp", error=UnsafeError),
     case("a path that is a number", module(1, path=7)),
     case("a path that is a file", module(0, path="config.json"), "config.json", error=CheckpointError),

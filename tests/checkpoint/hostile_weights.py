@@ -128,7 +128,7 @@ BROKEN = (
     case("header not JSON", text("{nothing"), WEIGHTS, "header", error=CheckpointError),
     case("header a list", text("[1]"), WEIGHTS, "header", error=CheckpointError),
     case("header deep", text('{"a":' * 100_000), WEIGHTS, "header", error=CheckpointError),
-    case("header with a name twice", twice, WEIGHTS, "twice", error=CheckpointError),
+    case("header with a name twice", twice, WEIGHTS, "duplicate", error=CheckpointError),
     case("sizes below zero", entry(shape=[-1, 16]), WEIGHTS, TABLE, error=CheckpointError),
     case("sizes that are no numbers", entry(shape=[True, "16"]), WEIGHTS, TABLE, error=CheckpointError),
     case("too many sides", entry(shape=[1] * 40), WEIGHTS, TABLE, error=CheckpointError),

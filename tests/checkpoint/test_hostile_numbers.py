@@ -86,7 +86,7 @@ def test_weights_beyond_reason(folder: Path, tmp_path: Path, size: float) -> Non
     def change(_: str, array: Any) -> Any:
         return np.full_like(array, size) if array.ndim == 2 else array
 
-    with pytest.raises(TensorError, match="numbers above 1e\\+15"):
+    with pytest.raises(TensorError, match="values above 1e\\+15"):
         clearhead.load(changed(folder, tmp_path / "broken", change)).embed(["good film"])
 
 
@@ -103,9 +103,9 @@ def test_a_network_that_computes_no_numbers_answers_nothing(folder: Path, tmp_pa
     with pytest.raises(TensorError, match=broken):
         clearhead.predict(load_predictor(str(place)), ["good film"])
     gpt = changed(tiny_gpt(tmp_path / "gpt"), tmp_path / "broken-gpt", flat, layer_norm_epsilon=0)
-    for beam in (1, 3):
+    for num_beams in (1, 3):
         with pytest.raises(TensorError, match=broken):
-            clearhead.load(gpt, runtime=runtime, device=device).generate(["good"], max_length=3, num_beams=beam)
+            clearhead.load(gpt, runtime=runtime, device=device).generate(["good"], max_length=3, num_beams=num_beams)
 
 
 def test_vectors_too_long_to_be_measured_are_not_zero() -> None:

@@ -57,7 +57,7 @@ def test_labels_are_those_of_transformers(
         model = clearhead.load(folder)
     assert list(model.labels) == [theirs.id2label[place] for place in range(theirs.num_labels)]
     differ = "num_labels" in keys and len(keys.get("id2label") or ()) not in (0, outputs)
-    assert ("out of date" in caplog.text) == differ
+    assert ("The names are outdated" in caplog.text) == differ
     again = clearhead.load(model.save(tmp_path / "again"))
     assert again.labels == model.labels
 
@@ -66,7 +66,7 @@ def test_names_that_fit_the_weights_are_used(tmp_path: Path, caplog: pytest.LogC
     folder = folder_with(tmp_path / "model", 2, num_labels=50, id2label=TWO)
     with caplog.at_level(logging.WARNING, "clearhead"):
         assert clearhead.load(folder).labels == ("no", "yes")
-    assert "config.json has num_labels 50 and 2 names in id2label, as many as the weights have outputs" in caplog.text
+    assert "config.json has num_labels 50 and 2 names in id2label. The names are used" in caplog.text
 
 
 @pytest.mark.parametrize("keys", [{"id2label": TWO}, {"num_labels": 7, "id2label": TWO}, {}])

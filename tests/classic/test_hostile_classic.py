@@ -225,7 +225,11 @@ CASES: dict[str, tuple[Spoil, type[ClearheadError], str]] = {
     "no idf": (tensors(idf=None), TensorError, "'idf'"),
     "one tensor more": (tensors(more=np.zeros(3)), TensorError, "'more'"),
     "whole numbers": (header(lambda h: h["bias"].update(dtype="I32")), TensorError, "I32"),
-    "size beyond the file": (header(lambda h: h["bias"].update(shape=[1 << 50])), UnsafeError, "no room"),
+    "size beyond the file": (
+        header(lambda h: h["bias"].update(shape=[1 << 50])),
+        UnsafeError,
+        "the length of the file",
+    ),
     "the same bytes twice": (
         header(lambda h: h["bias"].update(data_offsets=[8, 16])),
         UnsafeError,

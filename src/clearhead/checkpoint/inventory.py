@@ -1,6 +1,6 @@
-"""The models on this machine: aliases, those that come with the package, and the Hugging Face cache.
+"""List the models on this machine: aliases, shipped models and the Hugging Face cache.
 
-Only config.json, small settings and file sizes are read; a folder that is damaged is listed with the reason.
+Only config.json, small settings files and file sizes are read; a damaged folder is listed with the problem.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.checkpoint.folder import detect_model_type, read_config
+from clearhead.checkpoint.config import detect_model_type, read_config
 from clearhead.checkpoint.passport import read_passport
 from clearhead.checkpoint.reference import ALIASES, SHIPPED, find_missing_files, is_commit, is_hub_id
 from clearhead.errors import ClearheadError
 from clearhead.families import family_of
 from clearhead.files import read_bytes, to_printable
 
-MAX_FOLDERS = 5000  # of a cache that are listed
-MAX_FILES = 2000  # of a model folder whose sizes are added up
-MAX_LISTED_MODELS = 8  # models that an error message names
-FILL_HEADS = ("masked", "pretrain")  # heads that guess masked words
+MAX_FOLDERS = 5000  # of the cache
+MAX_FILES = 2000  # of a model folder, when adding up sizes
+MAX_LISTED_MODELS = 8  # in an error message
+FILL_HEADS = ("masked", "pretrain")  # heads that predict masked tokens
 HEAD_DESCRIPTIONS = {
     "masked": "masked words",
     "pretrain": "masked words and sentence pairs",
@@ -41,33 +41,33 @@ HEAD_DESCRIPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LocalModel:
-    """A model that can be named here, and what it is as far as its small files tell."""
+    """A model that can be loaded by name, described from its configuration files."""
 
-    name: str  # what to write where a model is asked for
+    name: str  # the model reference to pass
     source: Literal["alias", "shipped", "cache"]
-    path: str | None  # None: it is not on this machine
-    stands_for: str | None = None  # of an alias: the hub id
+    path: str | None  # None: not on this machine
+    stands_for: str | None = None  # hub id of an alias
     family: str | None = None
-    head: str | None = None  # as `describe` calls it; None: no head, or not known
-    kind: str = ""  # what it does, in words
+    head: str | None = None  # as in `describe`; None: no head, or unknown
+    kind: str = ""  # a phrase for what it predicts
     bytes: int = 0
     problem: str | None = None  # why it cannot be loaded
 
     @property
     def usable(self) -> bool:
-        """Whether it is here and whole."""
+        """Whether the model is on this machine and complete."""
         return self.path is not None and self.problem is None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the fields as JSON values."""
         return asdict(self) | {"usable": self.usable}
 
 
-def list_models(cache: Path, default: Path | None) -> list[LocalModel]:
-    """Aliases, shipped models and those of a cache, in this order; `default` is where the default model is."""
-    made = [_describe_alias(name, repo, default) for name, repo in ALIASES.items()]
-    made += [describe_folder(name, "shipped", folder) for name, folder in SHIPPED.items()]
-    return made + sorted(_list_cached(cache), key=lambda model: model.name.lower())
+def list_models(cache: Path, default_folder: Path | None) -> list[LocalModel]:
+    """List aliases, shipped models and the models of a cache; `default_folder` contains the default model."""
+    models = [_describe_alias(name, repo, default_folder) for name, repo in ALIASES.items()]
+    models += [describe_folder(name, "shipped", folder) for name, folder in SHIPPED.items()]
+    return models + sorted(_list_cached(cache), key=lambda model: model.name.lower())
 
 
 def _describe_alias(name: str, repo: str, folder: Path | None) -> LocalModel:
@@ -94,35 +94,35 @@ def _list_cached(cache: Path) -> Iterator[LocalModel]:
             yield describe_folder(repo if is_main else f"{repo}@{folder.name}", "cache", folder)
 
 
-def _select_snapshot(place: Path) -> tuple[Path | None, bool]:
-    """The snapshot of the main branch, or else the newest one, which only its commit can name."""
+def _select_snapshot(repo_folder: Path) -> tuple[Path | None, bool]:
+    """Return the snapshot of the main branch and True, or the newest other snapshot and False."""
     try:
-        commit = read_bytes(place / "refs" / "main", max_bytes=64).decode("ascii", "replace").strip()
-        if is_commit(commit) and (place / "snapshots" / commit).is_dir():
-            return place / "snapshots" / commit, True
+        commit = read_bytes(repo_folder / "refs" / "main", max_bytes=64).decode("ascii", "replace").strip()
+        if is_commit(commit) and (repo_folder / "snapshots" / commit).is_dir():
+            return repo_folder / "snapshots" / commit, True
     except (ClearheadError, OSError, ValueError):
         pass
     try:
-        with os.scandir(place / "snapshots") as entries:
-            found = [entry for entry in islice(entries, MAX_FOLDERS) if is_commit(entry.name) and entry.is_dir()]
-        newest = max(found, key=lambda entry: (entry.stat().st_mtime, entry.name), default=None)
+        with os.scandir(repo_folder / "snapshots") as entries:
+            snapshots = [entry for entry in islice(entries, MAX_FOLDERS) if is_commit(entry.name) and entry.is_dir()]
+        newest = max(snapshots, key=lambda entry: (entry.stat().st_mtime, entry.name), default=None)
         return None if newest is None else Path(newest.path), False
     except OSError:
         return None, False
 
 
 def describe_folder(name: str, source: Literal["alias", "shipped", "cache"], folder: Path) -> LocalModel:
-    """What a folder's small files say of it; damage is a sentence, never an error."""
-    known: dict[str, Any] = {"name": name, "source": source, "path": str(folder)}
+    """Describe a model folder from its configuration files; damage is reported in `problem`, never raised."""
+    facts: dict[str, Any] = {"name": name, "source": source, "path": str(folder)}
     try:
-        known |= _read_facts(folder)
+        facts |= _read_facts(folder)
     except (ClearheadError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        known["problem"] = to_printable(" ".join(str(error).split()) or type(error).__name__, 160)
-    return LocalModel(**known)
+        facts["problem"] = to_printable(" ".join(str(error).split()) or type(error).__name__, 160)
+    return LocalModel(**facts)
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:
-    size = _folder_bytes(folder)
+    size = _sum_file_sizes(folder)
     if missing := find_missing_files(folder, pickle=False):
         return {
             "bytes": size,
@@ -131,20 +131,24 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     config = read_config(folder)
     family = family_of(detect_model_type(config, ()))
     passport = read_passport(folder)
-    named = config.get("architectures")
-    title = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
-    head = family.architectures.get(title) if passport is None or passport.head is None else passport.head
-    trained = None if passport is None else passport.trained
+    architectures = config.get("architectures")
+    class_name = (
+        architectures[0]
+        if isinstance(architectures, list) and architectures and isinstance(architectures[0], str)
+        else ""
+    )
+    head = family.architectures.get(class_name) if passport is None or passport.head is None else passport.head
+    training = None if passport is None else passport.trained
     kind = HEAD_DESCRIPTIONS.get(str(head), "encoder")
     if (folder / "modules.json").is_file():
         kind = "sentence encoder"
-    if trained is not None:
-        kind = f"trained to {to_printable(trained.task, 30)}"
+    if training is not None:
+        kind = f"trained to {to_printable(training.task, 30)}"
     return {"family": family.title, "head": head, "kind": kind, "bytes": size}
 
 
-def _folder_bytes(folder: Path) -> int:
-    """The sizes of the files directly in a folder; of links, those of the files they point to."""
+def _sum_file_sizes(folder: Path) -> int:
+    """Add up the sizes of the files directly in a folder, following links."""
     total = 0
     with os.scandir(folder) as entries:
         for entry in islice(entries, MAX_FILES):
@@ -156,22 +160,22 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def format_models(models: Iterable[LocalModel], heads: Iterable[str] | None = None) -> str:
-    """The usable models as they stand in an error message, with what they do; empty where there are none."""
-    wanted = None if heads is None else set(heads)
-    found: dict[str, str] = {}
+    """List the usable models for an error message, with what they predict unless `heads` restricts them."""
+    allowed_heads = None if heads is None else set(heads)
+    kinds: dict[str, str] = {}
     paths: set[str | None] = set()
     for model in models:
-        if model.usable and model.path not in paths and (wanted is None or model.head in wanted):
-            found[model.name] = model.kind
+        if model.usable and model.path not in paths and (allowed_heads is None or model.head in allowed_heads):
+            kinds[model.name] = model.kind
             paths.add(model.path)  # an alias and its repository are one model
-    listed = ", ".join(
-        name if wanted else f"{name} ({kind})" for name, kind in islice(found.items(), MAX_LISTED_MODELS)
+    names = ", ".join(
+        name if allowed_heads else f"{name} ({kind})" for name, kind in islice(kinds.items(), MAX_LISTED_MODELS)
     )
-    return listed + (", …" if len(found) > MAX_LISTED_MODELS else "")
+    return names + (", …" if len(kinds) > MAX_LISTED_MODELS else "")
 
 
 def format_bytes(count: int) -> str:
-    """Bytes as people read them."""
+    """Format a number of bytes, as in 1.2 GB."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"
     return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"

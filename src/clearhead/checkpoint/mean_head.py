@@ -1,9 +1,9 @@
-"""A classification head that reads the mean of all states, as modules of sentence-transformers.
+"""A classification head on mean-pooled states, stored as sentence-transformers modules.
 
-transformers has no such head for BERT and its relatives: it would load the weights under its own and read the first
-token. So the folder is a bare encoder with the modules Transformer, Pooling, Dense and Dense, which give the logits: as
-a CrossEncoder where the model was trained on pairs, and otherwise, since that one takes no single texts, as a
-SentenceTransformer.
+transformers has no such head for BERT and its relatives: it would load the weights into its own head, which reads the
+first token. The folder is therefore a base encoder with the modules Transformer, Pooling, Dense and Dense, whose output
+are the logits. A model for text pairs is a CrossEncoder; other models are a SentenceTransformer, because a CrossEncoder
+does not accept single texts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.activation import KEY, SETTINGS_FILE
+from clearhead.checkpoint.activation import ACTIVATION_KEY, SETTINGS_FILE
 from clearhead.checkpoint.sentence import SentenceModules, write_modules
 from clearhead.checkpoint.weights import StoredTensor, list_tensors, resolve_inside
 from clearhead.errors import CheckpointError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clearhead.checkpoint.passport import TrainingRecord
 
 CARD_FILE = "README.md"
-ACTIVATIONS = ("tanh", "linear")  # of the two dense steps
+ACTIVATIONS = ("tanh", "linear")  # of the two dense layers
 CARD_TEMPLATE = """# A head on mean-pooled states
 
 This model reads the mean of all token states: encoder, mean pooling, dense layer, tanh, dense layer.
@@ -55,71 +55,71 @@ PAIR_CARD = {
 def write_mean_head(
     folder: Path,
     arrays: Mapping[str, np.ndarray[Any, Any]],
-    longest: int | None,
-    trained: TrainingRecord | None,
+    max_length: int | None,
+    training: TrainingRecord | None,
     *,
-    lower: bool,
+    lowercase: bool,
 ) -> None:
-    """Pooling and Dense beside a saved encoder, and a card that says which library can load them."""
-    pairs = trained is not None and "text_b" in trained.columns
+    """Write the pooling and dense modules of a saved encoder, and a model card that lists how to load them."""
+    has_pairs = training is not None and "text_b" in training.columns
     weights = tuple({leaf: arrays[f"head.{step}.{leaf}"] for leaf in ("weight", "bias")} for step in ("dense", "out"))
     outputs, width = weights[1]["weight"].shape
     steps = tuple(
-        DenseShape(inputs=width, outputs=len(one["bias"]), activation=activation)
-        for one, activation in zip(weights, ACTIVATIONS, strict=True)
+        DenseShape(inputs=width, outputs=len(step_weights["bias"]), activation=activation)
+        for step_weights, activation in zip(weights, ACTIVATIONS, strict=True)
     )
-    write_modules(folder, Pooling(dense=steps, max_length=longest, lowercase=lower), weights, width)
-    if pairs:
+    write_modules(folder, Pooling(dense=steps, max_length=max_length, lowercase=lowercase), weights, width)
+    if has_pairs:
         _write_cross_encoder(folder)
-    order = ", in the order of id2label in config.json" if outputs > 1 else ""
+    label_order = ", in the order of id2label in config.json" if outputs > 1 else ""
     with atomic_file(folder / CARD_FILE) as file:
-        form = PAIR_CARD if pairs else TEXT_CARD
-        file.write(CARD_TEMPLATE.format(order=order, longest=longest or "no number of", **form).encode())
+        card = PAIR_CARD if has_pairs else TEXT_CARD
+        file.write(CARD_TEMPLATE.format(order=label_order, longest=max_length or "no number of", **card).encode())
 
 
 def _write_cross_encoder(folder: Path) -> None:
-    """Settings by which sentence-transformers takes the modules for a CrossEncoder, and the last one for its scores."""
+    """Write the settings with which sentence-transformers loads the modules as a CrossEncoder."""
     changes = {
-        SETTINGS_FILE: {"model_type": "CrossEncoder", KEY: "torch.nn.modules.linear.Identity"},
+        SETTINGS_FILE: {"model_type": "CrossEncoder", ACTIVATION_KEY: "torch.nn.modules.linear.Identity"},
         f"{MEAN_HEAD_MODULES[-1]}/config.json": {
             "module_input_name": "sentence_embedding",
             "module_output_name": "scores",
         },
     }
-    for name, keys in changes.items():
-        write_json(folder / name, read_json(folder / name) | keys)
+    for name, settings in changes.items():
+        write_json(folder / name, read_json(folder / name) | settings)
 
 
 def list_mean_head_tensors(folder: Path) -> dict[str, StoredTensor]:
-    """The weights of the head, which lie in modules of their own."""
-    found: dict[str, StoredTensor] = {}
+    """List the tensors of the head, which are in module folders."""
+    head_tensors: dict[str, StoredTensor] = {}
     for name in MEAN_HEAD_MODULES:
         module = resolve_inside(folder, name)
         if not module.is_dir():
-            raise CheckpointError(f"{folder} has a head that reads the mean, and its weights in {name}/ are gone.")
-        found |= {f"{name}.{tensor}": stored for tensor, stored in list_tensors(module, folder).items()}
-    return found
+            raise CheckpointError(f"{folder} has a mean-pooling head, but {name}/ with its weights is missing.")
+        head_tensors |= {f"{name}.{tensor}": stored for tensor, stored in list_tensors(module, folder).items()}
+    return head_tensors
 
 
 def drop_mean_head_tensors(
-    written: list[tuple[str, np.ndarray[Any, Any]]], prefix: str
+    tensors: list[tuple[str, np.ndarray[Any, Any]]], prefix: str
 ) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """The tensors of the bare encoder under its own names: `write_mean_head` writes the others."""
-    return [(name.removeprefix(prefix), array) for name, array in written if not name.startswith(MEAN_HEAD_MODULES)]
+    """Return the tensors of the encoder without their prefix; `write_mean_head` writes those of the head."""
+    return [(name.removeprefix(prefix), array) for name, array in tensors if not name.startswith(MEAN_HEAD_MODULES)]
 
 
-def drop_mean_head_modules(sentences: SentenceModules | None) -> SentenceModules:
-    """The modules without the head, for vectors of texts; modules that compute something else are refused."""
-    pooling = None if sentences is None else sentences.pooling
+def drop_mean_head_modules(modules: SentenceModules | None) -> SentenceModules:
+    """Return the modules without the head, for text embeddings; refuse modules that compute something else."""
+    pooling = None if modules is None else modules.pooling
     if (
-        sentences is None
+        modules is None
         or pooling is None
         or pooling.modes != ("mean",)
         or tuple(step.activation for step in pooling.dense) != ACTIVATIONS
         or pooling.normalize
     ):
         raise CheckpointError(
-            f"config.json has {HEAD_POOLING} 'mean', so modules.json must list Transformer, Pooling (mean), Dense "
-            "(Tanh) and Dense (Identity), and it does not. Restore it, or train again."
+            f"config.json has {HEAD_POOLING} 'mean', but modules.json does not list Transformer, Pooling (mean), Dense "
+            "(Tanh), Dense (Identity). Restore the file, or train again."
         )
-    return SentenceModules(encoder=sentences.encoder, pooling=replace(pooling, dense=()))
+    return SentenceModules(encoder=modules.encoder, pooling=replace(pooling, dense=()))

@@ -1,4 +1,4 @@
-"""The passport: what a saved model promises about itself, in clearhead.json, checked whenever it is loaded."""
+"""The passport (clearhead.json): facts about a saved model that are checked whenever it is loaded."""
 
 from __future__ import annotations
 
@@ -20,68 +20,70 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFingerprint:
-    """Which rows a model saw or was measured on."""
+    """The rows that a model was trained or evaluated on."""
 
     name: str
     rows: int
-    sha256: str  # of the texts and labels that were used, in their order
+    sha256: str  # of the texts and labels in order
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """What a model was trained for, on what and how: enough to use it without saying anything again."""
+    """How a model was trained: everything that is needed to predict with it and to trace its origin."""
 
     task: str
     method: str = "finetune"
-    kind: Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"] = "classes"  # of labels
+    kind: Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"] = "classes"  # of targets
     labels: list[str] = field(default_factory=list)
     separator: str | None = None
     scheme: str | None = None
-    columns: dict[str, str] = field(default_factory=dict)  # part -> name
-    options: list[str] = field(default_factory=list)  # columns of options
+    columns: dict[str, str] = field(default_factory=dict)  # role -> column name
+    options: list[str] = field(default_factory=list)  # columns of the options
     max_length: int | None = None
     long: str = "window"
     stride: int = 0
-    layer: str | int | None = None  # of features
-    layer_scores: list[float] = field(default_factory=list)  # of weighted layers: s, the word vectors first ...
-    layer_gamma: float = 1.0  # ... and gamma, of gamma * sum_j softmax(s)_j h_j
+    layer: str | int | None = None  # that features are taken from
+    layer_scores: list[float] = field(default_factory=list)  # s of weighted layers, embeddings first, and ...
+    layer_gamma: float = 1.0  # ... gamma in gamma * sum_j softmax(s)_j h_j
     pooling: list[str] = field(default_factory=list)
-    pairs: Literal["together", "separate"] = "together"  # how features read two texts; separate: |a - b| and a * b
+    pairs: Literal["together", "separate"] = "together"  # features of text pairs; separate: |a - b| and a * b
     temperature: float = 1.0
     thresholds: list[float] = field(default_factory=list)
     abstain_below: float | None = None
-    no_answer: float | None = None  # from which difference of scores on a question is left without an answer
-    max_answer: int = 30  # tokens of the longest answer
-    max_tokens: int | None = None  # of a row in all its windows
-    base: str = ""  # the model that it started from
+    no_answer: float | None = None  # threshold of the score difference above which a question has no answer
+    max_answer: int = 30  # in tokens
+    max_tokens: int | None = None  # of a row, in all windows together
+    base: str = ""  # the checkpoint that training started from
     data: dict[str, DatasetFingerprint] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict)  # part -> metric -> interval
+    metrics: dict[str, dict[str, dict[str, float | None]]] = field(
+        default_factory=dict
+    )  # split -> metric -> value and interval
     command: str = ""
-    machine: Machine | None = None  # that the run began on; None: of a version that did not record it
-    resumed_on: list[Machine] = field(default_factory=list)  # other ones that it was resumed on
+    machine: Machine | None = None  # that the run started on; None: not recorded by an older version
+    resumed_on: list[Machine] = field(default_factory=list)  # other machines that the run was resumed on
 
 
 @dataclass(frozen=True, kw_only=True)
 class Int8Result:
-    """What eight bits cost this model, on whose texts, and whether that was allowed."""
+    """The quality of an int8 model compared with its float original, and whether it passed."""
 
     passed: bool
     metric: str  # of the task, or "cosine"
-    before: float  # in float; of "cosine" 1
-    after: float  # in eight bits
-    allowed: float  # points that may be lost; of "cosine" the least
+    before: float  # of the float model; 1 for "cosine"
+    after: float  # of the int8 model
+    allowed: float  # maximum loss in points; for "cosine", the minimum
     rows: int
-    data: str  # where they came from
-    worst: float | None = None  # of "cosine": of the text that lost most
-    float_steps: int = 0  # dense steps that stay in float
+    data: str  # source of the rows
+    worst: float | None = None  # for "cosine", the minimum over texts
+    float_steps: int = 0  # dense layers that stay in float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passport:
-    """Who made a model folder and what must still be true of it."""
+    """The origin of a model folder, and facts that must hold when it is loaded."""
 
     format: int = FORMAT_VERSION
     clearhead: str = ""
@@ -96,65 +98,65 @@ class Passport:
 
 
 def read_passport(folder: Path) -> Passport | None:
-    """The passport of a folder, or None when it has none."""
+    """Read the passport of a folder, or return None if it has none."""
     if not has_entry(folder, PASSPORT_FILE):
         return None
-    data: Any = read_json(resolve_inside(folder, PASSPORT_FILE))
-    passport = decode_dataclass(data, Passport, PASSPORT_FILE)
+    stored: Any = read_json(resolve_inside(folder, PASSPORT_FILE))
+    passport = decode_dataclass(stored, Passport, PASSPORT_FILE)
     if passport.trained is not None:
         settings = rename_stored(passport.trained.settings, TRAINING_SETTINGS | PLAN_SETTINGS)
         passport = replace(passport, trained=replace(passport.trained, settings=settings))
     if passport.format > FORMAT_VERSION:
-        newer = to_printable(passport.format, 20)
+        found_format = to_printable(passport.format, 20)
         raise CheckpointError(
-            f"{PASSPORT_FILE} has format {newer}, and this version reads up to {FORMAT_VERSION}: upgrade."
+            f"{PASSPORT_FILE} has format {found_format}, but this version only reads up to {FORMAT_VERSION}: upgrade."
         )
-    check_label_names(passport.labels, PASSPORT_FILE, unique=False)  # a checkpoint of others may name two alike
+    check_label_names(passport.labels, PASSPORT_FILE, unique=False)  # a foreign checkpoint may have duplicate names
     check_label_names([] if passport.trained is None else passport.trained.labels, PASSPORT_FILE)
     return passport
 
 
 def check_label_names(names: Sequence[str], file: str, *, unique: bool = True) -> None:
-    """Refuse label names that cannot be written or told apart: half a surrogate pair, NUL, the same name twice."""
-    if wrong := [name for name in names if INVALID_CHARS.search(name)]:
+    """Refuse label names with NUL or unpaired surrogates, and duplicates."""
+    if invalid := [name for name in names if INVALID_CHARS.search(name)]:
         raise CheckpointError(
-            f"{file} has the label {to_printable(wrong[0], 40)!r}, which holds NUL or half a character."
+            f"{file} has the label {to_printable(invalid[0], 40)!r}, which contains NUL or an unpaired surrogate."
         )
     if unique and len(set(names)) != len(names):
-        twice = Counter(names).most_common(1)[0][0]
+        duplicate = Counter(names).most_common(1)[0][0]
         raise CheckpointError(
-            f"{file} has the label {to_printable(twice, 40)!r} twice, so that nobody could tell them apart."
+            f"{file} has the label {to_printable(duplicate, 40)!r} twice; label names must be unique."
         )
 
 
 def write_passport(folder: Path, passport: Passport) -> None:
-    """Save it beside the weights."""
+    """Write the passport to a model folder."""
     import msgspec
 
     write_json(folder / PASSPORT_FILE, msgspec.to_builtins(passport))
 
 
-def check_tokenization(promised: dict[str, list[int]], now: dict[str, list[int]]) -> None:
-    """Refuse a tokenizer that gives other ids than it did when the model was saved."""
-    for text, ids in promised.items():
-        if text in now and now[text] != ids:
+def check_tokenization(saved: dict[str, list[int]], current: dict[str, list[int]]) -> None:
+    """Refuse a tokenizer that produces other ids than when the model was saved."""
+    for text, ids in saved.items():
+        if text in current and current[text] != ids:
             raise TokenizerError(
-                f"The tokenizer changed since this model was saved: {text[:40]!r} gave {to_printable(ids[:8])} and "
-                "now gives "
-                f"{now[text][:8]}. Restore the tokenizer files, or train again."
+                f"The tokenizer changed since this model was saved: the ids of {text[:40]!r} were "
+                f"{to_printable(ids[:8])} and are now {current[text][:8]}. Restore the tokenizer files, or train again."
             )
 
 
 def check_labels(passport: Passport, labels: Sequence[str]) -> None:
-    """Refuse a folder whose label names are not those that the model was saved with."""
+    """Refuse a folder whose label names differ from those that the model was saved with."""
     if not passport.labels or list(labels) == passport.labels:
         return
     if len(labels) != len(passport.labels):
-        changed = f"{len(passport.labels)} labels became {len(labels)}"
+        change = f"{len(passport.labels)} labels then, {len(labels)} now"
     else:
-        place = next(i for i, (old, new) in enumerate(zip(passport.labels, labels, strict=True)) if old != new)
-        changed = (
-            f"label {place} was {to_printable(passport.labels[place], 40)!r} and is {to_printable(labels[place], 40)!r}"
+        index = next(
+            i for i, (saved, current) in enumerate(zip(passport.labels, labels, strict=True)) if saved != current
         )
-    said = f"The labels changed since this model was saved: {changed}."
-    raise CheckpointError(f"{said} Restore config.json, or train again.")
+        saved, current = (to_printable(names[index], 40) for names in (passport.labels, labels))
+        change = f"label {index} was {saved!r} and is now {current!r}"
+    message = f"The labels changed since this model was saved: {change}."
+    raise CheckpointError(f"{message} Restore config.json, or train again.")

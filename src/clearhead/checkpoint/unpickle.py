@@ -1,4 +1,4 @@
-"""The parent's side of reading a pickle: a child process reads it, this one only sees safetensors."""
+"""Convert pickled weights in a child process, so that this process only reads safetensors files."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from clearhead.checkpoint.weights import INDEX_FILE, WEIGHTS_FILE, resolve_insid
 from clearhead.errors import CheckpointError, UnsafeError
 from clearhead.files import scratch_folder, to_printable
 
-CHILD_TIMEOUT = 3600
+CHILD_TIMEOUT = 3600  # seconds
 COPIED_SUFFIXES = (".json", ".txt", ".bpe", ".model", ".spm", ".safetensors")
 PICKLE_FILES = ("pytorch_model.bin", "model.bin", "pytorch_model.bin.index.json")
 
 
 @contextmanager
 def convert_pickles(folder: Path) -> Iterator[Path]:
-    """A temporary copy of a model folder in which the pickle has become model.safetensors."""
-    with scratch_folder() as made:
-        place = made / "model"
-        _convert_folder(folder, place)
+    """Yield a temporary copy of a model folder with its pickles converted to model.safetensors."""
+    with scratch_folder() as scratch:
+        copy = scratch / "model"
+        _convert_folder(folder, copy)
         for module in _list_module_folders(folder):
-            _convert_folder(module, place / module.name)
-        yield place
+            _convert_folder(module, copy / module.name)
+        yield copy
 
 
 def has_pickle(folder: Path) -> bool:
-    """Whether a model folder, or one of its modules, has its weights in a pickle and nowhere else."""
-    return any(_has_only_pickle(place) for place in (folder, *_list_module_folders(folder)))
+    """Whether a model folder or one of its modules only has pickled weights."""
+    return any(_has_only_pickle(model_folder) for model_folder in (folder, *_list_module_folders(folder)))
 
 
 def _list_module_folders(folder: Path) -> list[Path]:
@@ -39,12 +39,12 @@ def _list_module_folders(folder: Path) -> list[Path]:
 
 
 def _has_only_pickle(folder: Path) -> bool:
-    safe = any((folder / name).exists() for name in (WEIGHTS_FILE, INDEX_FILE))
-    return not safe and any((folder / name).is_file() for name in PICKLE_FILES)
+    has_safetensors = any((folder / name).exists() for name in (WEIGHTS_FILE, INDEX_FILE))
+    return not has_safetensors and any((folder / name).is_file() for name in PICKLE_FILES)
 
 
 def _convert_folder(source: Path, destination: Path) -> None:
-    """Copy the files that a model needs, links out of the folder refused; then the pickle, if there is one."""
+    """Copy the files that a model needs and convert its pickle, if any; links that leave the folder are refused."""
     destination.mkdir(exist_ok=True)
     for path in sorted(source.iterdir()):
         if path.suffix in COPIED_SUFFIXES and resolve_inside(source, path.name).is_file():
@@ -56,10 +56,10 @@ def _convert_folder(source: Path, destination: Path) -> None:
 def _run_child(source: Path, destination: Path) -> None:
     command = [sys.executable, "-I", "-m", "clearhead.core.unpickle", str(source.resolve()), str(destination)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CHILD_TIMEOUT, check=False)  # noqa: S603
+        process = subprocess.run(command, capture_output=True, text=True, timeout=CHILD_TIMEOUT, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
-        raise CheckpointError(f"Reading the pickle in {source} took too long and was stopped.") from None
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines()
-        reason = lines[-1] if lines else f"the child process ended with {done.returncode}"
+        raise CheckpointError(f"Reading the pickle in {source} exceeded {CHILD_TIMEOUT} s and was stopped.") from None
+    if process.returncode != 0:
+        lines = process.stderr.strip().splitlines()
+        reason = lines[-1] if lines else f"the child process exited with code {process.returncode}"
         raise UnsafeError(f"The pickle in {source} cannot be read safely: {to_printable(reason, 300)}.")

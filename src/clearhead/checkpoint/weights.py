@@ -1,4 +1,4 @@
-"""Safetensors files, mapped: every size is checked from the header before memory is taken, and nothing is copied."""
+"""Read and write safetensors files; headers are validated before memory is allocated, and tensors are mapped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_HEADER_BYTES = 16 << 20  # a thousand layers take about 2 MB
 MAX_TENSORS = 1 << 20
-MAX_WEIGHT = 1e15  # of a weight: products of larger ones overflow, and some runtimes make zeros of them without a word
+MAX_WEIGHT = 1e15  # products of larger weights overflow, which some runtimes silently turn into zeros
 WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin", "training_args.bin")
 
@@ -48,7 +48,7 @@ FLOAT_DTYPES = ("F64", "F32", "F16", "BF16")
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """One tensor as it lies in a file."""
+    """The location of a tensor in a file."""
 
     file: Path
     dtype: str
@@ -58,23 +58,23 @@ class StoredTensor:
 
 
 def resolve_inside(folder: Path, name: str) -> Path:
-    """A file of a model folder, refused when its name or its link leaves the folder."""
-    plain = Path(name)
-    if plain.is_absolute() or ".." in plain.parts or "\\" in name or "\0" in name or name.strip() in ("", "."):
-        raise UnsafeError(f"The file name {name[:80]!r} leaves the model folder, so it is not opened.")
-    path = folder / plain
+    """Return the path of a file in a model folder; refuse a name or a link that leaves the folder."""
+    relative = Path(name)
+    if relative.is_absolute() or ".." in relative.parts or "\\" in name or "\0" in name or name.strip() in ("", "."):
+        raise UnsafeError(f"The file name {name[:80]!r} leaves the model folder; the file is not opened.")
+    path = folder / relative
     try:
-        home = folder.resolve()
+        real_folder = folder.resolve()
         target = path.resolve(strict=path.is_symlink())
-    except (OSError, RuntimeError, ValueError):  # nowhere, in a circle, or no name that a file can have
-        raise UnsafeError(f"{to_printable(name)} is a link or a name that leads nowhere.") from None
-    if not (target.is_relative_to(home) or any(target.is_relative_to(blobs) for blobs in _find_blob_folders(home))):
-        raise UnsafeError(f"{to_printable(name)} is a link that leaves the model folder, so it is not opened.")
+    except (OSError, RuntimeError, ValueError):  # a dangling or circular link, or an invalid name
+        raise UnsafeError(f"{to_printable(name)} is a broken link or an invalid file name.") from None
+    if not any(target.is_relative_to(root) for root in (real_folder, *_find_blob_folders(real_folder))):
+        raise UnsafeError(f"{to_printable(name)} is a link that leaves the model folder; it is not opened.")
     return path
 
 
 def has_entry(folder: Path, name: str) -> bool:
-    """Whether a folder has something of that name; a link that leads nowhere is something too."""
+    """Whether a folder has an entry with this name; a broken link counts."""
     try:
         (folder / name).lstat()
     except FileNotFoundError:
@@ -84,13 +84,13 @@ def has_entry(folder: Path, name: str) -> bool:
     return True
 
 
-def _find_blob_folders(home: Path) -> list[Path]:
-    """The Hugging Face cache keeps a snapshot's files, and its modules', as links to blobs/ beside snapshots/."""
-    return [place.parent / "blobs" for place in home.parents if place.name == "snapshots"][:1]
+def _find_blob_folders(real_folder: Path) -> list[Path]:
+    """Return the blobs/ folder of the Hugging Face cache, which the links in snapshots/ point to."""
+    return [parent.parent / "blobs" for parent in real_folder.parents if parent.name == "snapshots"][:1]
 
 
 def list_tensors(folder: Path, model: Path | None = None) -> dict[str, StoredTensor]:
-    """Every tensor of a folder, from one file or from the shards that the index names; `model` is the whole model's."""
+    """List the tensors of a folder with one file or shards; `model` is the model folder if `folder` is a module."""
     if has_entry(folder, WEIGHTS_FILE):
         return read_header(resolve_inside(folder, WEIGHTS_FILE))
     if has_entry(folder, INDEX_FILE):
@@ -103,49 +103,50 @@ def list_tensors(folder: Path, model: Path | None = None) -> dict[str, StoredTen
         )
     others = sorted(to_printable(path.name) for path in folder.glob("*.safetensors"))
     hint = f" (found {', '.join(others[:3])})" if others else ""
-    raise CheckpointError(f"{folder} holds no {WEIGHTS_FILE} and no {INDEX_FILE}{hint}.")
+    raise CheckpointError(f"{folder} has neither {WEIGHTS_FILE} nor {INDEX_FILE}{hint}.")
 
 
 def _list_sharded_tensors(folder: Path) -> dict[str, StoredTensor]:
     index = read_json(resolve_inside(folder, INDEX_FILE), unique_keys=True, max_bytes=MAX_HEADER_BYTES)
-    where = index.get("weight_map")
-    if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
-        raise CheckpointError(f"{INDEX_FILE} has no weight_map from tensor names to files.")
-    found: dict[str, StoredTensor] = {}
-    for shard in sorted(set(where.values())):
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
+        raise CheckpointError(f"{INDEX_FILE} has no weight_map of tensor names to files.")
+    tensors: dict[str, StoredTensor] = {}
+    for shard in sorted(set(weight_map.values())):
         if "/" in shard or not shard.endswith(".safetensors"):
-            raise UnsafeError(f"{INDEX_FILE} names {shard[:80]!r}, which is not a safetensors file of this folder.")
+            raise UnsafeError(f"{INDEX_FILE} lists {shard[:80]!r}, which is not a safetensors file in this folder.")
         path = resolve_inside(folder, shard)
         if not path.is_file():
-            raise CheckpointError(f"{INDEX_FILE} names {to_printable(shard)}, which is not in the folder.")
-        tensors = read_header(path)
-        if twice := sorted(found.keys() & tensors.keys()):
-            raise TensorError(
-                f"{to_printable(twice[0])} stands in {found[twice[0]].file.name} and again in {to_printable(shard)}."
-            )
-        found |= tensors
-    wrong = sorted(name for name, shard in where.items() if name not in found or found[name].file.name != shard)
-    if wrong or len(found) != len(where):
-        extra = wrong or sorted(found.keys() - where.keys())
+            raise CheckpointError(f"{INDEX_FILE} lists {to_printable(shard)}, which does not exist.")
+        shard_tensors = read_header(path)
+        if duplicates := sorted(tensors.keys() & shard_tensors.keys()):
+            first_shard = tensors[duplicates[0]].file.name
+            raise TensorError(f"{to_printable(duplicates[0])} is in {first_shard} and again in {to_printable(shard)}.")
+        tensors |= shard_tensors
+    shards = {name: tensor.file.name for name, tensor in tensors.items()}
+    misplaced = sorted(name for name, shard in weight_map.items() if shards.get(name) != shard)
+    if misplaced or len(tensors) != len(weight_map):
+        disagreements = misplaced or sorted(tensors.keys() - weight_map.keys())
         raise TensorError(
-            f"{INDEX_FILE} and the shards disagree about {len(extra)} tensors, first {to_printable(extra[0])}."
+            f"{INDEX_FILE} and the shards disagree on {len(disagreements)} tensors, "
+            f"first {to_printable(disagreements[0])}."
         )
-    return found
+    return tensors
 
 
 def read_header(path: Path) -> dict[str, StoredTensor]:
-    """Names, types, sizes and places of a file's tensors; a file that could mislead is refused whole."""
+    """Read the header of a file: name, type, size and location of each tensor; refuse inconsistent headers."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafeError(f"{path.name} is not a regular file, so it is not opened.")
+            raise UnsafeError(f"{path.name} is not a regular file; it is not opened.")
         with path.open("rb") as file:
-            begin = file.read(8)
-            if begin == b"version " and status.st_size < 1024:
+            prefix, file_size = file.read(8), status.st_size
+            if prefix == b"version " and file_size < 1024:
                 raise CheckpointError(f"{path.name} is a Git LFS pointer, not the weights: run `git lfs pull` first.")
-            length = int.from_bytes(begin, "little")
-            if status.st_size < 8 or length > min(MAX_HEADER_BYTES, status.st_size - 8):
-                raise UnsafeError(f"{path.name} promises a header of {length:,} bytes in {status.st_size:,}.")
+            length = int.from_bytes(prefix, "little")
+            if file_size < 8 or length > min(MAX_HEADER_BYTES, file_size - 8):
+                raise UnsafeError(f"{path.name} declares a header of {length:,} bytes in a file of {file_size:,}.")
             text = file.read(length)
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror or error}.") from error
@@ -154,22 +155,22 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path.name} has a broken header: {str(error)[:120]}.") from None
     if not isinstance(header, dict) or len(header) > MAX_TENSORS:
-        raise CheckpointError(f"{path.name} has a header that is not a list of tensors.")
+        raise CheckpointError(f"{path.name} has a header that is not an object of at most {MAX_TENSORS:,} tensors.")
     header.pop("__metadata__", None)
-    tensors = {name: _parse_entry(path, name, entry, 8 + length, status.st_size) for name, entry in header.items()}
+    tensors = {name: _parse_entry(path, name, entry, 8 + length, file_size) for name, entry in header.items()}
     _check_overlap(path, tensors)
     return tensors
 
 
 def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a name stands twice")
-    return made
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("duplicate name")
+    return entries
 
 
-def _parse_entry(path: Path, name: str, entry: Any, base: int, end: int) -> StoredTensor:
-    def whole(values: Any, length: int | None = None) -> bool:
+def _parse_entry(path: Path, name: str, entry: Any, data_start: int, file_size: int) -> StoredTensor:
+    def is_int_list(values: Any, length: int | None = None) -> bool:
         return (
             isinstance(values, list)
             and len(values) <= 16
@@ -177,18 +178,18 @@ def _parse_entry(path: Path, name: str, entry: Any, base: int, end: int) -> Stor
             and all(isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 1 << 60 for v in values)
         )
 
-    if not isinstance(entry, dict) or not whole(entry.get("shape")) or not whole(entry.get("data_offsets"), 2):
-        raise CheckpointError(f"{path.name} has a broken entry for {to_printable(name)}.")
+    if not (isinstance(entry, dict) and is_int_list(entry.get("shape")) and is_int_list(entry.get("data_offsets"), 2)):
+        raise CheckpointError(f"{path.name} has an invalid entry for {to_printable(name)}.")
     dtype, size = entry.get("dtype"), tuple(entry["shape"])
     if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
-        raise CheckpointError(f"{path.name} stores {to_printable(name)} as {str(dtype)[:20]!r}, no known number type.")
+        raise CheckpointError(f"{path.name} stores {to_printable(name)} as {str(dtype)[:20]!r}, an unknown type.")
     start, stop = entry["data_offsets"]
-    if stop - start != math.prod(size) * DTYPE_BYTES[dtype] or base + stop > end or start > stop:
-        sides = to_printable(size)
+    if stop - start != math.prod(size) * DTYPE_BYTES[dtype] or data_start + stop > file_size or start > stop:
         raise UnsafeError(
-            f"{path.name} promises {to_printable(name)} of size {sides} where the file has no room for it."
+            f"{path.name} declares the size {to_printable(size)} for {to_printable(name)}, which does not match "
+            "its data_offsets or the length of the file."
         )
-    return StoredTensor(path, dtype, size, base + start, base + stop)
+    return StoredTensor(path, dtype, size, data_start + start, data_start + stop)
 
 
 def _check_overlap(path: Path, tensors: Mapping[str, StoredTensor]) -> None:
@@ -202,17 +203,17 @@ FloatConverter = Callable[["np.ndarray[Any, Any]", str], "np.ndarray[Any, Any]"]
 
 
 def to_float32(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """Bytes of another floating-point type as float32."""
+    """Convert the bytes of another floating-point type to float32."""
     import numpy as np
 
     if dtype == "BF16":
         return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinity, which is refused
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes infinity, which is refused later
         return raw.view(np.float64 if dtype == "F64" else np.float16).astype(np.float32)
 
 
 class MappedTensors:
-    """Arrays over mapped files: pages come in when they are touched, and writing never reaches the file."""
+    """Arrays over memory-mapped files: pages are loaded on first access, and writes never reach the file."""
 
     def __init__(
         self, tensors: Mapping[str, StoredTensor], to_float: FloatConverter | None = None, *, writable: bool = True
@@ -221,15 +222,15 @@ class MappedTensors:
         self.to_float = to_float or to_float32
         self.access = mmap.ACCESS_COPY if writable else mmap.ACCESS_READ
         self._maps: dict[Path, mmap.mmap] = {}
-        self._lock = Lock()  # several threads may ask for the first tensor of a file
+        self._lock = Lock()  # several threads may open the same file
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """One tensor, as float32 without a copy where the file holds float32."""
+        """Return a tensor as float32; float32 files are not copied."""
         import numpy as np
 
         stored = self.tensors[name]
         if stored.dtype not in FLOAT_DTYPES:
-            raise TensorError(f"{name} is stored as {stored.dtype}; weights must be floating-point numbers.")
+            raise TensorError(f"{name} is stored as {stored.dtype}; weights must have a floating-point type.")
         if stored.start == stored.stop:
             return np.zeros(stored.size, np.float32)
         raw = np.frombuffer(self._map(stored.file), np.uint8, stored.stop - stored.start, stored.start)
@@ -240,7 +241,7 @@ class MappedTensors:
         return self._release(stored, self.to_float(raw, stored.dtype).reshape(stored.size))
 
     def _release(self, stored: StoredTensor, converted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        # a converted tensor no longer needs its pages: give them back, so that memory stays at one copy
+        # a converted tensor no longer needs its pages: release them, so that only one copy is in memory
         page = mmap.PAGESIZE
         start, stop = -(-stored.start // page) * page, stored.stop // page * page
         if stop > start and hasattr(mmap, "MADV_DONTNEED"):
@@ -259,24 +260,24 @@ class MappedTensors:
 
 
 def release_pages(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-    """Free the pages of arrays that lie in files and cannot be written; a page comes again when it is touched."""
+    """Release the pages of read-only mapped arrays; they are loaded again on the next access."""
     if not hasattr(mmap, "MADV_DONTNEED"):
         return
-    owners = {id(owner): owner for array in arrays if (owner := _find_map(array)) is not None}
-    for owner in owners.values():
-        owner.madvise(mmap.MADV_DONTNEED)
+    maps = {id(mapped_file): mapped_file for array in arrays if (mapped_file := _find_map(array)) is not None}
+    for mapped_file in maps.values():
+        mapped_file.madvise(mmap.MADV_DONTNEED)
 
 
 def _find_map(array: np.ndarray[Any, Any]) -> mmap.mmap | None:
-    """The map of a file that an array looks at, if it does and may not write there."""
-    place: Any = array
-    while place is not None and not isinstance(place, mmap.mmap):
-        place = place.obj if isinstance(place, memoryview) else getattr(place, "base", None)
-    return None if array.flags.writeable else place
+    """Return the memory map of a read-only array, or None."""
+    base: Any = array
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = base.obj if isinstance(base, memoryview) else getattr(base, "base", None)
+    return None if array.flags.writeable else base
 
 
 def is_finite(array: np.ndarray[Any, Any]) -> bool:
-    """Whether every number is finite; one pass at the speed of memory in the usual case."""
+    """Whether all values are finite; usually takes a single pass."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -285,21 +286,21 @@ def is_finite(array: np.ndarray[Any, Any]) -> bool:
 
 
 def check_values(array: np.ndarray[Any, Any], name: str) -> None:
-    """Refuse weights with which no network can compute."""
-    if array.size and not (array.min() >= -MAX_WEIGHT and array.max() <= MAX_WEIGHT):  # NaN is neither
-        raise TensorError(f"{name} holds NaN or infinity, or numbers above {MAX_WEIGHT:g}; the weights are broken.")
+    """Refuse weights that are NaN, infinite or too large."""
+    if array.size and not (array.min() >= -MAX_WEIGHT and array.max() <= MAX_WEIGHT):  # false for NaN
+        raise TensorError(f"{name} contains NaN, infinity or values above {MAX_WEIGHT:g}; the weights are corrupt.")
 
 
 def write_tensors(folder: Path, tensors: Iterable[tuple[str, np.ndarray[Any, Any]]], shard_bytes: int) -> None:
-    """One file, or numbered shards with an index when it would be larger than `shard_bytes`."""
+    """Write one file, or numbered shards with an index if it would be larger than `shard_bytes`."""
     groups: list[dict[str, np.ndarray[Any, Any]]] = [{}]
-    filled = 0
+    group_bytes = 0
     for name, array in tensors:
-        if groups[-1] and filled + array.nbytes > shard_bytes:
+        if groups[-1] and group_bytes + array.nbytes > shard_bytes:
             groups.append({})
-            filled = 0
+            group_bytes = 0
         groups[-1][name] = array
-        filled += array.nbytes
+        group_bytes += array.nbytes
     if len(groups) == 1:
         write_safetensors(folder / WEIGHTS_FILE, groups[0])
         _remove_stale_weights(folder, keep={WEIGHTS_FILE})
@@ -314,14 +315,14 @@ def write_tensors(folder: Path, tensors: Iterable[tuple[str, np.ndarray[Any, Any
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """The format by hand, tensor by tensor, so that no second copy of the weights is ever in memory."""
+    """Write a safetensors file tensor by tensor, without a second copy of the weights in memory."""
     import numpy as np
 
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    place = 0
+    offset = 0
     for name, array in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [place, place + array.size * 4]}
-        place += array.size * 4
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [offset, offset + array.size * 4]}
+        offset += array.size * 4
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with atomic_file(path) as file:
@@ -331,7 +332,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -
 
 
 def _remove_stale_weights(folder: Path, keep: set[str]) -> None:
-    """Weights of an earlier save that the new ones replace."""
+    """Delete the weight files of an earlier save."""
     for path in folder.glob("model*.safetensors*"):
         if path.name not in keep and not path.is_symlink():
             path.unlink()

@@ -8,7 +8,8 @@ from typing import Any
 
 from clearhead.aspects.predictor import ABOUT as TWO
 from clearhead.caller import setting
-from clearhead.checkpoint.folder import AUTO, build_config, read_checkpoint
+from clearhead.checkpoint.config import build_config
+from clearhead.checkpoint.folder import AUTO, read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import SentenceModules, read_modules
@@ -69,7 +70,7 @@ def _head(sentences: SentenceModules | None) -> str | None:
     if sentences is None or sentences.pooling.origin == Pooling().origin:
         return AUTO
     read = read_checkpoint(sentences.encoder)
-    return AUTO if read.shape.head is None or read.mean_head else None
+    return AUTO if read.shape.head is None or read.has_mean_head else None
 
 
 def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> None:

@@ -46,14 +46,14 @@ def check_config(config: ConfigValues) -> str | None:
 
 def build_stack(config: ConfigValues) -> Shape:
     """Return the encoder: layer i runs the blocks of group i * groups / layers one after the other."""
-    layers, groups, inner = config["num_hidden_layers"], config["num_hidden_groups"], config["inner_group_num"]
-    order = tuple(int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner))
+    layers, groups, group_size = config["num_hidden_layers"], config["num_hidden_groups"], config["inner_group_num"]
+    order = tuple(int(i / (layers / groups)) * group_size + j for i in range(layers) for j in range(group_size))
     dropout = config["hidden_dropout_prob"]
     return bert.build_stack(
         config,
-        layers=layers * inner,
+        layers=layers * group_size,
         block_order=order,
-        group_size=inner,
+        group_size=group_size,
         embed_width=config["embedding_size"],
         project="after",
         # unlike BERT, ALBERT has no dropout after the feed-forward sub-layer
@@ -65,22 +65,22 @@ def build_stack(config: ConfigValues) -> Shape:
 
 def build_names(model: ModelShape) -> dict[str, TensorTarget]:
     """Return the tensor names; they contain the group and the block within it."""
-    rows = bert.EMBEDDING_NAMES | {"encoder.embedding_hidden_mapping_in.*": "embed.project.*"}
-    inner = model.stack.group_size
+    names = bert.EMBEDDING_NAMES | {"encoder.embedding_hidden_mapping_in.*": "embed.project.*"}
+    group_size = model.stack.group_size
     for block in range(model.stack.blocks):
-        theirs = f"encoder.albert_layer_groups.{block // inner}.albert_layers.{block % inner}."
-        ours = f"blocks.{block}."
-        rows |= {
-            theirs + "attention.query.*": ours + "attend.inner.q.*",
-            theirs + "attention.key.*": ours + "attend.inner.k.*",
-            theirs + "attention.value.*": ours + "attend.inner.v.*",
-            theirs + "attention.dense.*": ours + "attend.inner.out.*",
-            theirs + "attention.LayerNorm.*": ours + "attend.norm.*",
-            theirs + "ffn.*": ours + "feed.inner.up.*",
-            theirs + "ffn_output.*": ours + "feed.inner.down.*",
-            theirs + "full_layer_layer_norm.*": ours + "feed.norm.*",
+        stored_prefix = f"encoder.albert_layer_groups.{block // group_size}.albert_layers.{block % group_size}."
+        prefix = f"blocks.{block}."
+        names |= {
+            stored_prefix + "attention.query.*": prefix + "attend.inner.q.*",
+            stored_prefix + "attention.key.*": prefix + "attend.inner.k.*",
+            stored_prefix + "attention.value.*": prefix + "attend.inner.v.*",
+            stored_prefix + "attention.dense.*": prefix + "attend.inner.out.*",
+            stored_prefix + "attention.LayerNorm.*": prefix + "attend.norm.*",
+            stored_prefix + "ffn.*": prefix + "feed.inner.up.*",
+            stored_prefix + "ffn_output.*": prefix + "feed.inner.down.*",
+            stored_prefix + "full_layer_layer_norm.*": prefix + "feed.norm.*",
         }
-    return name_table(rows, "stack.") | name_table({"pooler.*": "pooler.dense.*"})
+    return name_table(names, "stack.") | name_table({"pooler.*": "pooler.dense.*"})
 
 
 MASKED_NAMES = {

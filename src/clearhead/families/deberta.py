@@ -64,8 +64,8 @@ KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dro
 def position_terms(config: ConfigValues) -> tuple[str, ...]:
     """Return the position terms of the attention scores; config.json has a list or a string separated by bars."""
     value = config["pos_att_type"] or ()
-    words = value.lower().split("|") if isinstance(value, str) else value
-    return tuple(str(word).strip() for word in words if str(word).strip())
+    terms = value.lower().split("|") if isinstance(value, str) else value
+    return tuple(str(term).strip() for term in terms if str(term).strip())
 
 
 def check_config(config: ConfigValues) -> str | None:
@@ -154,10 +154,10 @@ NAMES = (
 
 def build_names(model: ModelShape) -> dict[str, TensorTarget]:
     """Return the table of tensor names; files of v3 contain a position table that the model does not use."""
-    rows = dict(NAMES)
+    names = dict(NAMES)
     if model.stack.positions == "none":
-        del rows["embeddings.position_embeddings.weight"]
-    return name_table(rows, "stack.")
+        del names["embeddings.position_embeddings.weight"]
+    return name_table(names, "stack.")
 
 
 def masked_head(config: ConfigValues) -> HeadPlan:

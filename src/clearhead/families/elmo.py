@@ -78,11 +78,11 @@ def bilm_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
 
 def build_names(_model: ModelShape) -> dict[str, TensorTarget]:
     """Return the tensor names; each direction has those of a multi-layer `torch.nn.LSTM`."""
-    rows = {"embedding.weight": "stack.embed.token.weight"}
-    for theirs, ours in (("forward", "forth"), ("backward", "back")):
+    names = {"embedding.weight": "stack.embed.token.weight"}
+    for stored_direction, direction in (("forward", "forth"), ("backward", "back")):
         for leaf in (f"{kind}_{part}" for kind in ("weight", "bias") for part in ("ih", "hh")):
-            rows[f"{theirs}.{leaf}_l{{n}}"] = f"stack.layers.{{n}}.{ours}.{leaf}_l0"
-    return name_table(rows)
+            names[f"{stored_direction}.{leaf}_l{{n}}"] = f"stack.layers.{{n}}.{direction}.{leaf}_l0"
+    return name_table(names)
 
 
 FAMILY = Family(

@@ -48,7 +48,7 @@ ACTIVATIONS = (
 class TensorTarget:
     """The destination of one stored tensor: one Clearhead tensor, or several equal parts of it."""
 
-    ours: tuple[str, ...]
+    names: tuple[str, ...]
     transposed: bool = False  # stored as (inputs, outputs), like the Conv1D layers of GPT-2
     flat: bool = False  # stored with a leading dimension of 1, like Marian's logit bias
 
@@ -59,9 +59,11 @@ NameTable = Mapping[str, TensorTarget]
 def name_table(rows: Mapping[str, str | TensorTarget], prefix: str = "") -> dict[str, TensorTarget]:
     """Build a table of tensor names; `prefix` is added to each Clearhead name."""
     targets = {}
-    for theirs, ours in rows.items():
-        target = ours if isinstance(ours, TensorTarget) else TensorTarget((ours,))
-        targets[theirs] = TensorTarget(tuple(prefix + name for name in target.ours), target.transposed, target.flat)
+    for stored_name, names in rows.items():
+        target = names if isinstance(names, TensorTarget) else TensorTarget((names,))
+        targets[stored_name] = TensorTarget(
+            tuple(prefix + name for name in target.names), target.transposed, target.flat
+        )
     return targets
 
 

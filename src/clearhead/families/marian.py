@@ -128,18 +128,20 @@ def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
     )
 
 
-def list_names(theirs: str) -> dict[str, str]:
+def list_names(stack: str) -> dict[str, str]:
     """Return the tensor names of the encoder or the decoder."""
-    layer = f"{theirs}.layers.{{n}}."
+    layer = f"{stack}.layers.{{n}}."
     names = {
         layer + "fc1.*": "blocks.{n}.feed.inner.up.*",
         layer + "fc2.*": "blocks.{n}.feed.inner.down.*",
         layer + "final_layer_norm.*": "blocks.{n}.feed.norm.*",
     }
-    for name, ours in (("self_attn", "attend"), ("encoder_attn", "cross"))[: 2 if theirs == "decoder" else 1]:
-        for a, b in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "out")):
-            names[f"{layer}{name}.{a}.*"] = f"blocks.{{n}}.{ours}.inner.{b}.*"
-        names[f"{layer}{name}_layer_norm.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    for stored_sublayer, sublayer in (("self_attn", "attend"), ("encoder_attn", "cross"))[
+        : 2 if stack == "decoder" else 1
+    ]:
+        for stored_part, part in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "out")):
+            names[f"{layer}{stored_sublayer}.{stored_part}.*"] = f"blocks.{{n}}.{sublayer}.inner.{part}.*"
+        names[f"{layer}{stored_sublayer}_layer_norm.*"] = f"blocks.{{n}}.{sublayer}.norm.*"
     return names
 
 
@@ -156,8 +158,8 @@ def build_names(model: ModelShape) -> dict[str, TensorTarget]:
         embeddings = {name: TensorTarget(("stack.embed.token.weight",)) for name in stored_names}
     else:
         embeddings = {
-            name: TensorTarget((f"{ours}.embed.token.weight",))
-            for name, ours in zip(embedding_names, ("stack", "decoder"), strict=True)
+            name: TensorTarget((f"{stack}.embed.token.weight",))
+            for name, stack in zip(embedding_names, ("stack", "decoder"), strict=True)
         }
     return embeddings | name_table(list_names("encoder"), "stack.") | name_table(list_names("decoder"), "decoder.")
 
@@ -171,8 +173,8 @@ def compute_position_tables(model: ModelShape) -> dict[str, Any]:
         if stack is not None:
             positions, even_dimensions = np.arange(stack.max_length or 0)[:, None], np.arange(0, stack.width, 2)
             angles = positions / 10000.0 ** (even_dimensions / stack.width)
-            halves = np.concatenate([np.sin(angles), np.cos(angles)[:, : stack.width // 2]], 1)
-            tables[f"{name}.embed_positions.weight"] = halves.astype(np.float32)
+            table = np.concatenate([np.sin(angles), np.cos(angles)[:, : stack.width // 2]], 1)
+            tables[f"{name}.embed_positions.weight"] = table.astype(np.float32)
     return tables
 
 
@@ -186,8 +188,8 @@ def infer_config(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any
                 shared not in in_file or in_file.are_equal(side_tables[0], shared)
             )
             if not is_shared:
-                vocab = config.get("decoder_vocab_size") or config.get("vocab_size")
-                return config | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": vocab}
+                vocab_size = config.get("decoder_vocab_size") or config.get("vocab_size")
+                return config | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": vocab_size}
     return config
 
 

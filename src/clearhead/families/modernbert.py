@@ -155,10 +155,10 @@ NAMES: dict[str, str | TensorTarget] = {
 
 def build_head(kind: Any, outputs: int, config: ConfigValues, **changes: Any) -> HeadPlan:
     """Return a head; all ModernBERT heads compute dense, activation, layer norm, output."""
-    pick = "first" if config["classifier_pooling"] == "cls" else "mean"
+    text_pooling = "first" if config["classifier_pooling"] == "cls" else "mean"
     fields: dict[str, Any] = {
         "kind": kind,
-        "pooling": pick if kind in ("classify", "choice") else "each",
+        "pooling": text_pooling if kind in ("classify", "choice") else "each",
         "outputs": outputs,
         "dense": config["hidden_size"],
         "dense_bias": config["classifier_bias"],

@@ -56,18 +56,18 @@ def check_config(config: ConfigValues) -> str | None:
         return f"width must be even because two directions share it, got {width} (or set bidirectional to false)"
     if config["input_feeding"] and config["attention"] == "none":
         return "input_feeding needs attention, but attention is none"
-    vocab = config["target_vocab_size"] or config["vocab_size"]
-    if (first := decoder_start_id(config)) is not None and first >= vocab:
-        return f"decoder_start_token_id is {first}, but the decoder's vocabulary has {vocab} tokens"
+    vocab_size = config["target_vocab_size"] or config["vocab_size"]
+    if (start_id := decoder_start_id(config)) is not None and start_id >= vocab_size:
+        return f"decoder_start_token_id is {start_id}, but the decoder's vocabulary has {vocab_size} tokens"
     return None
 
 
 def decoder_start_id(config: ConfigValues) -> int | None:
     """Return the token that decoding starts with: `decoder_start_token_id`, or the padding token."""
-    first: int | None = (
+    start_id: int | None = (
         config["pad_token_id"] if config["decoder_start_token_id"] is None else config["decoder_start_token_id"]
     )
-    return first
+    return start_id
 
 
 def build_stack(config: ConfigValues, layers: str, recurrence: Recurrence, **changes: Any) -> Shape:
@@ -104,10 +104,12 @@ def build_encoder(config: ConfigValues) -> Shape:
 def build_decoder(config: ConfigValues) -> Shape:
     """Return the decoder, which attends to the encoder unless attention is none."""
     score = config["attention"]
-    inner = (config["attention_width"] or config["width"]) if score in ("additive", "concat") else 0
-    recurrence = Recurrence(cell=config["cell"], score=score, score_width=inner, input_feeding=config["input_feeding"])
-    words = config["target_vocab_size"] or config["vocab_size"]
-    return build_stack(config, "decoder_layers", recurrence, vocab_size=words, causal=True, cross=score != "none")
+    score_width = (config["attention_width"] or config["width"]) if score in ("additive", "concat") else 0
+    recurrence = Recurrence(
+        cell=config["cell"], score=score, score_width=score_width, input_feeding=config["input_feeding"]
+    )
+    vocab_size = config["target_vocab_size"] or config["vocab_size"]
+    return build_stack(config, "decoder_layers", recurrence, vocab_size=vocab_size, causal=True, cross=score != "none")
 
 
 def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
@@ -129,13 +131,13 @@ def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
     )
 
 
-def list_names(theirs: str, ours: str) -> dict[str, str]:
+def list_names(stored_side: str, side: str) -> dict[str, str]:
     """Return the tensor names of one side; torch writes the layer number into the name of each matrix."""
     leaves = [f"{kind}_{part}" for kind in ("weight", "bias") for part in ("ih", "hh")]
     return {
-        f"{theirs}.{leaf}_l{{n}}{way}": f"{ours}.layers.{{n}}.{leaf}_l0{way}"
+        f"{stored_side}.{leaf}_l{{n}}{direction}": f"{side}.layers.{{n}}.{leaf}_l0{direction}"
         for leaf in leaves
-        for way in ("", "_reverse")
+        for direction in ("", "_reverse")
     }
 
 

@@ -60,8 +60,8 @@ def check_config(config: ConfigValues) -> str | None:
     allowed = {*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)}
     if not isinstance(proj, str) or proj not in allowed:
         return f"feed_forward_proj is {str(proj)[:40]!r}, expected an activation, optionally after 'gated-'"
-    exact = config["relative_attention_num_buckets"] // 4
-    if exact < 1 or config["relative_attention_max_distance"] <= config["relative_attention_num_buckets"] // 2:
+    exact_buckets = config["relative_attention_num_buckets"] // 4
+    if exact_buckets < 1 or config["relative_attention_max_distance"] <= config["relative_attention_num_buckets"] // 2:
         return "relative_attention_num_buckets must be at least 4 and below twice relative_attention_max_distance"
     return None
 
@@ -132,35 +132,35 @@ def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
     )
 
 
-def list_names(theirs: str, cross: bool) -> dict[str, str]:
+def list_names(stack: str, cross: bool) -> dict[str, str]:
     """Return the tensor names of one stack; the feed-forward sub-layer follows one or two attention sub-layers."""
-    block = f"{theirs}.block.{{n}}.layer."
-    rows = {
-        f"{theirs}.final_layer_norm.*": "norm.*",
-        f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": "relative.table.weight",
+    block = f"{stack}.block.{{n}}.layer."
+    names = {
+        f"{stack}.final_layer_norm.*": "norm.*",
+        f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": "relative.table.weight",
     }
     parts = [("attend", "SelfAttention"), ("cross", "EncDecAttention")][: 2 if cross else 1]
-    for number, (ours, name) in enumerate(parts):
-        for a, b in zip("qkvo", ("q", "k", "v", "out"), strict=True):
-            rows[f"{block}{number}.{name}.{a}.*"] = f"blocks.{{n}}.{ours}.inner.{b}.*"
-        rows[f"{block}{number}.layer_norm.*"] = f"blocks.{{n}}.{ours}.norm.*"
-    feed = f"{block}{len(parts)}."
-    return rows | {
-        feed + "layer_norm.*": "blocks.{n}.feed.norm.*",
-        feed + "DenseReluDense.wi.*": "blocks.{n}.feed.inner.up.*",
-        feed + "DenseReluDense.wi_0.*": "blocks.{n}.feed.inner.gate.*",
-        feed + "DenseReluDense.wi_1.*": "blocks.{n}.feed.inner.up.*",
-        feed + "DenseReluDense.wo.*": "blocks.{n}.feed.inner.down.*",
+    for number, (sublayer, stored_sublayer) in enumerate(parts):
+        for stored_part, part in zip("qkvo", ("q", "k", "v", "out"), strict=True):
+            names[f"{block}{number}.{stored_sublayer}.{stored_part}.*"] = f"blocks.{{n}}.{sublayer}.inner.{part}.*"
+        names[f"{block}{number}.layer_norm.*"] = f"blocks.{{n}}.{sublayer}.norm.*"
+    feed_prefix = f"{block}{len(parts)}."
+    return names | {
+        feed_prefix + "layer_norm.*": "blocks.{n}.feed.norm.*",
+        feed_prefix + "DenseReluDense.wi.*": "blocks.{n}.feed.inner.up.*",
+        feed_prefix + "DenseReluDense.wi_0.*": "blocks.{n}.feed.inner.gate.*",
+        feed_prefix + "DenseReluDense.wi_1.*": "blocks.{n}.feed.inner.up.*",
+        feed_prefix + "DenseReluDense.wo.*": "blocks.{n}.feed.inner.down.*",
     }
 
 
 def build_names(model: ModelShape) -> dict[str, TensorTarget]:
     """Return the table of tensor names; a gated feed-forward layer has two input matrices, a plain one has one."""
     absent_name = "DenseReluDense.wi." if model.stack.feed_forward == "gated" else "DenseReluDense.wi_"
-    rows = name_table({"shared.weight": "embed.token.weight"} | list_names("encoder", cross=False), "stack.")
+    names = name_table({"shared.weight": "embed.token.weight"} | list_names("encoder", cross=False), "stack.")
     if model.decoder is not None:
-        rows |= name_table(list_names("decoder", cross=True), "decoder.")
-    return {theirs: row for theirs, row in rows.items() if absent_name not in theirs}
+        names |= name_table(list_names("decoder", cross=True), "decoder.")
+    return {stored_name: target for stored_name, target in names.items() if absent_name not in stored_name}
 
 
 FAMILY = Family(

@@ -114,17 +114,17 @@ def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
     )
 
 
-def list_names(theirs: str, cross: bool) -> dict[str, str | TensorTarget]:
+def list_names(stack: str, cross: bool) -> dict[str, str | TensorTarget]:
     """Return the tensor names of one stack; torch.nn.Transformer numbers its layer norms in order of use."""
-    layer = f"transformer.{theirs}.layers.{{n}}."
-    norms = ("attend", "cross", "feed") if cross else ("attend", "feed")
-    names: dict[str, str | TensorTarget] = {f"transformer.{theirs}.norm.*": "norm.*"}
-    for name, ours in (("self_attn", "attend"), ("multihead_attn", "cross"))[: 2 if cross else 1]:
-        fused = tuple(f"blocks.{{n}}.{ours}.inner.{part}.*" for part in "qkv")
-        names[f"{layer}{name}.in_proj_*"] = TensorTarget(fused)
-        names[f"{layer}{name}.out_proj.*"] = f"blocks.{{n}}.{ours}.inner.out.*"
-    for number, ours in enumerate(norms, start=1):
-        names[f"{layer}norm{number}.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    layer = f"transformer.{stack}.layers.{{n}}."
+    sublayers = ("attend", "cross", "feed") if cross else ("attend", "feed")
+    names: dict[str, str | TensorTarget] = {f"transformer.{stack}.norm.*": "norm.*"}
+    for stored_sublayer, sublayer in (("self_attn", "attend"), ("multihead_attn", "cross"))[: 2 if cross else 1]:
+        fused = tuple(f"blocks.{{n}}.{sublayer}.inner.{part}.*" for part in "qkv")
+        names[f"{layer}{stored_sublayer}.in_proj_*"] = TensorTarget(fused)
+        names[f"{layer}{stored_sublayer}.out_proj.*"] = f"blocks.{{n}}.{sublayer}.inner.out.*"
+    for number, sublayer in enumerate(sublayers, start=1):
+        names[f"{layer}norm{number}.*"] = f"blocks.{{n}}.{sublayer}.norm.*"
     return names | {
         layer + "linear1.*": "blocks.{n}.feed.inner.up.*",
         layer + "linear2.*": "blocks.{n}.feed.inner.down.*",

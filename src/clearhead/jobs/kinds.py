@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from clearhead.checkpoint.folder import detect_model_type, read_checkpoint, read_config
+from clearhead.checkpoint.config import detect_model_type, read_config
+from clearhead.checkpoint.folder import read_checkpoint
 from clearhead.checkpoint.labels import read_labels
 from clearhead.checkpoint.passport import TrainingRecord, read_passport
 from clearhead.checkpoint.sentence import SentenceModules, read_modules

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.activation import merge_cross_encoder_settings
-from clearhead.checkpoint.folder import AUTO, Checkpoint, detect_model_type, read_checkpoint, read_config
+from clearhead.checkpoint.config import detect_model_type, read_config
+from clearhead.checkpoint.folder import AUTO, Checkpoint, read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.mean_head import drop_mean_head_modules
 from clearhead.checkpoint.passport import Passport, check_labels, check_tokenization, read_passport
@@ -88,7 +89,7 @@ def load(
     if automatic:
         head_pooling = "mean" if sentences is not None and uses_mean_pooling(sentences.pooling) else None
     read = read_checkpoint(place, head, _check_labels(labels), head_pooling, keep_head=automatic)
-    if read.mean_head:
+    if read.has_mean_head:
         sentences = drop_mean_head_modules(sentences)
     if sentences is not None:
         check_dense_widths(sentences.pooling, read.shape.stack.width)

@@ -59,7 +59,7 @@ def _write_folder(model: Model, place: Path, shard_bytes: int) -> None:
         sentence.write_modules(place, model.pooling, model.dense, model.shape.stack.width)
     if model.head == "classify" and model.config.get(HEAD_POOLING) == "mean":
         longest = model.max_length(model.pooling) if model.trained is None else model.trained.max_length
-        write_mean_head(place, arrays, longest, model.trained, lower=model.pooling.lowercase)
+        write_mean_head(place, arrays, longest, model.trained, lowercase=model.pooling.lowercase)
     write_passport(
         place,
         Passport(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clearhead.checkpoint.folder import detect_model_type
+from clearhead.checkpoint.config import detect_model_type
 from clearhead.errors import ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family
