@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 import clearhead
-from clearhead.errors import CheckpointError, ClearheadError, TokenizerError, UnsafeError
+from clearhead.errors import CheckpointError, ClearheadError, TensorError, TokenizerError, UnsafeError
 from tests.checkpoint import hostile_config, hostile_places, hostile_weights
-from tests.checkpoint.hostile_folders import SECRET, SEEDS, Hostile, config, edit, keys, outside
+from tests.checkpoint.hostile_folders import SECRET, SEEDS, Hostile, config, edit, header, keys, outside
 
 CASES = (*hostile_config.CASES, *hostile_weights.CASES, *hostile_places.CASES)
 LONGEST = 600  # letters of a sentence, not counting the path of the folder
@@ -300,3 +300,14 @@ def test_a_part_that_no_model_has_is_not_pruned(tmp_path: Path) -> None:
     with watched(folder), pytest.raises(CheckpointError, match=r"clearhead\.json .*nonsense") as caught:
         clearhead.load(folder, device="cpu")
     sentence(caught.value, folder)
+
+
+def test_an_alias_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
+    sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 20}
+    folder = clearhead.create("t5", config=sizes, head="seq2seq", device="cpu").save(tmp_path / "model")
+    alias = "encoder.embed_tokens.weight"
+    header(lambda entries: entries.update({alias: entries.pop("shared.weight")}))(folder)
+    assert clearhead.load(folder, device="cpu").shape.stack.vocab_size == 20
+    config(vocab_size=30)(folder)
+    with pytest.raises(TensorError, match=rf"{alias} is 20x8, expected 30x8"):
+        clearhead.load(folder, device="cpu")
