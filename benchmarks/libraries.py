@@ -27,7 +27,7 @@ REPO = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPO))
 
 from fuzz import piece_files  # noqa: E402
-from tests.text.scripts import random_texts  # noqa: E402
+from tests.text.random_texts import make_random_texts  # noqa: E402
 
 SOURCE = REPO / "src" / "clearhead"
 ROUNDS, PATIENCE = 5, 30
@@ -118,7 +118,7 @@ def compare_sentencepiece() -> None:
     own = ("sentencepiece_model", "piece_normalizer", "segmenter", "piece_decoder", "trie")
     print(f"  our lines: {lines_of(*(f'text/{name}.py' for name in own)):,} ({', '.join(own)})")
     real = shared_texts()
-    sample = [text for text in real if len(text) < 1000] or random_texts(5000, seed=9)
+    sample = [text for text in real if len(text) < 1000] or make_random_texts(5000, seed=9)
 
     def learn(**settings: Any) -> bytes:
         out = io.BytesIO()
@@ -142,7 +142,7 @@ def compare_sentencepiece() -> None:
         models = {"unigram, 30,000 (ALBERT's)": albert.read_bytes(), **models}
     for name, data in models.items():
         ours, theirs, our_offsets, their_offsets = sentencepiece_pieces(data)
-        for kind, texts in (("random", random_texts(20_000, seed=7)), ("real", real)):
+        for kind, texts in (("random", make_random_texts(20_000, seed=7)), ("real", real)):
             if texts:
                 compare_cuts(f"{name}, {kind}", texts, ours, theirs)
                 compare_cuts(f"{name}, {kind}, with offsets", texts, our_offsets, their_offsets)
@@ -240,7 +240,7 @@ def compare_regex() -> None:
     def theirs(text: str) -> list[Any]:
         return [match.span() for match in pattern.finditer(text)]
 
-    for kind, texts in (("random", random_texts(20_000, seed=7)), ("real", shared_texts())):
+    for kind, texts in (("random", make_random_texts(20_000, seed=7)), ("real", shared_texts())):
         if texts:
             compare_cuts(f"words of a tagger, {kind}", texts, words.find_word_spans, theirs)
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

@@ -25,7 +25,7 @@ def taught_folder(place: Path, case: str, **changes: Any) -> Path:
     """What `transformers` saves of such a model, its tokenizer beside it."""
     family, own = CASES[case]
     if family == "marian":
-        tokenizer_folders.marian(place, separate=case == "marian apart")
+        tokenizer_folders.write_marian(place, has_separate_vocabs=case == "marian apart")
         sizes = [
             len(json.loads(path.read_text()))
             for path in (place / "vocab.json", place / "target_vocab.json")
@@ -34,7 +34,7 @@ def taught_folder(place: Path, case: str, **changes: Any) -> Path:
         ids = {"pad_token_id": sizes[0] - 1, "decoder_start_token_id": sizes[-1] - 1, "max_position_embeddings": 512}
         own = own | ids | {"vocab_size": sizes[0], "decoder_vocab_size": sizes[-1]}
     else:
-        tokenizer_folders.t5(place)
+        tokenizer_folders.write_t5(place)
         own = own | {"vocab_size": len(library().AutoTokenizer.from_pretrained(place)), "decoder_start_token_id": 0}
     reference(TITLES[family], FIXED[family] | STILL | own | changes).save_pretrained(place)
     return place

@@ -25,7 +25,7 @@ PROMPT = "The old lighthouse"
 def writer(place: Path, family: str, seed: int = 0) -> Path:
     """A tiny model of chance with a vocabulary that was learned on the spot."""
     (place / "words").mkdir(parents=True)
-    getattr(tokenizer_folders, family.replace("-", "_"))(place / "words")
+    tokenizer_folders.LEGACY_WRITERS[family.replace("-", "_")](place / "words")
     tokenizer = load_tokenizer(place / "words", family, {"model_type": family}).source
     config = SMALL | {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id}
     return clearhead.create(family, config=config, head="causal", tokenizer=tokenizer, seed=seed).save(place / "model")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clearhead.data import Columns, encode_stream, encode_table, open_source
 from clearhead.data.table import TokenTable
 from clearhead.text import Encoding, Tokenizer, load_tokenizer
-from tests.text.tokenizer_folders import bert_cased
+from tests.text.tokenizer_folders import write_bert_cased
 from tests.variation import scaled
 
 COLUMNS = Columns(text="text", text_b="other", label="label")
@@ -50,7 +50,7 @@ class Counting(Whole):
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     folder: Path = tmp_path_factory.mktemp("bert")
-    return load_tokenizer(folder, bert_cased(folder), {}).source
+    return load_tokenizer(folder, write_bert_cased(folder), {}).source
 
 
 def equal(a: TokenTable, b: TokenTable) -> None:

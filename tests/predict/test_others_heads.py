@@ -13,7 +13,7 @@ import torch
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.tasks.tag.decoding import LENIENT
 from tests.task_rows import QUICK, options, questions, words_and_tags
-from tests.text.tokenizer_folders import LEGACY, write_json
+from tests.text.tokenizer_folders import LEGACY_WRITERS, write_json
 from tests.twins import library
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -41,7 +41,7 @@ def checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
     """A tiny model with random weights, saved by `transformers`."""
     theirs = library()
     kind, title, more = FAMILIES[family]
-    LEGACY[kind](folder)
+    LEGACY_WRITERS[kind](folder)
     config = getattr(theirs, f"{title}Config")(**(SIZES | more))
     if head == "TokenClassification":
         config.id2label = dict(enumerate(TAGS))

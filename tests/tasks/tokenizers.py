@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from clearhead.text import Tokenizer, load_tokenizer
-from tests.text.tokenizer_folders import LEGACY
+from tests.text.tokenizer_folders import LEGACY_WRITERS
 
 KINDS = ("bert_cased", "distilbert", "roberta", "roberta_prefixed", "xlm_roberta", "albert", "deberta")
 
@@ -16,5 +16,5 @@ KINDS = ("bert_cased", "distilbert", "roberta", "roberta_prefixed", "xlm_roberta
 def tokenizer(kind: str) -> Tokenizer:
     """Word pieces, byte-level pairs or sentence pieces, learned on the spot."""
     folder = Path(tempfile.mkdtemp(prefix=f"clearhead-{kind}-"))
-    model_type = LEGACY[kind](folder)
+    model_type = LEGACY_WRITERS[kind](folder)
     return load_tokenizer(folder, model_type, {"model_type": model_type}).source

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from clearhead.text import Tokenizer, load_tokenizer
-from tests.text.tokenizer_folders import LEGACY, write_json
+from tests.text.tokenizer_folders import LEGACY_WRITERS, write_json
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 @cache
-def reference(folder: Path) -> Any:
+def _load_reference(folder: Path) -> Any:
     """Load the tokenizer of a folder with `transformers`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings at import and Marian's recommendation to install sacremoses
@@ -29,33 +29,36 @@ def reference(folder: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
-def reference_of() -> Callable[[Path], Any]:
-    return reference
+def load_reference() -> Callable[[Path], Any]:
+    return _load_reference
 
 
 @pytest.fixture(scope="session")
-def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], tuple[Tokenizer, Any]]:
-    """Load our tokenizer and the reference for a family, from legacy files or files saved by either library."""
+def load_family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], tuple[Tokenizer, Any]]:
+    """Return a function that loads our tokenizer and the reference of a family from the files of an origin.
+
+    The origin is "legacy", or the library that saved the files: "theirs" or "ours".
+    """
 
     @cache
     def write_legacy(name: str) -> tuple[Path, str]:
         folder = tmp_path_factory.mktemp(name)
-        return folder, LEGACY[name](folder)
+        return folder, LEGACY_WRITERS[name](folder)
 
     @cache
-    def load(name: str, form: str) -> tuple[Tokenizer, Any]:
+    def load(name: str, origin: str) -> tuple[Tokenizer, Any]:
         folder, model_type = write_legacy(name)
-        if form != "legacy":
-            saved = tmp_path_factory.mktemp(f"{name}_{form}")
-            if form == "theirs":
-                reference(folder).save_pretrained(saved)
+        if origin != "legacy":
+            saved_folder = tmp_path_factory.mktemp(f"{name}_{origin}")
+            if origin == "theirs":
+                _load_reference(folder).save_pretrained(saved_folder)
             else:
-                load_tokenizer(folder, model_type, {}).source.save(saved)
-            write_json(saved / "config.json", {"model_type": model_type})
-            assert (saved / "tokenizer.json").is_file()
-            folder = saved
-        pair = load_tokenizer(folder, model_type, {"model_type": model_type})
-        assert pair.target is None
-        return pair.source, reference(folder)
+                load_tokenizer(folder, model_type, {}).source.save(saved_folder)
+            write_json(saved_folder / "config.json", {"model_type": model_type})
+            assert (saved_folder / "tokenizer.json").is_file()
+            folder = saved_folder
+        tokenizers = load_tokenizer(folder, model_type, {"model_type": model_type})
+        assert tokenizers.target is None
+        return tokenizers.source, _load_reference(folder)
 
     return load

@@ -16,16 +16,22 @@ from tests.text import tokenizer_folders
 def test_template_is_saved(family: str, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     (tmp_path / "plain").mkdir()
-    getattr(tokenizer_folders, family.replace("-", "_"))(tmp_path / "plain")
-    plain = load_tokenizer(tmp_path / "plain", family, {"model_type": family}).source
-    tokenizer = add_gpt_template(plain)
-    assert (has_gpt_template(plain), has_gpt_template(tokenizer)) == (False, True)
+    tokenizer_folders.LEGACY_WRITERS[family.replace("-", "_")](tmp_path / "plain")
+    base_tokenizer = load_tokenizer(tmp_path / "plain", family, {"model_type": family}).source
+    tokenizer = add_gpt_template(base_tokenizer)
+    assert (has_gpt_template(base_tokenizer), has_gpt_template(tokenizer)) == (False, True)
     assert add_gpt_template(tokenizer) is tokenizer
     first, second = "The old keeper", "Rain fell"
     encoding = tokenizer.encode(first, second)
-    assert encoding.tokens == [START, *plain.encode(first).tokens, DELIMITER, *plain.encode(second).tokens, EXTRACT]
+    assert encoding.tokens == [
+        START,
+        *base_tokenizer.encode(first).tokens,
+        DELIMITER,
+        *base_tokenizer.encode(second).tokens,
+        EXTRACT,
+    ]
     assert [side for side in encoding.sides if side is None] == [None] * 3
-    assert encoding.offsets[1 : len(plain.encode(first)) + 1] == plain.encode(first).offsets
+    assert encoding.offsets[1 : len(base_tokenizer.encode(first)) + 1] == base_tokenizer.encode(first).offsets
     folder = tmp_path / "templated"
     tokenizer.save(folder)
     (folder / "config.json").write_text(

@@ -13,9 +13,17 @@ import pytest
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text import Tokenizer, files, load_tokenizer
-from tests.text.tokenizer_folders import LEGACY, albert, bert_cased, roberta, t5, write_json, xlm_roberta
+from tests.text.tokenizer_folders import (
+    LEGACY_WRITERS,
+    write_albert,
+    write_bert_cased,
+    write_json,
+    write_roberta,
+    write_t5,
+    write_xlm_roberta,
+)
 
-Family = Callable[[str, str], tuple[Tokenizer, Any]]
+LoadFamily = Callable[[str, str], tuple[Tokenizer, Any]]
 
 
 def save_tokenizer(write_folder: Callable[[Path], str], folder: Path) -> tuple[dict[str, Any], str]:
@@ -34,7 +42,7 @@ def check_rejected(folder: Path, model_type: str, pattern: str = ".") -> str:
     return message
 
 
-RAW = {
+INVALID_FILES = {
     "empty": b"",
     "not json": b"{",
     "a list": b"[1, 2]",
@@ -51,11 +59,11 @@ RAW = {
 }
 
 
-@pytest.mark.parametrize("plain", [True, False])
-@pytest.mark.parametrize("case", RAW)
-def test_files_that_are_not_tokenizers(tmp_path: Path, case: str, plain: bool) -> None:
-    (tmp_path / "tokenizer.json").write_bytes(RAW[case])
-    check_rejected(tmp_path, "modernbert" if plain else "bert", "tokenizer.json")
+@pytest.mark.parametrize("model_type", ["modernbert", "bert"], ids=["without recipe", "with recipe"])
+@pytest.mark.parametrize("case", INVALID_FILES)
+def test_files_that_are_not_tokenizers(tmp_path: Path, case: str, model_type: str) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(INVALID_FILES[case])
+    check_rejected(tmp_path, model_type, "tokenizer.json")
 
 
 FLAGS = {"lstrip": True, "rstrip": False, "single_word": True, "special": False}
@@ -87,7 +95,7 @@ INVALID_TOKENIZERS: dict[str, Callable[[dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("case", INVALID_TOKENIZERS)
 def test_invalid_wordpiece_files(tmp_path: Path, case: str) -> None:
-    data, model_type = save_tokenizer(bert_cased, tmp_path)
+    data, model_type = save_tokenizer(write_bert_cased, tmp_path)
     INVALID_TOKENIZERS[case](data)
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     check_rejected(tmp_path, model_type)
@@ -97,7 +105,7 @@ def test_invalid_wordpiece_files(tmp_path: Path, case: str) -> None:
     "merges", [7, [3], ["a"], ["a b c"], [["a", 1]], ["nosuchpiece northis"], [["a", "b", "c"]]], ids=str
 )
 def test_invalid_merges(tmp_path: Path, merges: Any) -> None:
-    data, model_type = save_tokenizer(roberta, tmp_path)
+    data, model_type = save_tokenizer(write_roberta, tmp_path)
     data["model"]["merges"] = merges
     write_json(tmp_path / "tokenizer.json", data)
     check_rejected(tmp_path, model_type)
@@ -105,7 +113,7 @@ def test_invalid_merges(tmp_path: Path, merges: Any) -> None:
 
 @pytest.mark.parametrize("vocab", [{}, [], [["a"]], [["a", "x"]], [[1, 0.0]], [["a", 0.0]], [["a", None]]], ids=str)
 def test_invalid_pieces(tmp_path: Path, vocab: Any) -> None:
-    data, model_type = save_tokenizer(t5, tmp_path)
+    data, model_type = save_tokenizer(write_t5, tmp_path)
     data["model"]["vocab"] = vocab
     write_json(tmp_path / "tokenizer.json", data)
     check_rejected(tmp_path, model_type)
@@ -115,31 +123,31 @@ def test_invalid_pieces(tmp_path: Path, vocab: Any) -> None:
     "score", [float("nan"), float("inf"), float("-inf"), 1e300, 10**400, True], ids=lambda x: str(x)[:9]
 )
 def test_invalid_scores(tmp_path: Path, score: Any) -> None:
-    data, model_type = save_tokenizer(t5, tmp_path)
+    data, model_type = save_tokenizer(write_t5, tmp_path)
     data["model"]["vocab"][-1][1] = score
     write_json(tmp_path / "tokenizer.json", data)
     check_rejected(tmp_path, model_type, "score")
 
 
 def test_long_tokens_are_shortened_in_messages(tmp_path: Path) -> None:
-    data, model_type = save_tokenizer(bert_cased, tmp_path)
+    data, model_type = save_tokenizer(write_bert_cased, tmp_path)
     for vocab in ({"x" * 9_000: -1}, {"x" * 9_000: 3}, {"x" * 50_000: 3_000}):
-        changed = data | {"model": data["model"] | {"vocab": data["model"]["vocab"] | vocab}}
-        write_json(tmp_path / "tokenizer.json", changed)
+        changed_data = data | {"model": data["model"] | {"vocab": data["model"]["vocab"] | vocab}}
+        write_json(tmp_path / "tokenizer.json", changed_data)
         check_rejected(tmp_path, model_type, "x{80}")
 
 
-@pytest.mark.parametrize("unknown", ["?" * 101, {"content": "?" * 900, "special": True}], ids=["text", "object"])
-def test_long_unknown_tokens_are_rejected(tmp_path: Path, unknown: Any) -> None:
-    model_type = bert_cased(tmp_path)
+@pytest.mark.parametrize("unk_token", ["?" * 101, {"content": "?" * 900, "special": True}], ids=["text", "object"])
+def test_long_unknown_tokens_are_rejected(tmp_path: Path, unk_token: Any) -> None:
+    model_type = write_bert_cased(tmp_path)
     (tmp_path / "special_tokens_map.json").unlink()
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"unk_token": unknown}))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"unk_token": unk_token}))
     check_rejected(tmp_path, model_type, "unk_token must have at most 100 bytes")
 
 
 @pytest.mark.parametrize("table", ["!!!", "AAAA", "/////w==", "BAAAAP////8="])
 def test_invalid_normalization_tables(tmp_path: Path, table: str) -> None:
-    data, model_type = save_tokenizer(xlm_roberta, tmp_path)
+    data, model_type = save_tokenizer(write_xlm_roberta, tmp_path)
     data["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": table}
     write_json(tmp_path / "tokenizer.json", data)
     with contextlib.suppress(TokenizerError):
@@ -191,14 +199,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "special token is a number": {"cls_token": 5},
     "special token is a list": {"mask_token": ["[MASK]"]},
     "special token without content": {"mask_token": {"__type": "AddedToken"}},
-    "special token is null where one is needed": {"unk_token": None},
-    "special token is null at the end": {"sep_token": None},
+    "required unknown token is null": {"unk_token": None},
+    "required separator is null": {"sep_token": None},
     "class is a number": {"tokenizer_class": 3},
     "added tokens are a list": {"added_tokens_decoder": [1]},
     "added token id is text": {"added_tokens_decoder": {"x": {"content": "y"}}},
     "added token is a string": {"added_tokens_decoder": {"3": "y"}},
-    "further tokens are text": {"extra_special_tokens": "x"},
-    "further token is a number": {"additional_special_tokens": [3]},
+    "extra tokens are text": {"extra_special_tokens": "x"},
+    "additional token is a number": {"additional_special_tokens": [3]},
     "unpaired surrogate": {"mask_token": "\udfff"},
     "side is up": {"truncation_side": "up"},
     "split is a number": {"split_special_tokens": 1},
@@ -207,14 +215,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", SETTINGS)
 def test_invalid_settings(tmp_path: Path, case: str) -> None:
-    model_type = bert_cased(tmp_path)
+    model_type = write_bert_cased(tmp_path)
     (tmp_path / "special_tokens_map.json").unlink()  # it takes precedence over the settings
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]))
     check_rejected(tmp_path, model_type)
 
 
 @pytest.mark.parametrize(
-    ("name", "body"),
+    ("name", "content"),
     [
         ("added_tokens.json", b'{"x": "y"}'),
         ("added_tokens.json", b'{"x": -1}'),
@@ -225,26 +233,32 @@ def test_invalid_settings(tmp_path: Path, case: str) -> None:
         ("tokenizer_config.json", b"\xff"),
     ],
 )
-def test_invalid_settings_files(tmp_path: Path, name: str, body: bytes) -> None:
-    model_type = bert_cased(tmp_path)
+def test_invalid_settings_files(tmp_path: Path, name: str, content: bytes) -> None:
+    model_type = write_bert_cased(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
-    (tmp_path / name).write_bytes(body)
+    (tmp_path / name).write_bytes(content)
     assert name.split(".")[0] in check_rejected(tmp_path, model_type)
 
 
 def test_invalid_legacy_vocabularies(tmp_path: Path) -> None:
-    model_type = roberta(tmp_path)
+    model_type = write_roberta(tmp_path)
     vocab = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
-    good = (tmp_path / "vocab.json").read_bytes()
-    for body in (b"", b"[]", b"\xff", json.dumps(vocab | {"q": "1"}).encode(), json.dumps(vocab | {"qq": 5}).encode()):
-        (tmp_path / "vocab.json").write_bytes(body)
+    valid_vocab = (tmp_path / "vocab.json").read_bytes()
+    for content in (
+        b"",
+        b"[]",
+        b"\xff",
+        json.dumps(vocab | {"q": "1"}).encode(),
+        json.dumps(vocab | {"qq": 5}).encode(),
+    ):
+        (tmp_path / "vocab.json").write_bytes(content)
         check_rejected(tmp_path, model_type)
-    (tmp_path / "vocab.json").write_bytes(good)
-    for body in (b"a b c\n", b"nosuch piece\n", b"\xff\n"):
-        (tmp_path / "merges.txt").write_bytes(body)
+    (tmp_path / "vocab.json").write_bytes(valid_vocab)
+    for content in (b"a b c\n", b"nosuch piece\n", b"\xff\n"):
+        (tmp_path / "merges.txt").write_bytes(content)
         check_rejected(tmp_path, model_type, "merges.txt")
     folder = tmp_path / "words"
-    bert_cased(folder)
+    write_bert_cased(folder)
     (folder / "vocab.txt").write_bytes(b"[UNK]\n\xff\n")
     check_rejected(folder, "bert", r"vocab\.txt is not UTF-8")
 
@@ -269,24 +283,24 @@ def test_a_folder_named_like_a_file(tmp_path: Path) -> None:
 
 
 def test_paths_in_settings_are_ignored(tmp_path: Path) -> None:
-    model_type = bert_cased(tmp_path / "model")
-    before = load_tokenizer(tmp_path / "model", model_type, {}).source.golden()
+    model_type = write_bert_cased(tmp_path / "model")
+    expected_ids = load_tokenizer(tmp_path / "model", model_type, {}).source.golden()
     (tmp_path / "other.txt").write_text("[UNK]\n[CLS]\n[SEP]\n", encoding="utf-8")
     path = tmp_path / "model" / "tokenizer_config.json"
-    bait: dict[str, Any] = {"vocab_file": str(tmp_path / "other.txt"), "tokenizer_file": "../other.json"}
-    bait |= {"name_or_path": "/etc/passwd", "auto_map": {"AutoTokenizer": ["evil.Evil", None]}}
-    write_json(path, json.loads(path.read_text()) | bait)
+    ignored_settings: dict[str, Any] = {"vocab_file": str(tmp_path / "other.txt"), "tokenizer_file": "../other.json"}
+    ignored_settings |= {"name_or_path": "/etc/passwd", "auto_map": {"AutoTokenizer": ["evil.Evil", None]}}
+    write_json(path, json.loads(path.read_text()) | ignored_settings)
     tokenizer = load_tokenizer(tmp_path / "model", model_type, {}).source
-    assert tokenizer.golden() == before
+    assert tokenizer.golden() == expected_ids
     tokenizer.save(tmp_path / "out")
-    assert not set(bait) & set(json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()))
+    assert not set(ignored_settings) & set(json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()))
 
 
 def test_random_corruption_raises_tokenizer_errors(tmp_path: Path) -> None:
     rng = random.Random(5)
     for name in ("bert_cased", "gpt2", "albert"):
         folder = tmp_path / name
-        _, model_type = save_tokenizer(LEGACY[name], folder)
+        _, model_type = save_tokenizer(LEGACY_WRITERS[name], folder)
         original = (folder / "tokenizer.json").read_bytes()
         for _ in range(25):
             damaged = bytearray(original)
@@ -316,16 +330,16 @@ def test_random_corruption_raises_tokenizer_errors(tmp_path: Path) -> None:
         (("a", None), "got NoneType"),
     ],
 )
-def test_invalid_texts_are_rejected(family: Family, text: Any, pattern: str) -> None:
-    ours, _ = family("bert_cased", "legacy")
+def test_invalid_texts_are_rejected(load_family: LoadFamily, text: Any, pattern: str) -> None:
+    ours, _ = load_family("bert_cased", "legacy")
     with pytest.raises(InputError, match=pattern):
         ours.encode_batch([text])
     with pytest.raises(InputError, match="text 1"):
         ours.encode_batch(["good", text])
 
 
-def test_invalid_ids_are_rejected(family: Family) -> None:
-    ours, _ = family("bert_cased", "legacy")
+def test_invalid_ids_are_rejected(load_family: LoadFamily) -> None:
+    ours, _ = load_family("bert_cased", "legacy")
     for ids in ([-1], [2**40], ["7"], [1.5], [None]):
         with pytest.raises(InputError):
             ours.decode(ids)  # type: ignore[arg-type]
@@ -341,7 +355,7 @@ def test_encoding_failures_are_reported(tmp_path: Path) -> None:
 
 
 def test_long_special_tokens_are_shortened_in_messages(tmp_path: Path) -> None:
-    albert(tmp_path)
+    write_albert(tmp_path)
     settings = {"sep_token": "x" * 999, "added_tokens_decoder": {"400": {"content": "", "normalized": True}}}
     write_json(tmp_path / "tokenizer_config.json", settings)
     assert len(check_rejected(tmp_path, "albert", "is not in the vocabulary")) < 200

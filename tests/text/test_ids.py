@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from clearhead.errors import InputError
 from clearhead.text import Tokenizer, load_tokenizer, pipeline
-from tests.text.test_tokenizer_parity import FORMS, RANDOM_TEXT
-from tests.text.tokenizer_folders import LEGACY, TEXTS, WORDS, marian
+from tests.text.test_tokenizer_parity import ORIGINS, RANDOM_TEXT
+from tests.text.tokenizer_folders import LEGACY_WRITERS, TEXTS, WORDS, write_marian
 from tests.variation import scaled
 
-Family = Callable[[str, str], tuple[Tokenizer, Any]]
+LoadFamily = Callable[[str, str], tuple[Tokenizer, Any]]
 
 
 def check_ids(tokenizer: Tokenizer, items: list[Any]) -> None:
@@ -28,31 +28,34 @@ def check_ids(tokenizer: Tokenizer, items: list[Any]) -> None:
 
 
 @pytest.mark.thin(4)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", LEGACY)
-def test_texts_pairs_and_words(family: Family, name: str, form: str) -> None:
-    tokenizer, _ = family(name, form)
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("name", LEGACY_WRITERS)
+def test_texts_pairs_and_words(load_family: LoadFamily, name: str, origin: str) -> None:
+    tokenizer, _ = load_family(name, origin)
     texts = list(TEXTS)
-    words = [words for words in WORDS if words]
-    check_ids(tokenizer, [*texts, *zip(texts, texts[3:] + texts[:3], strict=True), *words, (words[0], words[1])])
+    word_lists = [words for words in WORDS if words]
+    check_ids(
+        tokenizer,
+        [*texts, *zip(texts, texts[3:] + texts[:3], strict=True), *word_lists, (word_lists[0], word_lists[1])],
+    )
     check_ids(tokenizer, [])
 
 
 @settings(max_examples=scaled(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(RANDOM_TEXT, st.tuples(RANDOM_TEXT, RANDOM_TEXT)), min_size=1, max_size=4))
-def test_any_text(family: Family, items: list[Any]) -> None:
-    for name in LEGACY:
-        check_ids(family(name, "ours")[0], items)
+def test_any_text(load_family: LoadFamily, items: list[Any]) -> None:
+    for name in LEGACY_WRITERS:
+        check_ids(load_family(name, "ours")[0], items)
 
 
 def test_marian(tmp_path: Path) -> None:
-    model_type = marian(tmp_path)
+    model_type = write_marian(tmp_path)
     tokenizer = load_tokenizer(tmp_path, model_type, {}).source
     check_ids(tokenizer, list(TEXTS))
 
 
-def test_invalid_texts_raise_equal_errors(family: Family) -> None:
-    tokenizer, _ = family("bert_cased", "ours")
+def test_invalid_texts_raise_equal_errors(load_family: LoadFamily) -> None:
+    tokenizer, _ = load_family("bert_cased", "ours")
     for invalid in (5, "unpaired \ud800", ("a", ["b"]), ("a", "b", "c"), ["a", 1]):
         messages = []
         for encode in (tokenizer.encode_batch, tokenizer.encode_ids):
@@ -62,8 +65,8 @@ def test_invalid_texts_raise_equal_errors(family: Family) -> None:
         assert messages[0] == messages[1]
 
 
-def test_long_texts_are_encoded_in_batches(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer, _ = family(next(iter(LEGACY)), FORMS[0])
+def test_long_texts_are_encoded_in_batches(load_family: LoadFamily, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, _ = load_family(next(iter(LEGACY_WRITERS)), ORIGINS[0])
     items: list[Any] = [text for text in TEXTS if text] * 3
     items = [*items, (items[0], items[1])]
     expected = (

@@ -25,19 +25,19 @@ def make_split(pattern: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
-def make_sequence(kind: str, *steps: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "Sequence", kind: list(steps)}
+def make_sequence(key: str, *steps: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "Sequence", key: list(steps)}
 
 
-def make_template(single: list[Any], ids: int = 1, token: str = "a") -> dict[str, Any]:
-    special = {"[X]": {"id": "[X]", "ids": [0] * ids, "tokens": [token] * ids}}
-    return {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": special}
+def make_template(single: list[Any], id_count: int = 1, token: str = "a") -> dict[str, Any]:
+    special_tokens = {"[X]": {"id": "[X]", "ids": [0] * id_count, "tokens": [token] * id_count}}
+    return {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": special_tokens}
 
 
-def load(tmp_path: Path, model: dict[str, Any] | None = None, **parts: Any) -> Tokenizer:
+def load(tmp_path: Path, model: dict[str, Any] | None = None, **sections: Any) -> Tokenizer:
     """Load a tokenizer.json without a recipe."""
-    words = {"type": "WordLevel", "vocab": {"a": 0, "?": 1, "▁": 2, "▁a": 3}, "unk_token": "?"}
-    data = {"version": "1.0", "added_tokens": [], "model": words | (model or {})} | parts
+    word_level_model = {"type": "WordLevel", "vocab": {"a": 0, "?": 1, "▁": 2, "▁a": 3}, "unk_token": "?"}
+    data = {"version": "1.0", "added_tokens": [], "model": word_level_model | (model or {})} | sections
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     return load_tokenizer(tmp_path, "modernbert", {}).source
 
@@ -53,77 +53,92 @@ def make_regex_replacement(pattern: str, content: str) -> dict[str, Any]:
 
 A, X = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[X]", "type_id": 0}}
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-PIECE = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+WORDPIECE_MODEL = {
+    "type": "WordPiece",
+    "unk_token": "?",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
+}
 LONG_RULE = base64.b64encode((4).to_bytes(4, "little") + b"\0" * 4 + b"x" * 60_000 + b"\0").decode()
 
 HOSTILE: dict[str, dict[str, Any]] = {
-    "replacements": {"normalizer": make_sequence("normalizers", *[make_replacement("a", "aaaa")] * 12)},
+    "repeated replacements": {"normalizer": make_sequence("normalizers", *[make_replacement("a", "aaaa")] * 12)},
     "one long replacement": {"normalizer": make_replacement("a", "b" * 100_000)},
-    "nothing replaced": {"normalizer": make_replacement("", "b")},
-    "prepended": {"normalizer": make_sequence("normalizers", *[{"type": "Prepend", "prepend": "a" * 900}] * 3)},
-    "nested": {
+    "replacement of an empty text": {"normalizer": make_replacement("", "b")},
+    "long prepended texts": {
+        "normalizer": make_sequence("normalizers", *[{"type": "Prepend", "prepend": "a" * 900}] * 3)
+    },
+    "nested replacements": {
         "normalizer": make_sequence("normalizers", make_sequence("normalizers", *[make_replacement("a", "a" * 90)] * 3))
     },
     "many steps": {"normalizer": make_sequence("normalizers", *[{"type": "NFC"}] * 100)},
-    "expanded again": {
+    "alternating expansions": {
         "normalizer": make_sequence("normalizers", *[{"type": "NFKD"}, make_replacement("′", "⁗")] * 20)
     },
     "two templates": {"post_processor": make_sequence("processors", make_template([X, A]), make_template([A, X]))},
-    "bytes of bytes": {"pre_tokenizer": make_sequence("pretokenizers", *[BYTES] * 30)},
-    "a long rule": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": LONG_RULE}},
-    "pattern": {"pre_tokenizer": make_split("(a|a)*b")},
-    "pattern of a replacement": {"normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": "b"}},
-    "no length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+    "30 byte-level steps": {"pre_tokenizer": make_sequence("pretokenizers", *[BYTE_LEVEL] * 30)},
+    "long normalization rule": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": LONG_RULE}},
+    "slow pattern": {"pre_tokenizer": make_split("(a|a)*b")},
+    "slow pattern of a replacement": {
+        "normalizer": {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": "b"}
+    },
+    "length zero": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
     "long template": {"post_processor": make_template([X] * 5_000 + [A])},
-    "many ids": {"post_processor": make_template([X, A], ids=5_000)},
-    "text twice": {"post_processor": make_template([A] * 200)},
-    "added tokens": {"added_tokens": [{"id": 9, "content": "x" * 9_000_000}]},
-    "decoder": {"decoder": make_sequence("decoders", *[make_replacement("a", "aaaa")] * 12)},
-    "long words": {"model": PIECE | {"max_input_chars_per_word": 10**9}},
-    "long unknown": {"model": {"unk_token": "?" * 100_000}},
-    "long affix": {"model": PIECE | {"continuing_subword_prefix": "#" * 100_000}},
+    "many ids of a template token": {"post_processor": make_template([X, A], id_count=5_000)},
+    "repeated text in a template": {"post_processor": make_template([A] * 200)},
+    "long added token": {"added_tokens": [{"id": 9, "content": "x" * 9_000_000}]},
+    "repeated replacements in the decoder": {
+        "decoder": make_sequence("decoders", *[make_replacement("a", "aaaa")] * 12)
+    },
+    "long words": {"model": WORDPIECE_MODEL | {"max_input_chars_per_word": 10**9}},
+    "very long unknown token": {"model": {"unk_token": "?" * 100_000}},
+    "very long prefix": {"model": WORDPIECE_MODEL | {"continuing_subword_prefix": "#" * 100_000}},
     "added tokens that grow": {
         "normalizer": make_replacement("x", "y" * 900),
         "added_tokens": [make_added_token("x" * 9_000)],
     },
-    "prepended to every stretch": {"normalizer": {"type": "Prepend", "prepend": "a" * 900}},
-    "put in at every stretch": {"normalizer": make_regex_replacement("^", "b" * 900)},
-    "put in at every border": {"normalizer": make_regex_replacement(r"\b", "b" * 900)},
-    "put in at every start": {"normalizer": make_regex_replacement("^.|x", "b" * 900)},
-    "put in for nothing": {"normalizer": make_regex_replacement("x?", "b" * 900)},
-    "long unknown of every word": {"model": {"unk_token": "?" * 900}},
-    "long prefix of every token": {"model": PIECE | {"continuing_subword_prefix": "#" * 900}},
-    "long suffix of every token": {"model": {"end_of_word_suffix": "#" * 900}},
-    "long entries": {"model": {"vocab": {"a" * 20_000: 0, "?": 1}}},
+    "long text prepended to every span": {"normalizer": {"type": "Prepend", "prepend": "a" * 900}},
+    "long text at the start of every span": {"normalizer": make_regex_replacement("^", "b" * 900)},
+    "long text at every word boundary": {"normalizer": make_regex_replacement(r"\b", "b" * 900)},
+    "long text for the first character of every span": {"normalizer": make_regex_replacement("^.|x", "b" * 900)},
+    "long text for empty matches": {"normalizer": make_regex_replacement("x?", "b" * 900)},
+    "long unknown token": {"model": {"unk_token": "?" * 900}},
+    "long prefix": {"model": WORDPIECE_MODEL | {"continuing_subword_prefix": "#" * 900}},
+    "long suffix": {"model": {"end_of_word_suffix": "#" * 900}},
+    "long vocabulary entry": {"model": {"vocab": {"a" * 20_000: 0, "?": 1}}},
     "long literal": {"pre_tokenizer": make_split("a") | {"pattern": {"String": "a" * 20_000}}},
-    "bytes of bytes of bytes": {"pre_tokenizer": make_sequence("pretokenizers", *[BYTES] * 3)},
+    "three byte-level steps": {"pre_tokenizer": make_sequence("pretokenizers", *[BYTE_LEVEL] * 3)},
     "long tokens of a template": {"post_processor": make_template([X, A], token="a" * 200_000)},
     "long separator": {"post_processor": {"type": "BertProcessing", "sep": ["a" * 2_000, 0], "cls": ["a", 0]}},
     "dropout": {"model": {"type": "BPE", "dropout": 0.1, "merges": []}},
-    "an id too large": {"model": {"vocab": {"a": 0, "?": 2**32}}},
-    "an id below zero": {"model": {"vocab": {"a": 0, "?": -1}}},
-    "one id twice": {"model": {"vocab": {"a": 0, "?": 0}}},
-    "no score": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", float("nan")]]}},
-    "an endless score": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", 1e300]]}},
+    "id out of range": {"model": {"vocab": {"a": 0, "?": 2**32}}},
+    "negative id": {"model": {"vocab": {"a": 0, "?": -1}}},
+    "duplicate id": {"model": {"vocab": {"a": 0, "?": 0}}},
+    "score that is not a number": {
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", float("nan")]]}
+    },
+    "score out of range": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", 1e300]]}},
     "long pieces": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b" * 9_000, -1.0]]}},
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_unbounded_pipelines_are_rejected(tmp_path: Path, case: str) -> None:
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json") as caught:
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json") as error_info:
         load(tmp_path, **HOSTILE[case])
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 600
+    assert str(error_info.value).isprintable()
+    assert len(str(error_info.value)) < 600
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "added tokens": {"added_tokens_decoder": {str(i): make_added_token("x" * 300_000 + str(i)) for i in range(9, 20)}},
+    "long added tokens": {
+        "added_tokens_decoder": {str(i): make_added_token("x" * 300_000 + str(i)) for i in range(9, 20)}
+    },
     "many added tokens": {"added_tokens_decoder": {str(i): make_added_token(str(i)) for i in range(9, 50)}},
     "added tokens that grow": {"added_tokens_decoder": {"9": make_added_token("x" * 9_000)}},
-    "further tokens that grow": {"extra_special_tokens": [make_added_token("x" * 9_000)]},
-    "long unknown": {"unk_token": "?" * 900},
+    "extra tokens that grow": {"extra_special_tokens": [make_added_token("x" * 9_000)]},
+    "long unknown token": {"unk_token": "?" * 900},
     "long class token": {"cls_token": "?" * 9_000},
 }
 
@@ -132,9 +147,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_unbounded_settings_are_rejected(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vocabulary_limits, "MAX_ADDED_TOKENS", 40)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]), encoding="utf-8")
-    with pytest.raises(TokenizerError, match=r"tokenizer_config\.json") as caught:
+    with pytest.raises(TokenizerError, match=r"tokenizer_config\.json") as error_info:
         load(tmp_path, normalizer=make_replacement("x", "y" * 900))
-    assert len(str(caught.value)) < 600
+    assert len(str(error_info.value)) < 600
 
 
 def test_special_tokens_are_not_normalized(tmp_path: Path) -> None:
@@ -145,8 +160,8 @@ def test_special_tokens_are_not_normalized(tmp_path: Path) -> None:
 
 def test_patterns_at_the_end_of_a_line_take_linear_time(tmp_path: Path) -> None:
     """DeepSeek V2 has such a pattern; it is anchored at the start of a run, with the same matches."""
-    pieces = {"type": "BPE", "vocab": {"a": 0, " ": 1, "  ": 2, "?": 3}, "merges": [[" ", " "]], "unk_token": "?"}
-    tokenizer = load(tmp_path, model=pieces, pre_tokenizer=make_sequence("pretokenizers", make_split(r"\s+$")))
+    bpe_model = {"type": "BPE", "vocab": {"a": 0, " ": 1, "  ": 2, "?": 3}, "merges": [[" ", " "]], "unk_token": "?"}
+    tokenizer = load(tmp_path, model=bpe_model, pre_tokenizer=make_sequence("pretokenizers", make_split(r"\s+$")))
     assert tokenizer.encode("a  a  ").tokens == ["a", "  ", "a", "  "]
     assert len(tokenizer.encode_plain(["a" + " " * 100_000 + "a"])[0]) == 50_002
 
@@ -155,8 +170,8 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "Llama": {
         "normalizer": make_sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, make_replacement(" ", "▁"))
     },
-    "GPT-2": {"pre_tokenizer": BYTES},
-    "GPT-4": {"pre_tokenizer": make_sequence("pretokenizers", make_split(LLAMA3), BYTES | {"use_regex": False})},
+    "GPT-2": {"pre_tokenizer": BYTE_LEVEL},
+    "GPT-4": {"pre_tokenizer": make_sequence("pretokenizers", make_split(LLAMA3), BYTE_LEVEL | {"use_regex": False})},
     "T5": {"pre_tokenizer": make_sequence("pretokenizers", {"type": "WhitespaceSplit"}, METASPACE)},
     "ALBERT": {
         "normalizer": make_sequence(
@@ -195,8 +210,8 @@ def test_recipes_reject_unbounded_files(tmp_path: Path) -> None:
     load_tokenizer(tmp_path, "bert", {}).source.save(tmp_path / "saved")
     path = tmp_path / "saved" / "tokenizer.json"
     data = json.loads(path.read_text("utf-8"))
-    for part in (HOSTILE["replacements"], HOSTILE["text twice"]):
-        path.write_text(json.dumps(data | part), encoding="utf-8")
+    for hostile_sections in (HOSTILE["repeated replacements"], HOSTILE["repeated text in a template"]):
+        path.write_text(json.dumps(data | hostile_sections), encoding="utf-8")
         with pytest.raises(TokenizerError, match=r"tokenizer\.json"):
             load_tokenizer(tmp_path / "saved", "bert", {})
 

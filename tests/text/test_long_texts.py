@@ -13,10 +13,10 @@ from clearhead.errors import InputError
 from clearhead.text import Encoding, Tokenizer, load_tokenizer, long_texts, pipeline
 from clearhead.text.encoding import truncate
 from clearhead.text.token_counter import build_word_token_counter
-from tests.text.tokenizer_folders import SENTENCES, marian
+from tests.text.tokenizer_folders import SENTENCES, write_marian
 
-Family = Callable[[str, str], tuple[Tokenizer, Any]]
-NAMES = ("bert_cased", "roberta", "gpt2", "albert", "xlm_roberta", "t5", "deberta", "mpnet")
+LoadFamily = Callable[[str, str], tuple[Tokenizer, Any]]
+FAMILIES = ("bert_cased", "roberta", "gpt2", "albert", "xlm_roberta", "t5", "deberta", "mpnet")
 UNITS = (
     "!",
     "##",
@@ -48,9 +48,9 @@ def short_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_long_texts")
-@pytest.mark.parametrize("name", NAMES)
-def test_prefix_tokens_match_the_complete_text(family: Family, name: str) -> None:
-    ours, _ = family(name, "legacy")
+@pytest.mark.parametrize("name", FAMILIES)
+def test_prefix_tokens_match_the_complete_text(load_family: LoadFamily, name: str) -> None:
+    ours, _ = load_family(name, "legacy")
     texts = [(unit * 700)[:700] for unit in UNITS] + [" ".join(SENTENCES), "x" * 300 + " keeper" * 60]
     pairs = [(texts[-2], "short"), ("short", texts[-2]), (texts[0], texts[-2]), (texts[-2], texts[0])]
     items: list[Any] = [*texts, *pairs]
@@ -58,62 +58,71 @@ def test_prefix_tokens_match_the_complete_text(family: Family, name: str) -> Non
         for max_length in (8, 25, 60):
             expected = truncate(ours.encode_batch([item])[0], max_length)
             assert ours.encode_batch([item], max_length=max_length) == [expected], (item[:20], max_length)
-            ids = ours.encode_ids([item], max_length=max_length)[0]
-            assert (ids.ids, ids.segments, ids.truncated) == (expected.ids, expected.segments, expected.truncated)
+            token_ids = ours.encode_ids([item], max_length=max_length)[0]
+            assert (token_ids.ids, token_ids.segments, token_ids.truncated) == (
+                expected.ids,
+                expected.segments,
+                expected.truncated,
+            )
 
 
 @pytest.mark.usefixtures("short_long_texts")
-def test_left_truncation_and_lists_of_words(family: Family, tmp_path: Path) -> None:
-    ours, _ = family("bert_cased", "legacy")
+def test_left_truncation_and_lists_of_words(load_family: LoadFamily, tmp_path: Path) -> None:
+    ours, _ = load_family("bert_cased", "legacy")
     words = ["keeper"] * 300
     assert ours.encode_batch([words], max_length=20) == [truncate(ours.encode(words), 20)]
     ours.save(tmp_path)
     path = tmp_path / "tokenizer_config.json"
     path.write_text(path.read_text().replace("{", '{"truncation_side": "left",', 1))
-    left = load_tokenizer(tmp_path, "bert", {}).source
+    left_tokenizer = load_tokenizer(tmp_path, "bert", {}).source
     text = " ".join(SENTENCES)
-    expected = truncate(left.encode(text), 20, side="left")
-    assert left.encode(text, max_length=20) == expected
-    assert left.encode_ids([text], max_length=20)[0].ids == expected.ids
+    expected = truncate(left_tokenizer.encode(text), 20, side="left")
+    assert left_tokenizer.encode(text, max_length=20) == expected
+    assert left_tokenizer.encode_ids([text], max_length=20)[0].ids == expected.ids
 
 
 class BackendRecorder:
     """Records the characters that a backend receives."""
 
     def __init__(self, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.encoded, self.longest = 0, 0
+        self.encoded_characters, self.longest_length = 0, 0
         backend: Any = tokenizer._backend
-        encode, ids, count = backend.encode, backend.encode_ids, backend.count_tokens
+        encode, encode_ids, count_tokens = backend.encode, backend.encode_ids, backend.count_tokens
 
         def record_encode(items: Sequence[Any], *, split: bool) -> list[Encoding]:
-            self.encoded += sum(len(text) for item in items for text in ([item] if isinstance(item, str) else item))
+            self.encoded_characters += sum(
+                len(text) for item in items for text in ([item] if isinstance(item, str) else item)
+            )
             return encode(items, split=split)
 
         def record_ids(items: Sequence[Any], **options: Any) -> Any:
-            self.longest = max(self.longest, *(len(t) for i in items for t in ([i] if isinstance(i, str) else i)))
-            return ids(items, **options)
+            self.longest_length = max(
+                self.longest_length,
+                *(len(text) for item in items for text in ([item] if isinstance(item, str) else item)),
+            )
+            return encode_ids(items, **options)
 
         def record_count(text: str) -> int:
-            self.longest = max(self.longest, len(text))
-            return count(text)
+            self.longest_length = max(self.longest_length, len(text))
+            return count_tokens(text)
 
-        for name, call in (("encode", record_encode), ("encode_ids", record_ids), ("count_tokens", record_count)):
-            monkeypatch.setattr(backend, name, call)
+        for name, recorder in (("encode", record_encode), ("encode_ids", record_ids), ("count_tokens", record_count)):
+            monkeypatch.setattr(backend, name, recorder)
 
 
-def test_long_texts_are_not_encoded_completely(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, _ = family("bert_cased", "legacy")
+def test_long_texts_are_not_encoded_completely(load_family: LoadFamily, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = load_family("bert_cased", "legacy")
     text = "keeper! " * 12_500
     recorder = BackendRecorder(ours, monkeypatch)
     encoding = ours.encode(text, max_length=64)
     assert len(encoding) == 64
     assert encoding.truncated == 25_000 + 2 - 64
-    assert recorder.encoded < 5_000  # of 100,000 characters, with their offsets
+    assert recorder.encoded_characters < 5_000  # of 100,000 characters, with their offsets
 
 
 @pytest.mark.parametrize("unit", ["keeper! ", "!", "<b>", "keeper\n\n"])
-def test_huge_texts_are_counted_in_chunks(family: Family, monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
-    ours, _ = family("bert_cased", "legacy")
+def test_huge_texts_are_counted_in_chunks(load_family: LoadFamily, monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+    ours, _ = load_family("bert_cased", "legacy")
     text = (unit * 3_000)[:3_000]
     expected = truncate(ours.encode(text), 30)
     expected_pair = truncate(ours.encode("keeper", text), 30)
@@ -125,11 +134,11 @@ def test_huge_texts_are_counted_in_chunks(family: Family, monkeypatch: pytest.Mo
     assert ours.encode(text, max_length=30) == expected
     assert ours.encode_ids([text], max_length=30)[0].truncated == expected.truncated
     assert ours.encode("keeper", text, max_length=30) == expected_pair
-    assert recorder.longest <= 500
+    assert recorder.longest_length <= 500
 
 
-def test_huge_texts_with_few_tokens_are_rejected(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, _ = family("bert_cased", "legacy")
+def test_huge_texts_with_few_tokens_are_rejected(load_family: LoadFamily, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = load_family("bert_cased", "legacy")
     monkeypatch.setattr(long_texts, "MAX_TEXT_LENGTH", 1_000)
     monkeypatch.setattr(long_texts, "CHUNK_SIZE", 500)
     with pytest.raises(InputError, match="3,000 characters"):
@@ -137,7 +146,7 @@ def test_huge_texts_with_few_tokens_are_rejected(family: Family, monkeypatch: py
 
 
 def test_long_marian_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = load_tokenizer(tmp_path, marian(tmp_path), {}).source
+    ours = load_tokenizer(tmp_path, write_marian(tmp_path), {}).source
     text = " ".join(SENTENCES[:6])
     expected = truncate(ours.encode(text), 12)
     monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
@@ -147,8 +156,10 @@ def test_long_marian_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("name", ["distilbert", "electra", "mpnet"])
-def test_independent_words_are_counted_once(family: Family, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, _ = family(name, "legacy")
+def test_independent_words_are_counted_once(
+    load_family: LoadFamily, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = load_family(name, "legacy")
     backend: Any = ours._backend
     assert backend._word_counter is not None
     text = "\tthe keeper's  lamp,\nÉlan Éa 東京 [MASK] a[MASK]b xyzzy\u00a0x\u3000y \x1c \x0bq\r\n" * 40
@@ -156,16 +167,16 @@ def test_independent_words_are_counted_once(family: Family, name: str, monkeypat
     expected = [truncate(encoding, 24) for encoding in ours.encode_batch(items)]
     monkeypatch.setattr(pipeline, "LONG_TEXT", 100)
     monkeypatch.setattr(pipeline, "CHARACTERS_PER_TOKEN", 2)
-    encoded = backend.encode_ids(items, split=False, max_length=24)
-    assert [(encoding.ids, encoding.segments, encoding.truncated) for encoding in encoded] == [
+    token_ids = backend.encode_ids(items, split=False, max_length=24)
+    assert [(encoding.ids, encoding.segments, encoding.truncated) for encoding in token_ids] == [
         (encoding.ids, encoding.segments, encoding.truncated) for encoding in expected
     ]
     assert backend.count_tokens(text) == len(ours.encode(text)) - 2
 
 
 @pytest.mark.parametrize("name", ["bert_real", "distilbert", "electra", "mpnet"])
-def test_word_counts_match_the_library(family: Family, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, _ = family(name, "legacy")
+def test_word_counts_match_the_library(load_family: LoadFamily, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = load_family(name, "legacy")
     backend: Any = ours._backend
     rng = random.Random(7)
     parts = ["keeper", "e", "é", "e\u0301", "Σ", "я", "東", "-", "_", "[MASK]", "[mask]", "<mask>", "7", "\u200d", "ß"]
@@ -177,30 +188,30 @@ def test_word_counts_match_the_library(family: Family, name: str, monkeypatch: p
         assert backend.count_tokens(text) == encoding.special.count(False), text
 
 
-def test_a_repeated_long_word_is_tokenized_once(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, _ = family("mpnet", "legacy")
+def test_a_repeated_long_word_is_tokenized_once(load_family: LoadFamily, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = load_family("mpnet", "legacy")
     backend: Any = ours._backend
     word = "z" * 99 + " "
     tokens_per_word = backend.count_tokens(word)
-    characters = 0
-    library = backend.pipeline
+    encoded_characters = 0
+    library_pipeline = backend.pipeline
 
     class RecordingPipeline:
         def encode_batch_fast(self, items: Sequence[Any], **options: Any) -> Any:
-            nonlocal characters
-            characters += sum(map(len, items))
-            return library.encode_batch_fast(items, **options)
+            nonlocal encoded_characters
+            encoded_characters += sum(map(len, items))
+            return library_pipeline.encode_batch_fast(items, **options)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(library, name)
+            return getattr(library_pipeline, name)
 
     monkeypatch.setattr(backend, "pipeline", RecordingPipeline())
     assert ours.encode_ids([word * 10_000], max_length=64)[0].truncated == 10_000 * tokens_per_word + 2 - 64
-    assert characters < 20_000  # of a million characters
+    assert encoded_characters < 20_000  # of a million characters
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed_section",
     [
         {"normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"}},
         {"pre_tokenizer": None},
@@ -212,7 +223,7 @@ def test_a_repeated_long_word_is_tokenized_once(family: Family, monkeypatch: pyt
         {"added_tokens": [{"content": "東京"}]},
     ],
 )
-def test_pipelines_that_cross_word_boundaries(change: dict[str, Any]) -> None:
+def test_pipelines_that_cross_word_boundaries(changed_section: dict[str, Any]) -> None:
     data = {
         "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -220,7 +231,7 @@ def test_pipelines_that_cross_word_boundaries(change: dict[str, Any]) -> None:
         "added_tokens": [{"content": "[MASK]"}],
     }
     assert build_word_token_counter(data) is not None
-    assert build_word_token_counter(data | change) is None
+    assert build_word_token_counter(data | changed_section) is None
 
 
 def test_splitting_does_not_create_added_tokens() -> None:
@@ -237,8 +248,8 @@ def test_splitting_does_not_create_added_tokens() -> None:
     assert not counter.has_slow_words("_" * 100)
 
 
-def test_chinese_characters_are_not_slow(family: Family) -> None:
-    ours, _ = family("mpnet", "legacy")
+def test_chinese_characters_are_not_slow(load_family: LoadFamily) -> None:
+    ours, _ = load_family("mpnet", "legacy")
     backend: Any = ours._backend
     assert not backend._word_counter.has_slow_words("東京" * 100)
     assert backend._word_counter.has_slow_words("z" * 99)

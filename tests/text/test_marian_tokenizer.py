@@ -21,12 +21,20 @@ from clearhead.text.sentencepiece.model_file import parse_model
 from clearhead.text.sentencepiece.normalizer import SentencePieceNormalizer
 from clearhead.text.sentencepiece.segmenter import make_segmenter
 from clearhead.text.sentencepiece.trie import StepBudget
-from tests.text.tokenizer_folders import SENTENCES, TEXTS, WORDS, marian, real, sentence_pieces, write_json
+from tests.text.tokenizer_folders import (
+    SENTENCES,
+    TEXTS,
+    WORDS,
+    find_published_files,
+    train_sentencepiece,
+    write_json,
+    write_marian,
+)
 from tests.variation import scaled
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "unigram": {},
-    "separate": {"separate": True},
+    "separate": {"has_separate_vocabs": True},
     "bpe": {"model_type": "bpe"},
     "bytes": {"byte_fallback": True, "vocab_size": 500},
     "bpe_bytes": {"model_type": "bpe", "byte_fallback": True, "vocab_size": 520},
@@ -43,14 +51,14 @@ LoadPair = Callable[[str], tuple[TokenizerPair, Any]]
 
 
 @pytest.fixture(scope="session")
-def load_pair(tmp_path_factory: pytest.TempPathFactory, reference_of: Callable[[Path], Any]) -> LoadPair:
+def load_pair(tmp_path_factory: pytest.TempPathFactory, load_reference: Callable[[Path], Any]) -> LoadPair:
     loaded_pairs: dict[str, tuple[TokenizerPair, Any]] = {}
 
     def build(name: str) -> tuple[TokenizerPair, Any]:
         if name not in loaded_pairs:
             folder = tmp_path_factory.mktemp(name)
-            marian(folder, **VARIANTS[name])
-            loaded_pairs[name] = load_tokenizer(folder, "marian", {}), reference_of(folder)
+            write_marian(folder, **VARIANTS[name])
+            loaded_pairs[name] = load_tokenizer(folder, "marian", {}), load_reference(folder)
         return loaded_pairs[name]
 
     return build
@@ -73,7 +81,7 @@ def make_piece_splitter(data: bytes) -> Callable[[str], list[str]]:
     return split
 
 
-def make_random_texts(count: int) -> list[str]:
+def make_marian_texts(count: int) -> list[str]:
     rng = random.Random(7)
     letters = "abcdeeé \u0301\u0323\u0302\t\n漢字▁<>.,!ﬁ½\u200b👩\u200d한ÅÄß0kp"
     texts = ["".join(rng.choice(letters) for _ in range(rng.randint(0, 25))) for _ in range(count)]
@@ -84,16 +92,16 @@ def make_random_texts(count: int) -> list[str]:
 def test_source_and_target_match_transformers(load_pair: LoadPair, name: str) -> None:
     pair, theirs = load_pair(name)
     source, target = get_sides(pair)
-    for text in [*TEXTS, *SENTENCES, *CODES, *make_random_texts(150)]:
+    for text in [*TEXTS, *SENTENCES, *CODES, *make_marian_texts(150)]:
         expected = theirs(text, return_special_tokens_mask=True)
         encoding = source.encode(text)
         assert encoding.ids == expected["input_ids"], text
         assert encoding.special == [bool(flag) for flag in expected["special_tokens_mask"]], text
         encoding = target.encode(text)
         assert encoding.ids == theirs(text_target=text)["input_ids"], text
-        for skip in (True, False):
-            assert target.decode(encoding.ids, skip_special=skip) == theirs.decode(
-                encoding.ids, skip_special_tokens=skip
+        for skip_special in (True, False):
+            assert target.decode(encoding.ids, skip_special=skip_special) == theirs.decode(
+                encoding.ids, skip_special_tokens=skip_special
             )
     for words in WORDS[:3]:
         encoding = source.encode(words)
@@ -140,23 +148,30 @@ def test_offsets_match_words(load_pair: LoadPair) -> None:
     for word, (start, end) in zip(encoding.words, encoding.offsets, strict=True):
         if word is not None:
             spans[word] = (min(start, spans.get(word, (start, end))[0]), max(end, spans.get(word, (start, end))[1]))
-    assert [text[a:b] for a, b in spans.values()] == [">>fr<<", "The", "old", "keeper\u0301", "</s>", "wrote"]
+    assert [text[start:end] for start, end in spans.values()] == [
+        ">>fr<<",
+        "The",
+        "old",
+        "keeper\u0301",
+        "</s>",
+        "wrote",
+    ]
 
 
 @pytest.mark.parametrize("name", ["unigram", "separate"])
-def test_save_and_reload(load_pair: LoadPair, name: str, tmp_path: Path, reference_of: Callable[[Path], Any]) -> None:
+def test_save_and_reload(load_pair: LoadPair, name: str, tmp_path: Path, load_reference: Callable[[Path], Any]) -> None:
     pair, theirs = load_pair(name)
-    own, reference = tmp_path / "mine", tmp_path / "foreign"
-    pair.source.save(own)
-    theirs.save_pretrained(reference)
-    for folder in (own, reference):
+    our_folder, their_folder = tmp_path / "mine", tmp_path / "foreign"
+    pair.source.save(our_folder)
+    theirs.save_pretrained(their_folder)
+    for folder in (our_folder, their_folder):
         write_json(folder / "config.json", {"model_type": "marian"})
         reloaded = load_tokenizer(folder, "marian", {})
-        loaded = reference_of(folder)
+        reloaded_reference = load_reference(folder)
         for text in (*TEXTS, *CODES):
             assert reloaded.source.encode(text) == pair.source.encode(text)
             assert get_sides(reloaded)[1].encode(text) == get_sides(pair)[1].encode(text)
-            assert loaded(text)["input_ids"] == theirs(text)["input_ids"]
+            assert reloaded_reference(text)["input_ids"] == theirs(text)["input_ids"]
 
 
 def test_truncation_is_counted(load_pair: LoadPair) -> None:
@@ -170,10 +185,10 @@ def test_truncation_is_counted(load_pair: LoadPair) -> None:
 
 
 def test_pieces_of_a_published_model_match_sentencepiece() -> None:
-    data = real("albert/spiece.model")[0].read_bytes()
+    data = find_published_files("albert/spiece.model")[0].read_bytes()
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
     split = make_piece_splitter(data)
-    for text in [*TEXTS, *SENTENCES, *make_random_texts(1500), "ggg 000,000 aaaa eeeee xxx " * 20]:
+    for text in [*TEXTS, *SENTENCES, *make_marian_texts(1500), "ggg 000,000 aaaa eeeee xxx " * 20]:
         assert split(text) == theirs.encode(text, out_type=str)
 
 
@@ -192,7 +207,7 @@ def test_long_line_with_score_resets(load_pair: LoadPair) -> None:
 
 @pytest.mark.parametrize("symbols", ["ab,a,b,abc,bc", "é,éa,aé,a,aa,aaa", "▁a,a▁b,b,▁"])
 def test_overlapping_user_defined_pieces(symbols: str) -> None:
-    data = sentence_pieces(SENTENCES[:10], vocab_size=220, user_defined_symbols=symbols)
+    data = train_sentencepiece(SENTENCES[:10], vocab_size=220, user_defined_symbols=symbols)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
     split = make_piece_splitter(data)
     rng = random.Random(3)
@@ -202,17 +217,17 @@ def test_overlapping_user_defined_pieces(symbols: str) -> None:
 
 
 def test_unsupported_files_are_rejected(tmp_path: Path) -> None:
-    marian(tmp_path)
+    write_marian(tmp_path)
     tokenizer = load_tokenizer(tmp_path, "marian", {}).source
     with pytest.raises(InputError, match="single text"):
         tokenizer.encode("a", "b")
-    for change, pattern in (
+    for settings_change, pattern in (
         ({"sp_model_kwargs": {"enable_sampling": True}}, "random"),
         ({"extra_special_tokens": ["<x>"]}, "additional special tokens"),
         ({"unk_token": "<none>"}, "the unk_token .* is not in the vocabulary"),
         ({"added_tokens_decoder": {"3": {"content": "x", "lstrip": True}}}, "lstrip, rstrip or single_word"),
     ):
-        write_json(tmp_path / "tokenizer_config.json", change)
+        write_json(tmp_path / "tokenizer_config.json", settings_change)
         with pytest.raises(TokenizerError, match=pattern):
             load_tokenizer(tmp_path, "marian", {})
     (tmp_path / "tokenizer_config.json").unlink()
@@ -222,11 +237,17 @@ def test_unsupported_files_are_rejected(tmp_path: Path) -> None:
 
 
 def test_hostile_marian_files(tmp_path: Path) -> None:
-    marian(tmp_path)
-    good = {name: (tmp_path / name).read_bytes() for name in ("source.spm", "vocab.json")}
-    vocab = json.loads(good["vocab.json"])
+    write_marian(tmp_path)
+    valid_files = {name: (tmp_path / name).read_bytes() for name in ("source.spm", "vocab.json")}
+    vocab = json.loads(valid_files["vocab.json"])
     cases = {
-        "source.spm": [b"", b"\x00", b"\xff" * 40, good["source.spm"][:1000], b"\x0a\xff\xff\xff\xff\x7f" + b"x" * 9],
+        "source.spm": [
+            b"",
+            b"\x00",
+            b"\xff" * 40,
+            valid_files["source.spm"][:1000],
+            b"\x0a\xff\xff\xff\xff\x7f" + b"x" * 9,
+        ],
         "vocab.json": [
             b"",
             b"[]",
@@ -237,25 +258,25 @@ def test_hostile_marian_files(tmp_path: Path) -> None:
             json.dumps({"x": 0}).encode(),
         ],
     }
-    for name, bodies in cases.items():
-        for body in bodies:
-            (tmp_path / name).write_bytes(body)
+    for name, invalid_contents in cases.items():
+        for content in invalid_contents:
+            (tmp_path / name).write_bytes(content)
             with pytest.raises(TokenizerError):
                 load_tokenizer(tmp_path, "marian", {})
-        (tmp_path / name).write_bytes(good[name])
+        (tmp_path / name).write_bytes(valid_files[name])
     assert load_tokenizer(tmp_path, "marian", {}).target is not None
 
 
 def test_corrupt_bytes_raise_tokenizer_errors(tmp_path: Path) -> None:
     """With random bytes changed, a SentencePiece file loads and encodes, or raises a TokenizerError."""
-    data = sentence_pieces(SENTENCES[:6], vocab_size=120)
+    data = train_sentencepiece(SENTENCES[:6], vocab_size=120)
     rng = random.Random(11)
-    rejected = 0
+    rejected_count = 0
     for trial in range(200):
         damaged = bytearray(data)
-        limit = len(data) if trial % 4 else 2_000  # the pieces precede the normalization table
+        changed_range = len(data) if trial % 4 else 2_000  # the pieces precede the normalization table
         for _ in range(rng.randint(1, 30)):
-            damaged[rng.randrange(limit)] = rng.randrange(256)
+            damaged[rng.randrange(changed_range)] = rng.randrange(256)
         if trial % 5 == 0:
             del damaged[rng.randrange(len(damaged)) :]
         try:
@@ -268,5 +289,5 @@ def test_corrupt_bytes_raise_tokenizer_errors(tmp_path: Path) -> None:
                 make_joiner(model)([p.text for p in model.pieces])
             assert len(origins) == len(text) + 1
         except TokenizerError:
-            rejected += 1
-    assert rejected > 20
+            rejected_count += 1
+    assert rejected_count > 20

@@ -16,8 +16,8 @@ CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 LLAMA3 = CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + WHITE_SPACE
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*%s"
-HAN = r"&&[^\p{Han}]]"
+CASED_WORDS = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*%s"
+NOT_HAN = r"&&[^\p{Han}]]"
 
 PUBLISHED = {
     "GPT-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
@@ -34,14 +34,16 @@ PUBLISHED = {
     "Qwen2": LLAMA3.replace("{1,3}", ""),
     "Qwen with marks": LLAMA3.replace("{1,3}", "").replace(r"?\p{L}+", r"?[\p{L}\p{M}]+"),
     "o200k, gpt-oss, Llama 4": (
-        CASED % (CONTRACTIONS + "?", CONTRACTIONS + "?") + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + WHITE_SPACE
+        CASED_WORDS % (CONTRACTIONS + "?", CONTRACTIONS + "?")
+        + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
+        + WHITE_SPACE
     ),
-    "Mistral tekken": CASED % ("", "") + r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + WHITE_SPACE,
+    "Mistral tekken": CASED_WORDS % ("", "") + r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + WHITE_SPACE,
     "Kimi K2": (
         r"[\p{Han}]+|"
-        + (CASED % (CONTRACTIONS + "?", CONTRACTIONS + "?"))
-        .replace(UPPER, UPPER[:-1] + HAN)
-        .replace(LOWER, LOWER[:-1] + HAN)
+        + (CASED_WORDS % (CONTRACTIONS + "?", CONTRACTIONS + "?"))
+        .replace(UPPER, UPPER[:-1] + NOT_HAN)
+        .replace(LOWER, LOWER[:-1] + NOT_HAN)
         + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
         + WHITE_SPACE
     ),
@@ -170,15 +172,15 @@ def test_loops_with_a_rescue_are_accepted(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"\s+$", "a++$", "[ab]+(?=b)", "a+(?!b)", r"[ab]+\b(?=c| )", r"\w+(?<!a)"])
 def test_anchoring_preserves_matches(pattern: str) -> None:
-    bounded = anchor_at_run_start(pattern)
-    check_pattern(bounded)
+    anchored = anchor_at_run_start(pattern)
+    check_pattern(anchored)
     with pytest.raises(UnboundedPatternError):
         check_pattern(pattern)
-    splits = [pre_tokenizers.Split(Regex(form), "isolated") for form in (pattern, bounded)]
-    choose = random.Random(1)
+    splitters = [pre_tokenizers.Split(Regex(equivalent), "isolated") for equivalent in (pattern, anchored)]
+    rng = random.Random(1)
     for _ in range(300):
-        text = "".join(choose.choices("ab c\n", k=choose.randrange(1, 14)))
-        assert splits[0].pre_tokenize_str(text) == splits[1].pre_tokenize_str(text)
+        text = "".join(rng.choices("ab c\n", k=rng.randrange(1, 14)))
+        assert splitters[0].pre_tokenize_str(text) == splitters[1].pre_tokenize_str(text)
 
 
 @pytest.mark.parametrize("pattern", ["a+", "a+b", "a*$", "a+$|b", "xa+$", "a{2,}$"])

@@ -18,28 +18,28 @@ from clearhead.text.subwords import (
     make_whole_word_lookup,
     strip_subword_markers,
 )
-from tests.text.scripts import random_texts
+from tests.text.random_texts import make_random_texts
 
 SPECIAL = ("[CLS]", "<s>")
 
 
 def make_vocabularies(seed: int = 5) -> list[list[str]]:
-    """Make random vocabularies in which most tokens have the same marker and others any or none."""
-    rng, make_vocabularies = random.Random(seed), []
+    """Make random vocabularies in which most tokens have the same marker, and the others any or none."""
+    rng, vocabularies = random.Random(seed), []
     for _ in range(400):
         marker, share = rng.choice(("", "##", "Ġ", "▁", "Ċ", "</w>")), rng.random()
         vocab: dict[str, int] = {}
-        for text in random_texts(rng.randrange(1, 40), seed=rng.randrange(1 << 30)):
+        for text in make_random_texts(rng.randrange(1, 40), seed=rng.randrange(1 << 30)):
             token = (text.split() or ["a"])[0]
             if rng.random() < share:
                 token = token + marker if marker == "</w>" else marker + token
             vocab[token] = len(vocab)
-        make_vocabularies.append(list(vocab))
-    return make_vocabularies
+        vocabularies.append(list(vocab))
+    return vocabularies
 
 
 def make_vocab(tokens: list[str]) -> dict[str, int]:
-    return {token: number for number, token in enumerate(tokens)}
+    return {token: token_id for token_id, token in enumerate(tokens)}
 
 
 def find_whole_words(tokens: list[str]) -> list[str | None]:
@@ -48,7 +48,7 @@ def find_whole_words(tokens: list[str]) -> list[str | None]:
 
 
 @pytest.mark.parametrize(
-    ("reader", "recorded"),
+    ("function", "expected_checksum"),
     [
         (find_continuations, 2388252474),
         (find_start_marker, 2489039390),
@@ -57,11 +57,11 @@ def find_whole_words(tokens: list[str]) -> list[str | None]:
     ],
     ids=["continuations", "start", "whole words", "text"],
 )
-def test_results_match_recorded_checksums(reader: Callable[[list[str]], Any], recorded: int) -> None:
+def test_results_match_recorded_checksums(function: Callable[[list[str]], Any], expected_checksum: int) -> None:
     checksum = 0
     for tokens in make_vocabularies():
-        checksum = zlib.crc32(json.dumps(reader(tokens)).encode(), checksum)
-    assert checksum == recorded
+        checksum = zlib.crc32(json.dumps(function(tokens)).encode(), checksum)
+    assert checksum == expected_checksum
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,17 @@ def test_continuations_and_whole_words_of_each_kind() -> None:
     wordpiece = ["the", "##s", "##", "a"]
     assert find_continuations(wordpiece) == [False, True, False, False]
     assert find_whole_words(wordpiece) == ["the", None, None, "a"]
-    by_bytes = ["Ġthe", "s", "!", "Ã"]
-    assert find_continuations(by_bytes) == [False, True, False, True]
-    assert find_whole_words(by_bytes) == ["the", None, None, None]
-    by_space = ["▁the", "s", "!"]
-    assert find_continuations(by_space) == [False, True, False]
-    assert find_whole_words(by_space) == ["the", None, None]
-    ends = ["the</w>", "th"]
-    assert find_whole_words(ends) == ["the", None]
-    assert [find_start_marker(tokens) for tokens in (wordpiece, by_bytes, by_space, ends)] == [None, "Ġ", "▁", None]
+    byte_level = ["Ġthe", "s", "!", "Ã"]
+    assert find_continuations(byte_level) == [False, True, False, True]
+    assert find_whole_words(byte_level) == ["the", None, None, None]
+    metaspace = ["▁the", "s", "!"]
+    assert find_continuations(metaspace) == [False, True, False]
+    assert find_whole_words(metaspace) == ["the", None, None]
+    word_end = ["the</w>", "th"]
+    assert find_whole_words(word_end) == ["the", None]
+    assert [find_start_marker(tokens) for tokens in (wordpiece, byte_level, metaspace, word_end)] == [
+        None,
+        "Ġ",
+        "▁",
+        None,
+    ]

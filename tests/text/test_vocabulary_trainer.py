@@ -49,7 +49,7 @@ STEMS = [
     "東京",
 ]
 ENDINGS = ["", "s", "en", "er", "ing", "est", "lich", "ung", "'s"]
-FORMS: list[dict[str, Any]] = [
+VARIANTS: list[dict[str, Any]] = [
     {"kind": "bpe"},
     {"kind": "unigram"},
     {"kind": "wordpiece"},
@@ -76,35 +76,38 @@ def make_lines(count: int = 400, seed: int = 0) -> list[str]:
     return [" ".join(rng.choices(words, weights, k=rng.randint(3, 12))) + "." for _ in range(count)]
 
 
-def format_options(form: dict[str, Any]) -> str:
-    return "-".join(str(value) for value in form.values())
+def format_options(options: dict[str, Any]) -> str:
+    return "-".join(str(value) for value in options.values())
 
 
 @pytest.fixture(scope="module")
 def train() -> Callable[..., LearnedTokenizer]:
     trained_tokenizers: dict[str, LearnedTokenizer] = {}
 
-    def make(form: dict[str, Any]) -> LearnedTokenizer:
-        key = format_options(form)
+    def train_once(options: dict[str, Any]) -> LearnedTokenizer:
+        key = format_options(options)
         if key not in trained_tokenizers:
-            trained_tokenizers[key] = clearhead.learn_tokenizer(make_lines(), **({"size": 400} | form))
+            trained_tokenizers[key] = clearhead.learn_tokenizer(make_lines(), **({"size": 400} | options))
         return trained_tokenizers[key]
 
-    return make
+    return train_once
 
 
-@pytest.mark.parametrize("form", FORMS, ids=format_options)
+@pytest.mark.parametrize("options", VARIANTS, ids=format_options)
 def test_transformers_loads_the_same_tokenizer(
-    form: dict[str, Any], train: Callable[..., LearnedTokenizer], reference_of: Callable[[Path], Any], tmp_path: Path
+    options: dict[str, Any],
+    train: Callable[..., LearnedTokenizer],
+    load_reference: Callable[[Path], Any],
+    tmp_path: Path,
 ) -> None:
-    trained = train(form)
-    folder = trained.save(tmp_path / "made")
+    trained = train(options)
+    folder = trained.save(tmp_path / "trained")
     assert sorted(path.name for path in folder.iterdir()) == [
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
     ]
-    theirs, ours = reference_of(folder), load_tokenizer(folder, "", {}).source
+    theirs, ours = load_reference(folder), load_tokenizer(folder, "", {}).source
     assert len(theirs) == ours.vocab_size == trained.vocabulary <= trained.size
     assert theirs.get_vocab() == ours.vocab
     for text in [*PROBES, *make_lines(20, seed=1), *trained.special]:
@@ -114,8 +117,10 @@ def test_transformers_loads_the_same_tokenizer(
         assert encoding.ids == expected["input_ids"]
         assert encoding.offsets == [tuple(span) for span in expected["offset_mapping"]]
         assert ours.encode(text, "zwei Männer").ids == theirs(text, "zwei Männer")["input_ids"]
-        for skip in (True, False):
-            assert ours.decode(encoding.ids, skip_special=skip) == theirs.decode(encoding.ids, skip_special_tokens=skip)
+        for skip_special in (True, False):
+            assert ours.decode(encoding.ids, skip_special=skip_special) == theirs.decode(
+                encoding.ids, skip_special_tokens=skip_special
+            )
     assert ours.special_tokens_map == {
         key: token for key, token in theirs.special_tokens_map.items() if isinstance(token, str)
     }
@@ -123,16 +128,16 @@ def test_transformers_loads_the_same_tokenizer(
     assert ours.golden() == trained.tokenizer.golden()
 
 
-@pytest.mark.parametrize("form", FORMS, ids=format_options)
-def test_ids_are_consecutive(form: dict[str, Any], train: Callable[..., LearnedTokenizer]) -> None:
-    trained = train(form)
+@pytest.mark.parametrize("options", VARIANTS, ids=format_options)
+def test_ids_are_consecutive(options: dict[str, Any], train: Callable[..., LearnedTokenizer]) -> None:
+    trained = train(options)
     assert sorted(trained.tokenizer.vocab.values()) == list(range(trained.vocabulary))
     assert set(trained.special) <= set(trained.tokenizer.vocab)
 
 
 def test_templates(train: Callable[..., LearnedTokenizer]) -> None:
-    def describe_template(form: dict[str, Any], *texts: str) -> tuple[list[str], list[int]]:
-        encoding = train(form).tokenizer.encode(*texts)
+    def describe_template(options: dict[str, Any], *texts: str) -> tuple[list[str], list[int]]:
+        encoding = train(options).tokenizer.encode(*texts)
         layout = [
             (token if special else "AB"[side or 0], segment)
             for token, special, side, segment in zip(
@@ -144,9 +149,9 @@ def test_templates(train: Callable[..., LearnedTokenizer]) -> None:
         ]
         return [token for token, _ in collapsed], [segment for _, segment in collapsed]
 
-    assert describe_template(FORMS[2], "rad", "haus") == (["[CLS]", "A", "[SEP]", "B", "[SEP]"], [0, 0, 0, 1, 1])
-    assert describe_template(FORMS[3], "rad") == (["A", "</s>"], [0, 0])
-    assert describe_template(FORMS[0], "rad") == (["A"], [0])
+    assert describe_template(VARIANTS[2], "rad", "haus") == (["[CLS]", "A", "[SEP]", "B", "[SEP]"], [0, 0, 0, 1, 1])
+    assert describe_template(VARIANTS[3], "rad") == (["A", "</s>"], [0, 0])
+    assert describe_template(VARIANTS[0], "rad") == (["A"], [0])
     assert describe_template({"use": "roberta"}, "rad", "haus")[0] == ["<s>", "A", "</s>", "</s>", "B", "</s>"]
     t5 = train({"use": "t5", "size": 500}).tokenizer
     assert [t5.token_id(token) for token in ("<pad>", "</s>", "<unk>", "<extra_id_0>")] == [0, 1, 2, t5.vocab_size - 1]
@@ -172,10 +177,10 @@ def test_byte_level_is_lossless(text: str) -> None:
 def test_byte_fallback_preserves_words(words: list[str]) -> None:
     text = " ".join(words)
     if "▁" not in text:
-        assert WITH_FALLBACK.tokenizer.decode(WITH_FALLBACK.tokenizer.encode(text).ids) == text
+        assert BYTE_FALLBACK.tokenizer.decode(BYTE_FALLBACK.tokenizer.encode(text).ids) == text
 
 
-WITH_FALLBACK = clearhead.learn_tokenizer(
+BYTE_FALLBACK = clearhead.learn_tokenizer(
     make_lines(), kind="bpe", use="transformer", split="metaspace", byte_fallback=True, size=600
 )
 
@@ -203,22 +208,22 @@ def test_training_is_deterministic_across_processes(tmp_path: Path) -> None:
 
 
 def test_bpe_matches_the_library() -> None:
-    peer = Pipeline(models.BPE())
-    peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library_tokenizer = Pipeline(models.BPE())
+    library_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     options: dict[str, Any] = {"vocab_size": 500, "min_frequency": 2, "show_progress": False}
-    peer.train_from_iterator(make_lines(), trainers.BpeTrainer(initial_alphabet=alphabet, **options))
+    library_tokenizer.train_from_iterator(make_lines(), trainers.BpeTrainer(initial_alphabet=alphabet, **options))
     ours = clearhead.learn_tokenizer(make_lines(), kind="bpe", size=501)
-    assert set(peer.get_vocab()) | {"<|endoftext|>"} == set(ours.tokenizer.vocab)
+    assert set(library_tokenizer.get_vocab()) | {"<|endoftext|>"} == set(ours.tokenizer.vocab)
 
 
 def test_unigram_matches_the_library() -> None:
-    peer = Pipeline(models.Unigram())
-    peer.pre_tokenizer = pre_tokenizers.Metaspace()
+    library_tokenizer = Pipeline(models.Unigram())
+    library_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     options: dict[str, Any] = {"vocab_size": 197, "show_progress": False, "unk_token": "<unk>"}
-    peer.train_from_iterator(make_lines(), trainers.UnigramTrainer(special_tokens=["<unk>"], **options))
+    library_tokenizer.train_from_iterator(make_lines(), trainers.UnigramTrainer(special_tokens=["<unk>"], **options))
     ours = clearhead.learn_tokenizer(make_lines(), kind="unigram", size=200, normalize="none")
-    assert set(peer.get_vocab()) == set(ours.tokenizer.vocab) - {"<pad>", "<s>", "</s>"}
+    assert set(library_tokenizer.get_vocab()) == set(ours.tokenizer.vocab) - {"<pad>", "<s>", "</s>"}
 
 
 def test_reported_counts() -> None:
@@ -230,10 +235,10 @@ def test_reported_counts() -> None:
     assert trained.tokens_per_word == pytest.approx(len(tokens) / words)
     assert trained.unknown == pytest.approx(tokens.count("[UNK]") / len(tokens))
     assert trained.unknown > 0
-    letters = [letter for text in texts for letter in text if letter != " "]
-    covered = [letter for letter in letters if letter in trained.tokenizer.vocab]
-    assert trained.characters == len(set(covered)) == 25
-    assert trained.covered == pytest.approx(len(covered) / len(letters))
+    characters = [character for text in texts for character in text if character != " "]
+    covered_characters = [character for character in characters if character in trained.tokenizer.vocab]
+    assert trained.characters == len(set(covered_characters)) == 25
+    assert trained.covered == pytest.approx(len(covered_characters) / len(characters))
     report = json.loads(json.dumps(trained.to_json(), allow_nan=False))
     assert (report["kind"], report["vocabulary"], report["folder"]) == ("wordpiece", trained.vocabulary, None)
     assert "tokens per word" in trained._repr_html_()
@@ -241,28 +246,28 @@ def test_reported_counts() -> None:
 
 def test_min_count() -> None:
     texts = ["abc abc abc xyz"] * 2
-    often = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=3)
-    assert "▁abc" in often.tokenizer.vocab
-    assert "▁xyz" not in often.tokenizer.vocab
-    seldom = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=1)
-    assert "▁xyz" in seldom.tokenizer.vocab
+    frequent_only = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=3)
+    assert "▁abc" in frequent_only.tokenizer.vocab
+    assert "▁xyz" not in frequent_only.tokenizer.vocab
+    all_words = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=1)
+    assert "▁xyz" in all_words.tokenizer.vocab
 
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(st.text(max_size=400))
 def test_chunks_join_to_the_line(line: str) -> None:
     assert "".join(split_chunks(line)) == line
-    assert all(0 < len(stretch) <= MAX_CHUNK_LENGTH for stretch in split_chunks(line))
+    assert all(0 < len(chunk) <= MAX_CHUNK_LENGTH for chunk in split_chunks(line))
 
 
 def test_subsampling_preserves_relative_frequencies() -> None:
     rng = random.Random(0)
 
-    def texts() -> Iterator[str]:
+    def make_texts() -> Iterator[str]:
         for line_number in range(20_000):
             yield f"common word{rng.randrange(10**9)} {'early' if line_number < 10_000 else 'late'}"
 
-    counter = count_chunks(texts(), max_characters=50_000)
+    counter = count_chunks(make_texts(), max_characters=50_000)
     assert sum(map(len, counter.counts)) <= 50_000
     assert (counter.sampling_interval, counter.line_count) == (8, 20_000)
     common, early, late = (counter.counts[word] for word in ("common", " early", " late"))
@@ -298,22 +303,26 @@ def test_all_file_formats_give_the_same_vocabulary(tmp_path: Path) -> None:
     )
     expected = clearhead.learn_tokenizer(texts, size=300).tokenizer.vocab
 
-    def vocab(file: Any, **options: Any) -> dict[str, int]:
+    def learn_vocab(file: Any, **options: Any) -> dict[str, int]:
         return clearhead.learn_tokenizer(file, size=300, **options).tokenizer.vocab
 
-    assert vocab(tmp_path / "plain.txt") == expected
-    assert vocab(str(tmp_path / "windows.en")) == expected
-    assert vocab(tmp_path / "packed.txt.gz") == expected
-    assert vocab(tmp_path / "rows.jsonl") == expected
-    assert vocab(tmp_path / "pairs.tsv", text="de,en") == vocab(tmp_path / "pairs.tsv", text=["en", "de"]) == expected
-    assert vocab(io.BytesIO("\n".join(texts).encode())) == expected
-    assert vocab(iter(texts)) == expected
-    twice = clearhead.learn_tokenizer([str(tmp_path / "plain.txt"), str(tmp_path / "rows.jsonl")], size=300)
-    assert twice.lines == 120
+    assert learn_vocab(tmp_path / "plain.txt") == expected
+    assert learn_vocab(str(tmp_path / "windows.en")) == expected
+    assert learn_vocab(tmp_path / "packed.txt.gz") == expected
+    assert learn_vocab(tmp_path / "rows.jsonl") == expected
+    assert (
+        learn_vocab(tmp_path / "pairs.tsv", text="de,en")
+        == learn_vocab(tmp_path / "pairs.tsv", text=["en", "de"])
+        == expected
+    )
+    assert learn_vocab(io.BytesIO("\n".join(texts).encode())) == expected
+    assert learn_vocab(iter(texts)) == expected
+    from_two_files = clearhead.learn_tokenizer([str(tmp_path / "plain.txt"), str(tmp_path / "rows.jsonl")], size=300)
+    assert from_two_files.lines == 120
     assert clearhead.learn_tokenizer(texts, size=300, limit=7).lines == 7
 
 
-HOSTILE = [
+HOSTILE_TOKENS = [
     "<script>alert(1)</script>",
     "$A",
     "$B:1",
@@ -330,13 +339,15 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[2], FORMS[5]], ids=format_options)
-@pytest.mark.parametrize("token", HOSTILE)
+@pytest.mark.parametrize("options", [VARIANTS[0], VARIANTS[1], VARIANTS[2], VARIANTS[5]], ids=format_options)
+@pytest.mark.parametrize("token", HOSTILE_TOKENS)
 def test_special_tokens_with_special_syntax(
-    token: str, form: dict[str, Any], reference_of: Callable[[Path], Any], tmp_path: Path
+    token: str, options: dict[str, Any], load_reference: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    trained = clearhead.learn_tokenizer(make_lines(40), tmp_path / "made", **(form | {"size": 600, "special": [token]}))
-    theirs = reference_of(tmp_path / "made")
+    trained = clearhead.learn_tokenizer(
+        make_lines(40), tmp_path / "trained", **(options | {"size": 600, "special": [token]})
+    )
+    theirs = load_reference(tmp_path / "trained")
     assert theirs.convert_tokens_to_ids(token) == trained.tokenizer.token_id(token)
     assert token in trained.special
     for text in (f"rad {token} haus", token, "wind"):
@@ -345,12 +356,14 @@ def test_special_tokens_with_special_syntax(
 
 
 @pytest.mark.parametrize("token", ["$A", "[SEP]:1", "<b>"])
-def test_templates_with_special_syntax(token: str, reference_of: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_templates_with_special_syntax(token: str, load_reference: Callable[[Path], Any], tmp_path: Path) -> None:
     trained = clearhead.learn_tokenizer(
-        make_lines(40), tmp_path / "made", use="bert", size=200, special=[f"cls={token}"]
+        make_lines(40), tmp_path / "trained", use="bert", size=200, special=[f"cls={token}"]
     )
     assert trained.tokenizer.encode("rad").tokens[0] == token == trained.tokenizer.cls_token
-    assert reference_of(tmp_path / "made")("rad", "haus")["input_ids"] == trained.tokenizer.encode("rad", "haus").ids
+    assert (
+        load_reference(tmp_path / "trained")("rad", "haus")["input_ids"] == trained.tokenizer.encode("rad", "haus").ids
+    )
 
 
 def test_special_tokens_in_the_text_are_noted() -> None:
@@ -398,13 +411,13 @@ def test_invalid_options(texts: Any, options: dict[str, Any], message: str) -> N
 
 
 def test_invalid_training_files(tmp_path: Path) -> None:
-    good = "\n".join(make_lines(30))
+    valid_text = "\n".join(make_lines(30))
     cases: dict[str, tuple[bytes, dict[str, Any], str]] = {
         "empty.txt": (b"", {}, "empty.txt is empty"),
         "blank.txt": (b"\n \n\n", {}, "blank.txt holds no text"),
         "image.png": (b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, {}, "NUL bytes, as binary files do"),
         "noise.bin": (bytes(range(1, 256)) * 40, {}, "not UTF-8 text"),
-        "wrong.txt": (good.encode(), {"encoding": "klingon"}, "not one that Python knows"),
+        "wrong.txt": (valid_text.encode(), {"encoding": "klingon"}, "not one that Python knows"),
         "table.csv": (b"de,en\na,b\n", {}, "has the columns de, en; say which hold text"),
         "named.csv": (b"de,en\na,b\n", {"text": "fr"}, "has no column 'fr'; it has de, en"),
         "cut.txt.gz": (gzip.compress(os.urandom(400_000))[:300_000], {}, "cut.txt.gz"),
@@ -416,17 +429,17 @@ def test_invalid_training_files(tmp_path: Path) -> None:
         assert message in str(error.value), name
     with pytest.raises(InputError, match=r"nowhere\.txt is not there"):
         clearhead.learn_tokenizer("nowhere.txt")
-    (tmp_path / "good.txt").write_text(good)
+    (tmp_path / "good.txt").write_text(valid_text)
     with pytest.raises(InputError, match="other names in the list are files"):
         clearhead.learn_tokenizer([str(tmp_path / "good.txt"), str(tmp_path / "gone.txt")])
     (tmp_path / "greek.txt").write_bytes(("καλημέρα κόσμε\n" * 30).encode("cp1253"))
-    guessed = clearhead.learn_tokenizer(tmp_path / "greek.txt", size=300)
-    assert guessed.notes[0] == "greek.txt was read as Latin-1."  # a guess, and told
+    latin1 = clearhead.learn_tokenizer(tmp_path / "greek.txt", size=300)
+    assert latin1.notes[0] == "greek.txt was read as Latin-1."
     greek = clearhead.learn_tokenizer(tmp_path / "greek.txt", kind="unigram", size=60, encoding="cp1253")
     assert "κ" in greek.tokenizer.vocab
-    (tmp_path / "odd.txt").write_bytes(good.encode() + b"\nbad \xff\xfe\n" + good.encode())
-    odd = clearhead.learn_tokenizer(tmp_path / "odd.txt", size=300)
-    assert any("1 lines that are not UTF-8 text, the first is line 31" in note for note in odd.notes)
+    (tmp_path / "odd.txt").write_bytes(valid_text.encode() + b"\nbad \xff\xfe\n" + valid_text.encode())
+    partly_invalid = clearhead.learn_tokenizer(tmp_path / "odd.txt", size=300)
+    assert any("1 lines that are not UTF-8 text, the first is line 31" in note for note in partly_invalid.notes)
 
 
 def test_existing_folders_are_not_changed(tmp_path: Path) -> None:

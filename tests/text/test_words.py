@@ -1,6 +1,6 @@
 """Word boundaries must not change, because models, runs and published results depend on them.
 
-`word_splits.json` has the words of each function for a hundred random texts, and a checksum for five thousand.
+`word_splits.json` has the words that each function returns for 100 random texts, and a checksum for 5,000 texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clearhead.text import words
-from tests.text.scripts import random_texts
+from tests.text.random_texts import make_random_texts
 
 RECORDED = json.loads((Path(__file__).parent / "word_splits.json").read_text(encoding="utf-8"))
 SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
@@ -27,17 +27,19 @@ SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
     "tfidf": words.split_tfidf_words,
     "shingle": words.split_shingle_words,
     "vector": words.split_vector_words,
-    "blank-led": words.split_words_with_whitespace,
-    "found": lambda text: words.find_word(text, (text.split() or ["a"])[-1]),
-    "widened": lambda text: [words.extend_over_punctuation(text, span) for span in words.find_word_spans(text)],
+    "words with white space": words.split_words_with_whitespace,
+    "occurrences": lambda text: words.find_word(text, (text.split() or ["a"])[-1]),
+    "words with punctuation": lambda text: [
+        words.extend_over_punctuation(text, span) for span in words.find_word_spans(text)
+    ],
 }
 
 
-def checksum(splitter: Callable[[str], list[Any]], texts: list[str]) -> int:
-    total = 0
+def compute_checksum(splitter: Callable[[str], list[Any]], texts: list[str]) -> int:
+    checksum = 0
     for text in texts:
-        total = zlib.crc32(json.dumps(splitter(text)).encode(), total)
-    return total
+        checksum = zlib.crc32(json.dumps(splitter(text)).encode(), checksum)
+    return checksum
 
 
 def test_every_splitter_is_recorded() -> None:
@@ -46,25 +48,29 @@ def test_every_splitter_is_recorded() -> None:
 
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_boundaries_match_the_record(name: str) -> None:
-    texts = random_texts(5000, seed=1)
+    texts = make_random_texts(5000, seed=1)
     assert texts[:100] == RECORDED["texts"]
     for text, expected in zip(texts, RECORDED[name], strict=False):
         spans = [list(part) if isinstance(part, tuple) else part for part in SPLITTERS[name](text)]
         assert spans == expected, text
-    assert checksum(SPLITTERS[name], texts) == RECORDED["checksums"][name]
+    assert compute_checksum(SPLITTERS[name], texts) == RECORDED["checksums"][name]
 
 
 def test_a_changed_boundary_is_detected() -> None:
-    texts = random_texts(5000, seed=1)
+    texts = make_random_texts(5000, seed=1)
     for name, splitter in SPLITTERS.items():
-        moved = {text: splitter(text) for text in texts[4000:]}
-        victim = next(text for text in texts[4000:] if len(moved[text]) > 1)
-        moved[victim] = moved[victim][1:]
-        assert checksum(lambda text: moved.get(text) or SPLITTERS[name](text), texts) != RECORDED["checksums"][name]  # noqa: B023
+        words_by_text = {text: splitter(text) for text in texts[4000:]}
+        changed_text = next(text for text in texts[4000:] if len(words_by_text[text]) > 1)
+        words_by_text[changed_text] = words_by_text[changed_text][1:]
+
+        def split_changed(text: str) -> list[Any]:
+            return words_by_text.get(text) or SPLITTERS[name](text)  # noqa: B023
+
+        assert compute_checksum(split_changed, texts) != RECORDED["checksums"][name]
 
 
 def test_parts_cover_the_text() -> None:
-    for text in random_texts(500, seed=2):
+    for text in make_random_texts(500, seed=2):
         assert "".join(words.split_words_with_whitespace(text)) == text
         for spans in (
             words.find_word_spans(text),

@@ -1,4 +1,4 @@
-"""Small model folders for the tests, with vocabularies that are trained on the fly or, if available, published."""
+"""Write small tokenizer folders, with vocabularies that are trained on the fly or, if available, published."""
 
 from __future__ import annotations
 
@@ -72,39 +72,42 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
-def real(*names: str) -> list[Path]:
+def find_published_files(*names: str) -> list[Path]:
     """Return the paths of published vocabulary files; skip the test if one is missing."""
     paths = [WEIGHTS / name for name in names]
     for path in paths:
         if not path.is_file():
-            pytest.skip(f"needs the real vocabulary {path.parent.name}/{path.name}; set CLEARHEAD_WEIGHTS")
+            pytest.skip(f"published vocabulary {path.parent.name}/{path.name} not found; set CLEARHEAD_WEIGHTS")
     return paths
 
 
-def word_pieces(special: tuple[str, ...], *, lowercase: bool = True) -> dict[str, int]:
+def train_wordpiece(special_tokens: tuple[str, ...], *, lowercase: bool = True) -> dict[str, int]:
+    """Train a WordPiece vocabulary on a few sentences."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.train_from_iterator(
-        SENTENCES, trainers.WordPieceTrainer(vocab_size=400, special_tokens=list(special), show_progress=False)
+        SENTENCES, trainers.WordPieceTrainer(vocab_size=400, special_tokens=list(special_tokens), show_progress=False)
     )
     return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
 
 
-def byte_pairs(special: tuple[str, ...]) -> tuple[dict[str, int], list[str]]:
+def train_byte_level_bpe(special_tokens: tuple[str, ...]) -> tuple[dict[str, int], list[str]]:
+    """Train a byte-level BPE model on a few sentences; return the vocabulary and the merges."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
         vocab_size=500,
-        special_tokens=list(special),
+        special_tokens=list(special_tokens),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(SENTENCES, trainer)
-    return _vocabulary_and_merges(tokenizer)
+    return _get_vocabulary_and_merges(tokenizer)
 
 
-def word_end_pairs() -> tuple[dict[str, int], list[str]]:
+def train_word_end_bpe() -> tuple[dict[str, int], list[str]]:
+    """Train a BPE model with </w> at the end of words, as in the first GPT; return the vocabulary and the merges."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -113,15 +116,15 @@ def word_end_pairs() -> tuple[dict[str, int], list[str]]:
         vocab_size=400, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False
     )
     tokenizer.train_from_iterator(SENTENCES, trainer)
-    return _vocabulary_and_merges(tokenizer)
+    return _get_vocabulary_and_merges(tokenizer)
 
 
-def _vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], list[str]]:
+def _get_vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], list[str]]:
     model = json.loads(tokenizer.to_str())["model"]
-    return model["vocab"], [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
+    return model["vocab"], [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
 
 
-def sentence_pieces(sentences: tuple[str, ...] = SENTENCES, **options: Any) -> bytes:
+def train_sentencepiece(sentences: tuple[str, ...] = SENTENCES, **options: Any) -> bytes:
     """Train a SentencePiece model on a few sentences."""
     settings: dict[str, Any] = {
         "vocab_size": 320,
@@ -137,21 +140,23 @@ def sentence_pieces(sentences: tuple[str, ...] = SENTENCES, **options: Any) -> b
     return buffer.getvalue()
 
 
-def _config(folder: Path, model_type: str, **more: object) -> None:
+def _write_config(folder: Path, model_type: str, **settings: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", {"model_type": model_type, **more})
+    write_json(folder / "config.json", {"model_type": model_type, **settings})
 
 
-def bert_real(folder: Path) -> str:
-    _config(folder, "bert")
-    (folder / "vocab.txt").write_bytes(real("bert-base-uncased/vocab.txt")[0].read_bytes())
+def write_bert_real(folder: Path) -> str:
+    _write_config(folder, "bert")
+    (folder / "vocab.txt").write_bytes(find_published_files("bert-base-uncased/vocab.txt")[0].read_bytes())
     return "bert"
 
 
-def bert_cased(folder: Path) -> str:
-    _config(folder, "bert")
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    (folder / "vocab.txt").write_text("\n".join(word_pieces(special, lowercase=False)) + "\n", encoding="utf-8")
+def write_bert_cased(folder: Path) -> str:
+    _write_config(folder, "bert")
+    special_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    (folder / "vocab.txt").write_text(
+        "\n".join(train_wordpiece(special_tokens, lowercase=False)) + "\n", encoding="utf-8"
+    )
     write_json(
         folder / "tokenizer_config.json",
         {"do_lower_case": False, "tokenize_chinese_chars": False, "strip_accents": True, "model_max_length": 48},
@@ -161,18 +166,18 @@ def bert_cased(folder: Path) -> str:
     return "bert"
 
 
-def distilbert(folder: Path) -> str:
-    _config(folder, "distilbert")
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    (folder / "vocab.txt").write_text("\n".join(word_pieces(special)) + "\n", encoding="utf-8")
+def write_distilbert(folder: Path) -> str:
+    _write_config(folder, "distilbert")
+    special_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    (folder / "vocab.txt").write_text("\n".join(train_wordpiece(special_tokens)) + "\n", encoding="utf-8")
     write_json(folder / "tokenizer_config.json", {"tokenizer_class": "DistilBertTokenizer", "strip_accents": False})
     return "distilbert"
 
 
-def electra(folder: Path) -> str:
-    _config(folder, "electra")
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    (folder / "vocab.txt").write_text("\r\n".join(word_pieces(special)) + "\r\n", encoding="utf-8")
+def write_electra(folder: Path) -> str:
+    _write_config(folder, "electra")
+    special_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    (folder / "vocab.txt").write_text("\r\n".join(train_wordpiece(special_tokens)) + "\r\n", encoding="utf-8")
     write_json(
         folder / "tokenizer_config.json",
         {"do_lower_case": True, "additional_special_tokens": ["[E1]", "[E2]"], "model_max_length": 1e30},
@@ -180,65 +185,65 @@ def electra(folder: Path) -> str:
     return "electra"
 
 
-def mpnet(folder: Path) -> str:
-    _config(folder, "mpnet")
-    special = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
-    (folder / "vocab.txt").write_text("\n".join(word_pieces(special)) + "\n", encoding="utf-8")
+def write_mpnet(folder: Path) -> str:
+    _write_config(folder, "mpnet")
+    special_tokens = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
+    (folder / "vocab.txt").write_text("\n".join(train_wordpiece(special_tokens)) + "\n", encoding="utf-8")
     return "mpnet"
 
 
-def roberta(folder: Path) -> str:
-    _config(folder, "roberta")
-    vocab, merges = byte_pairs(("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+def write_roberta(folder: Path) -> str:
+    _write_config(folder, "roberta")
+    vocab, merges = train_byte_level_bpe(("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
     write_json(folder / "vocab.json", vocab)
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
     return "roberta"
 
 
-def roberta_prefixed(folder: Path) -> str:
-    roberta(folder)
-    mask = {"content": "<mask>", "lstrip": True, "rstrip": False, "normalized": False, "__type": "AddedToken"}
+def write_roberta_prefixed(folder: Path) -> str:
+    write_roberta(folder)
+    mask_token = {"content": "<mask>", "lstrip": True, "rstrip": False, "normalized": False, "__type": "AddedToken"}
     write_json(
         folder / "tokenizer_config.json",
-        {"add_prefix_space": True, "trim_offsets": False, "mask_token": mask, "truncation_side": "left"},
+        {"add_prefix_space": True, "trim_offsets": False, "mask_token": mask_token, "truncation_side": "left"},
     )
     return "roberta"
 
 
-def gpt2(folder: Path) -> str:
-    _config(folder, "gpt2")
-    vocab, merges = byte_pairs(("<|endoftext|>",))
+def write_gpt2(folder: Path) -> str:
+    _write_config(folder, "gpt2")
+    vocab, merges = train_byte_level_bpe(("<|endoftext|>",))
     write_json(folder / "vocab.json", vocab)
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
     return "gpt2"
 
 
-def gpt2_real(folder: Path) -> str:
-    _config(folder, "gpt2")
+def write_gpt2_real(folder: Path) -> str:
+    _write_config(folder, "gpt2")
     names = ("vocab.json", "merges.txt")
-    for source, name in zip(real("gpt2/encoder.json", "gpt2/vocab.bpe"), names, strict=True):
-        (folder / name).write_bytes(source.read_bytes())
+    for published_file, name in zip(find_published_files("gpt2/encoder.json", "gpt2/vocab.bpe"), names, strict=True):
+        (folder / name).write_bytes(published_file.read_bytes())
     write_json(folder / "tokenizer_config.json", {"add_bos_token": True, "pad_token": "<pad>"})
     return "gpt2"
 
 
-def openai_gpt(folder: Path) -> str:
-    _config(folder, "openai-gpt")
-    vocab, merges = word_end_pairs()
+def write_openai_gpt(folder: Path) -> str:
+    _write_config(folder, "openai-gpt")
+    vocab, merges = train_word_end_bpe()
     write_json(folder / "vocab.json", vocab)
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
     return "openai-gpt"
 
 
-def albert_real(folder: Path) -> str:
-    _config(folder, "albert")
-    (folder / "spiece.model").write_bytes(real("albert/spiece.model")[0].read_bytes())
+def write_albert_real(folder: Path) -> str:
+    _write_config(folder, "albert")
+    (folder / "spiece.model").write_bytes(find_published_files("albert/spiece.model")[0].read_bytes())
     return "albert"
 
 
-def albert(folder: Path) -> str:
-    _config(folder, "albert")
-    data = sentence_pieces(
+def write_albert(folder: Path) -> str:
+    _write_config(folder, "albert")
+    data = train_sentencepiece(
         pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]", user_defined_symbols="(,)"
     )
     (folder / "spiece.model").write_bytes(data)
@@ -246,92 +251,92 @@ def albert(folder: Path) -> str:
     return "albert"
 
 
-def xlm_roberta(folder: Path) -> str:
-    _config(folder, "xlm-roberta")
-    (folder / "sentencepiece.bpe.model").write_bytes(sentence_pieces())
+def write_xlm_roberta(folder: Path) -> str:
+    _write_config(folder, "xlm-roberta")
+    (folder / "sentencepiece.bpe.model").write_bytes(train_sentencepiece())
     return "xlm-roberta"
 
 
-def t5(folder: Path) -> str:
-    _config(folder, "t5")
-    (folder / "spiece.model").write_bytes(sentence_pieces(pad_id=0, eos_id=1, unk_id=2, bos_id=-1))
+def write_t5(folder: Path) -> str:
+    _write_config(folder, "t5")
+    (folder / "spiece.model").write_bytes(train_sentencepiece(pad_id=0, eos_id=1, unk_id=2, bos_id=-1))
     write_json(folder / "tokenizer_config.json", {"extra_ids": 10, "model_max_length": 512})
     return "t5"
 
 
-def t5_pairs(folder: Path) -> str:
-    _config(folder, "t5")
+def write_t5_bpe(folder: Path) -> str:
+    _write_config(folder, "t5")
     ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
-    data = sentence_pieces(model_type="bpe", byte_fallback=True, vocab_size=600, **ids)
+    data = train_sentencepiece(model_type="bpe", byte_fallback=True, vocab_size=600, **ids)
     (folder / "spiece.model").write_bytes(data)
     return "t5"
 
 
-def deberta(folder: Path) -> str:
-    _config(folder, "deberta-v2")
-    (folder / "spm.model").write_bytes(_deberta_pieces())
+def write_deberta(folder: Path) -> str:
+    _write_config(folder, "deberta-v2")
+    (folder / "spm.model").write_bytes(_train_deberta_pieces())
     return "deberta-v2"
 
 
-def deberta_split(folder: Path) -> str:
-    deberta(folder)
+def write_deberta_split(folder: Path) -> str:
+    write_deberta(folder)
     write_json(folder / "tokenizer_config.json", {"do_lower_case": True, "split_by_punct": True})
     write_json(folder / "added_tokens.json", {"[MASK]": 2000})
     return "deberta-v2"
 
 
-def _deberta_pieces() -> bytes:
+def _train_deberta_pieces() -> bytes:
     ids: dict[str, Any] = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
-    return sentence_pieces(pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]", **ids)
+    return train_sentencepiece(pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]", **ids)
 
 
-LEGACY: dict[str, Callable[[Path], str]] = {
-    maker.__name__: maker
-    for maker in (
-        bert_real,
-        bert_cased,
-        distilbert,
-        electra,
-        mpnet,
-        roberta,
-        roberta_prefixed,
-        gpt2,
-        gpt2_real,
-        openai_gpt,
-        albert_real,
-        albert,
-        xlm_roberta,
-        t5,
-        t5_pairs,
-        deberta,
-        deberta_split,
+LEGACY_WRITERS: dict[str, Callable[[Path], str]] = {
+    writer.__name__.removeprefix("write_"): writer
+    for writer in (
+        write_bert_real,
+        write_bert_cased,
+        write_distilbert,
+        write_electra,
+        write_mpnet,
+        write_roberta,
+        write_roberta_prefixed,
+        write_gpt2,
+        write_gpt2_real,
+        write_openai_gpt,
+        write_albert_real,
+        write_albert,
+        write_xlm_roberta,
+        write_t5,
+        write_t5_bpe,
+        write_deberta,
+        write_deberta_split,
     )
 }
 
 
-def marian(folder: Path, *, separate: bool = False, **options: Any) -> str:
+def write_marian(folder: Path, *, has_separate_vocabs: bool = False, **options: Any) -> str:
     """Write a translation folder with two SentencePiece models and one or two vocabularies."""
-    _config(folder, "marian")
-    source = sentence_pieces(SENTENCES[:10], **({"vocab_size": 200} | options))
-    target = sentence_pieces(SENTENCES[6:], **({"vocab_size": 200} | options))
-    (folder / "source.spm").write_bytes(source)
-    (folder / "target.spm").write_bytes(target)
-    vocabularies = [_marian_pieces(source), _marian_pieces(target)]
-    if separate:
+    _write_config(folder, "marian")
+    source_model = train_sentencepiece(SENTENCES[:10], **({"vocab_size": 200} | options))
+    target_model = train_sentencepiece(SENTENCES[6:], **({"vocab_size": 200} | options))
+    (folder / "source.spm").write_bytes(source_model)
+    (folder / "target.spm").write_bytes(target_model)
+    vocabularies = [_list_marian_tokens(source_model), _list_marian_tokens(target_model)]
+    if has_separate_vocabs:
         for name, pieces in zip(("vocab.json", "target_vocab.json"), vocabularies, strict=True):
-            write_json(folder / name, {p: i for i, p in enumerate([*pieces, "<pad>"])})
+            write_json(folder / name, {piece: token_id for token_id, piece in enumerate([*pieces, "<pad>"])})
     else:
-        shared = dict.fromkeys([*vocabularies[0], *vocabularies[1], ">>fr<<", ">>deu<<", "<pad>"])
-        write_json(folder / "vocab.json", {p: i for i, p in enumerate(shared)})
+        shared_vocabulary = dict.fromkeys([*vocabularies[0], *vocabularies[1], ">>fr<<", ">>deu<<", "<pad>"])
+        write_json(folder / "vocab.json", {piece: token_id for token_id, piece in enumerate(shared_vocabulary)})
     write_json(
         folder / "tokenizer_config.json",
-        {"source_lang": "en", "target_lang": "fr", "model_max_length": 512, "separate_vocabs": separate},
+        {"source_lang": "en", "target_lang": "fr", "model_max_length": 512, "separate_vocabs": has_separate_vocabs},
     )
     return "marian"
 
 
-def _marian_pieces(data: bytes) -> list[str]:
-    model = sentencepiece.SentencePieceProcessor(model_proto=data)
-    pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())]
-    # As in published folders, some pieces are missing in the vocabulary and become unknown.
-    return ["</s>", "<unk>", *(p for i, p in enumerate(pieces[3:]) if i % 17)]
+def _list_marian_tokens(model_bytes: bytes) -> list[str]:
+    model = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+    pieces = [model.id_to_piece(index) for index in range(model.get_piece_size())]
+    # As in published folders, some pieces are missing in the vocabulary and become unknown tokens.
+    return ["</s>", "<unk>", *(piece for index, piece in enumerate(pieces[3:]) if index % 17)]

@@ -17,7 +17,7 @@ from clearhead.model.embedding import TruncationWarning
 from clearhead.text import load_tokenizer
 from tests.rows import QUICK
 from tests.small import labelled, tiny_gpt, tiny_model
-from tests.text.tokenizer_folders import marian
+from tests.text.tokenizer_folders import write_marian
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,6 @@ def test_one_long_row_in_training_and_prediction(tmp_path: Path) -> None:
 
 
 def test_a_long_source_is_refused(tmp_path: Path) -> None:
-    source = load_tokenizer(tmp_path, marian(tmp_path), {}).source
+    source = load_tokenizer(tmp_path, write_marian(tmp_path), {}).source
     with pytest.raises(InputError, match="300,001 characters, more than the maximum of 300,000"):
         source.encode_ids(["a" * 300_001], max_length=16)

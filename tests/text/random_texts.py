@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import unicodedata
 
-RANGES = (
+SCRIPT_RANGES = (
     (0x20, 0x7E),
     (0xA0, 0x17F),
     (0x300, 0x36F),
@@ -39,9 +39,9 @@ RANGES = (
     (0x20000, 0x20100),
 )
 # characters that every supported Python version knows
-CHARACTERS = tuple(
+CHARACTERS_BY_SCRIPT = tuple(
     [chr(code) for code in range(first, last + 1) if unicodedata.ucd_3_2_0.category(chr(code)) != "Cn"]
-    for first, last in RANGES
+    for first, last in SCRIPT_RANGES
 )
 FRAGMENTS = (
     *(" ", " ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u2028", "\u3000", "\x85", "\x1f", "\u200b"),
@@ -82,24 +82,24 @@ FRAGMENTS = (
 )
 
 
-def random_text(rng: random.Random) -> str:
+def make_random_text(rng: random.Random) -> str:
     """Make a text of characters and fragments, most of them of one script."""
-    script = rng.choice(CHARACTERS)
+    script_characters = rng.choice(CHARACTERS_BY_SCRIPT)
     parts = []
     for _ in range(rng.randrange(1, 25)):
-        kind = rng.random()
-        if kind < 0.45:
-            parts.append(rng.choice(script))
-        elif kind < 0.55:
-            parts.append(rng.choice(rng.choice(CHARACTERS)))
-        elif kind < 0.7:
+        draw = rng.random()
+        if draw < 0.45:
+            parts.append(rng.choice(script_characters))
+        elif draw < 0.55:
+            parts.append(rng.choice(rng.choice(CHARACTERS_BY_SCRIPT)))
+        elif draw < 0.7:
             parts.append(" ")
         else:
             parts.append(rng.choice(FRAGMENTS))
     return "".join(parts)
 
 
-def random_texts(count: int, seed: int = 0) -> list[str]:
+def make_random_texts(count: int, seed: int = 0) -> list[str]:
     """Make random texts."""
     rng = random.Random(seed)
-    return [random_text(rng) for _ in range(count)]
+    return [make_random_text(rng) for _ in range(count)]
