@@ -133,7 +133,7 @@ def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path
         "Text 2 of 2 is empty": (models["pair"], TEXT, ""),
         "--output is for files": (models["classify"], TEXT, "-o", tmp_path / "a.csv"),
         "--text-b is for files": (models["classify"], TEXT, "--text-b", "b"),
-        "was not trained to answer with labels": ("novels", TEXT),
+        "does not predict labels": ("novels", TEXT),
         "no folder": (tmp_path / "nothing", TEXT),
     }
     for said, arguments in wrong.items():

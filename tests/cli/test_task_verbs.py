@@ -159,7 +159,7 @@ def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> Non
 
 @pytest.mark.parametrize(
     ("task", "said"),
-    [("tag", "cannot become CoNLL"), ("span", "format must be one of"), ("choice", "format must be one of")],
+    [("tag", "cannot be written as CoNLL"), ("span", "format must be one of"), ("choice", "format must be one of")],
 )
 def test_a_form_of_others_is_refused(task: str, said: str, place: Path, run: Run) -> None:
     folder = trained_folder(task, place)

@@ -91,7 +91,9 @@ def test_slices_by_columns_length_and_label(words: Run) -> None:
     assert {one.name for one in by["label"]} == {"bad", "good"}
     assert sum(one.rows for one in by["id"]) == 120
     assert sum(one.rows for one in made.slices if one.column == "length in characters") == 120
-    with pytest.raises(InputError, match="the list has no column 'city' for slices; it has id, text, label, shop"):
+    with pytest.raises(
+        InputError, match="the list has no column 'city' for slices; its columns are id, text, label, shop"
+    ):
         evaluate(words.folder, noisy(), slices=["city"])
 
 
@@ -135,9 +137,9 @@ def test_two_models_are_measured_against_the_same_labels(words: Run, tmp_path: P
 
 def test_models_that_cannot_be_compared(words: Run, number: Run, several: Run) -> None:
     for other in (number, several):
-        with pytest.raises(InputError, match="answers with other labels than"):
+        with pytest.raises(InputError, match=r"predicts other labels than .*; compare models with the same labels"):
             evaluate(words.folder, labelled(10), against=other.folder)
-    with pytest.raises(InputError, match="can be read only once; put it in a file to compare two models on it"):
+    with pytest.raises(InputError, match="can be read only once; write it to a file to compare two models"):
         evaluate(words.folder, (row for row in labelled(10)), against=words.folder)
 
 
@@ -180,7 +182,7 @@ def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
     assert {one.name for one in by_id if one.column == "id"} == {
         row["id"] for n, row in enumerate(rows) if n not in (3, 5, 6)
     }
-    with pytest.raises(InputError, match="holds no rows that can be used"):
+    with pytest.raises(InputError, match="has no usable rows"):
         evaluate(words.folder, [{"text": "it was", "label": "meh"}], skip_bad_rows=True)
 
 

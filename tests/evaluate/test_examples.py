@@ -130,7 +130,7 @@ def test_what_can_be_read_once_shows_no_rows(words: Run, tmp_path: Path) -> None
     evaluate(words.folder, (row for row in planted()), report=path)
     page = Reader(path.read_text())
     assert "worst" not in page.sections
-    assert "can be read only once, so that no rows of it are shown" in page.said("notes")
+    assert "can be read only once; the report shows no rows" in page.said("notes")
 
 
 def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:

@@ -96,5 +96,5 @@ def test_mistakes_are_one_sentence(run: Run, tiny: str, tmp_path: Path) -> None:
         broken.save(folder)
         for name in ("classic.json", "classic.safetensors"):
             (folder / name).write_bytes((run.folder / name).read_bytes())
-        with pytest.raises(CheckpointError, match=r"weighted layers|weighs 1 layers"):
+        with pytest.raises(CheckpointError, match=r"weighted layers|has weights for 1 layers"):
             load_predictor(folder)

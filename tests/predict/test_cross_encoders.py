@@ -106,12 +106,13 @@ def test_columns_of_texts_that_are_not_read_are_reported(reranker: Path, caplog:
     with caplog.at_level(logging.WARNING, "clearhead"):
         predict(reranker, rows)
     assert [record.message for record in caplog.records] == [
-        f"{reranker} reads sentence1 and sentence2, and not the texts of comment; text and text_b choose columns."
+        f"{reranker} reads sentence1 and sentence2 and ignores the texts of comment; "
+        "choose columns with text and text_b."
     ]
     caplog.clear()
     with caplog.at_level(logging.WARNING, "clearhead"):
         alone = predict(reranker, named("sentence1", "sentence2"), text="sentence1")
-    assert "reads sentence1, and not the texts of sentence2" in caplog.text
+    assert "reads sentence1 and ignores the texts of sentence2" in caplog.text
     assert [one.value for one in alone] != [one.value for one in predict(reranker, named("sentence1", "sentence2"))]
 
 

@@ -141,7 +141,9 @@ def test_several_labels_and_numbers(several: Run, number: Run, tmp_path: Path) -
 
 def test_a_prefix_for_the_new_columns(words: Run, reviews: Path, tmp_path: Path) -> None:
     predict_file(words.folder, reviews, tmp_path / "one.csv")
-    with pytest.raises(InputError, match=r"one.csv has a column 'prediction' already; name the new ones with prefix="):
+    with pytest.raises(
+        InputError, match=r"one.csv already has a column 'prediction'; prefix the new columns with prefix="
+    ):
         predict_file(words.folder, tmp_path / "one.csv", tmp_path / "two.csv")
     predict_file(words.folder, tmp_path / "one.csv", tmp_path / "two.csv", prefix="second_")
     for row in table(tmp_path / "two.csv"):
@@ -207,14 +209,14 @@ def test_the_input_is_never_destroyed(words: Run, reviews: Path, tmp_path: Path)
         (source, tmp_path / "link.csv"),
         (partial, tmp_path / "out.csv"),
     ):
-        with pytest.raises(InputError, match="is the input itself; name another file"):
+        with pytest.raises(InputError, match="is the input file; name another file"):
             predict_file(words.folder, given, out)
     assert source.read_bytes() == partial.read_bytes() == reviews.read_bytes()
 
 
 def test_places_that_cannot_be_written(words: Run, reviews: Path, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match=r"folder.csv is a folder; name a file in it"):
+    with pytest.raises(InputError, match=r"folder.csv is a folder; name a file\."):
         predict_file(words.folder, reviews, tmp_path / "folder.csv")
     (tmp_path / "file").write_text("")
     with pytest.raises(ClearheadError, match=r"out.csv cannot be written"):
@@ -226,12 +228,12 @@ def test_places_that_cannot_be_written(words: Run, reviews: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "choices", "said"),
     [
-        ("out.txt", {}, r"out.txt must end in .csv, .tsv, .jsonl, or say format="),
+        ("out.txt", {}, r"out.txt must end in .csv, .tsv, .jsonl; or name the format with format="),
         ("out", {}, "must end in"),
         ("out.csv.gz", {}, "must end in"),
-        ("out.csv", {"format": "xml"}, "format must be one of csv, tsv, jsonl, and it is 'xml'"),
+        ("out.csv", {"format": "xml"}, "format must be one of csv, tsv, jsonl, got 'xml'"),
         ("out.csv", {"text": "body"}, "has no column 'body' for text"),
-        ("out.csv", {"text_b": "label"}, "reads one text; leave text_b out"),
+        ("out.csv", {"text_b": "label"}, "reads one text; omit text_b"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(
@@ -263,7 +265,7 @@ def test_an_old_output_is_replaced_as_a_whole(words: Run, reviews: Path, tmp_pat
 
 def test_a_link_in_a_circle_is_refused(words: Run, reviews: Path, tmp_path: Path) -> None:
     (tmp_path / "out.csv.partial.json").symlink_to("out.csv.partial.json")
-    with pytest.raises(InputError, match="in a circle"):
+    with pytest.raises(InputError, match="a circular symbolic link"):
         predict_file(words.folder, reviews, tmp_path / "out.csv")
 
 

@@ -78,7 +78,14 @@ def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkey
     source = open_source(rows)
     found = [row for row in source.rows() if isinstance(row, Row)]
     taken = measure_latency_ms(
-        predictor, source, predictor.resolve_columns(source), found, warm=2, least=4, most=9, enough=0.03
+        predictor,
+        source,
+        predictor.resolve_columns(source),
+        found,
+        warmup=2,
+        min_predictions=4,
+        max_predictions=9,
+        enough_seconds=0.03,
     )
     assert taken == pytest.approx(10)
     assert set(slow.asked) == {1}

@@ -58,7 +58,7 @@ def test_what_they_say() -> None:
     assert "test" in run.text
     assert "model: runs/word" in run.text
     assert "predictions in word" in done.text
-    assert "left out: word" in done.text
+    assert "skipped: word" in done.text
     assert "rows of word" in found.text
     assert "error: " in found.text or "warning: " in found.text
 

@@ -74,7 +74,7 @@ def test_probabilities_have_a_column_for_each_option(chooser: Run, tmp_path: Pat
         assert [bool(one) for one in every] == [bool(row[f"option{place}"]) for place in range(1, 5)]
         assert [float(one) for one in every if one] == json.loads(row["p_probabilities"])
     listed = [{"question": "was it", "options": ["good", "bad"]}]
-    with pytest.raises(InputError, match="whose probabilities are in their order already; leave probabilities out"):
+    with pytest.raises(InputError, match="whose probabilities are in their order already; omit probabilities"):
         predict_file(chooser.folder, listed, tmp_path / "no.csv", options="options", probabilities=True)
     assert not (tmp_path / "no.csv").exists()
 

@@ -127,7 +127,7 @@ def predict(
     if isinstance(source, tuple) and len(source) == 2 and predictor.reads_pairs and all(map(_is_string, source)):
         source = [source]  # one pair, and not two texts
     opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
-    columns = predictor.resolve_columns(opened, text, text_b, options=options, labelled=False)
+    columns = predictor.resolve_columns(opened, text, text_b, options=options, labeled=False)
     report_columns(predictor, opened, columns)
     return list(answer_rows(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 

@@ -16,7 +16,7 @@ from clearhead.errors import InputError, MissingExtraError
 from clearhead.model.embedding import BATCH_TOKENS, Embedder
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
-from clearhead.predict.files import partial_paths
+from clearhead.predict.resume_point import partial_paths
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from clearhead.checkpoint.hub import locate
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import atomic_file, explain_write_errors, remove_file, write_json
 from clearhead.html import short_repr
-from clearhead.predict.files import ResumePoint, RowCounts, describe_file_state, partial_paths, read_resume_point
+from clearhead.predict.resume_point import ResumePoint, RowCounts, describe_file_state, partial_paths, read_resume_point
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:

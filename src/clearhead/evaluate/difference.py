@@ -1,52 +1,45 @@
-"""The difference between two methods on the same rows: paired, with its interval, and the margin that is allowed."""
+"""Paired comparison of two methods on the same rows, and the margin within which a cheaper method is as good."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.metrics import paired_test
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.tasks.task import Answers, Task
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The main metric of a rung minus that of the best, on the same rows."""
+    """The difference of a metric between two methods on the same rows."""
 
-    difference: float | None  # None: it is not defined
-    low: float | None  # of its 95 % interval
+    difference: float | None  # None if undefined
+    low: float | None  # of the 95 % confidence interval
     high: float | None
-    p: float | None  # the chance of so much by luck alone
+    p: float | None  # p-value
 
 
 RESAMPLES = 2000
-MARGIN = 0.01  # of metrics from 0 to 1, and of log loss: there 1 % of the probability of the right label
-METRIC_MARGINS: Mapping[str, float] = {
-    "matthews": 0.02,
-    "pearson": 0.02,
-    "spearman": 0.02,
-}  # from -1 to 1, twice as far
-RULE_OF_THREE = 3  # rows on which two methods never differ still allow, at 95 %, a difference on 3 in so many
+MARGIN = 0.01  # of metrics between 0 and 1, and of log loss, where it is 1 % of the probability of the correct label
+METRIC_MARGINS: Mapping[str, float] = {"matthews": 0.02, "pearson": 0.02, "spearman": 0.02}  # metrics from -1 to 1
+RULE_OF_THREE = 3  # no difference on n rows still allows, with 95 % confidence, one on 3 / n of all rows
 METRICS: Mapping[str, Callable[..., float]] = {**PROBS, **REGRESS, **MULTILABEL, **BINARY, **CLASSIFY}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What the rungs are compared by, on which rows, and how much worse a cheaper one may be."""
+    """How methods are compared: metric, rows, and how much worse a cheaper method may be."""
 
     task: Task
     space: LabelSpace
     metric: str
     part: str
     targets: Any
-    margin: float | None = None  # None: that of the metric
+    margin: float | None = None  # None: default_margin
 
     @property
     def allowed_margin(self) -> float:
@@ -55,13 +48,13 @@ class Comparison:
 
     @property
     def resolution(self) -> float:
-        """A difference that so few rows cannot exclude, however alike the answers are."""
+        """The smallest difference that the number of rows can exclude, even if all answers are equal."""
         scale = default_margin(self.metric, self.targets) / MARGIN
         return scale * RULE_OF_THREE / max(len(self.targets), 1)
 
 
 def default_margin(metric: str, targets: Any) -> float:
-    """How much worse a cheaper method may be; errors are in units of the labels: 1 % of those of the best constant."""
+    """Return the margin of a metric; for mse and mae, 1 % of the error of the best constant prediction."""
     if metric not in ("mse", "mae"):
         return METRIC_MARGINS.get(metric, MARGIN)
     import numpy as np
@@ -71,18 +64,24 @@ def default_margin(metric: str, targets: Any) -> float:
     return MARGIN * float(errors.mean())
 
 
-def measure_difference(mine: Answers, best: Answers, asked: Comparison) -> Difference:
-    """metric(mine) - metric(best) on the same rows, with its paired interval."""
-    if asked.task.metrics.row_scores is not None:
+def measure_difference(answers: Answers, reference: Answers, comparison: Comparison) -> Difference:
+    """Measure metric(answers) - metric(reference) on the same rows, with a paired confidence interval."""
+    if comparison.task.metrics.row_scores is not None:
         import numpy as np
 
-        scores = asked.task.metrics.row_scores
-        (metric, a), (_, b) = (scores(one, asked.targets, asked.space, asked.metric) for one in (mine, best))
-        found = paired_test(metric, np.zeros(len(a)), a, b, n=RESAMPLES)
+        scores = comparison.task.metrics.row_scores
+        (metric, scores_a), (_, scores_b) = (
+            scores(model_answers, comparison.targets, comparison.space, comparison.metric)
+            for model_answers in (answers, reference)
+        )
+        test = paired_test(metric, np.zeros(len(scores_a)), scores_a, scores_b, n=RESAMPLES)
     else:
-        a, b = (one.probs if asked.metric in PROBS else one.labels for one in (mine, best))
-        found = paired_test(METRICS[asked.metric], asked.targets, a, b, n=RESAMPLES)
-    values = (found.difference, found.low, found.high, found.p)
+        scores_a, scores_b = (
+            model_answers.probs if comparison.metric in PROBS else model_answers.labels
+            for model_answers in (answers, reference)
+        )
+        test = paired_test(METRICS[comparison.metric], comparison.targets, scores_a, scores_b, n=RESAMPLES)
+    values = (test.difference, test.low, test.high, test.p)
     return Difference(**dict(zip(("difference", "low", "high", "p"), map(_none_if_undefined, values), strict=True)))
 
 

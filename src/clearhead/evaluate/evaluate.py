@@ -1,4 +1,4 @@
-"""Measuring a model on labelled rows, beside another one if asked."""
+"""Evaluation of a model on labeled rows, optionally compared with another model."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredRows:
-    """All labelled rows with what a model says of them."""
+    """Labeled rows with the logits of a model."""
 
     logits: Any
     targets: Any
-    numbers: list[int]  # of the rows in the source
-    hashes: list[int]  # of their texts
+    row_numbers: list[int]  # in the source
+    hashes: list[int]  # of the texts
     slices: dict[str, list[Any]]
     bad: BadRows
     truncated: int
@@ -59,28 +59,30 @@ def run_evaluate(
     skip_bad_rows: bool = False,
     progress: Progress = no_progress,
 ) -> Evaluation:
-    """Every metric of the model's task on the rows of a source, or on the part of it that training held out."""
+    """Compute all metrics of the model's task on the rows of a source, or on the part that training held out."""
     if part is not None:
         source = _select_held_out(predictor, source, part)
     columns = predictor.resolve_columns(source, text, text_b, label, options=options)
     report_columns(predictor, source, columns)
     if columns.label is None:
-        which = setting("label", "COLUMN")
-        raise InputError(f"{source.name} has no label column to measure against; say which one with {which}.")
+        option = setting("label", "COLUMN")
+        raise InputError(f"{source.name} has no label column; name it with {option}.")
     for name in slices:
         if name not in source.columns:
-            there = ", ".join(source.columns[:30])
-            raise InputError(f"{source.name} has no column {name!r} for {setting('slices')}; it has {there}.")
+            available = ", ".join(source.columns[:30])
+            raise InputError(
+                f"{source.name} has no column {name!r} for {setting('slices')}; its columns are {available}."
+            )
     scored = _score_rows(predictor, source, columns, slices, progress, skip_bad_rows=skip_bad_rows)
     if part is not None:
         _check_held_out_rows(predictor, source, scored, part)
-    made = evaluate_logits(
+    result = evaluate_logits(
         predictor.task,
         predictor.space,
         scored.logits,
         scored.targets,
         predictor.calibration,
-        numbers=scored.numbers,
+        numbers=scored.row_numbers,
         slices=scored.slices,
         skipped=dict(scored.bad.counts),
         truncated=scored.truncated,
@@ -88,50 +90,53 @@ def run_evaluate(
         seconds=round(scored.seconds, 3),
     )
     if against is None:
-        return made
+        return result
     if not _is_comparable(predictor, against):
-        raise InputError(f"{against.reference} answers with other labels than {predictor.reference}.")
+        names = f"{against.reference} predicts other labels than {predictor.reference}"
+        raise InputError(f"{names}; compare models with the same labels.")
     if not source.is_rereadable:
-        raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
-    beside = _resolve_compared_columns(against, source, columns, text, text_b, options)
-    other = _score_rows(against, source, beside, (), no_progress, skip_bad_rows=skip_bad_rows)
-    if other.numbers != scored.numbers:
-        raise InputError(f"{source.name}: the two models cannot use the same rows; mend those that one cannot read.")
-    return replace(made, against=_compare_answers(predictor, against, scored, other))
+        raise InputError(f"{source.name} can be read only once; write it to a file to compare two models.")
+    other_columns = _resolve_compared_columns(against, source, columns, text, text_b, options)
+    other_scored = _score_rows(against, source, other_columns, (), no_progress, skip_bad_rows=skip_bad_rows)
+    if other_scored.row_numbers != scored.row_numbers:
+        raise InputError(f"{source.name}: some rows are usable for only one of the two models; fix or remove them.")
+    return replace(result, against=_compare_answers(predictor, against, scored, other_scored))
 
 
-def _is_comparable(one: Predictor, two: Predictor) -> bool:
-    """Whether two models answer the same question."""
-    return one.task.metrics.are_comparable(one.space, two.space)
+def _is_comparable(predictor: Predictor, against: Predictor) -> bool:
+    """Whether two models have comparable labels."""
+    return predictor.task.metrics.are_comparable(predictor.space, against.space)
 
 
 def _resolve_compared_columns(
     against: Predictor, source: Source, columns: Columns, text: str | None, text_b: str | None, options: str | None
 ) -> Columns:
-    """The other model's texts, which may be other columns, and the same labels."""
-    own = None if against.trained is None else against.trained.columns.get("text")
-    first = text or (own if own in source.columns else columns.text)
-    second = None if against.reads_pairs is False else text_b
-    if against.reads_pairs is None and second is None and first == columns.text:
-        second = columns.text_b  # nobody knows what it reads: the same as the model that it is compared with
-    return against.resolve_columns(source, first, second, columns.label, options=options)
+    """Resolve the other model's text columns, which may differ, and the same label column."""
+    trained_text = None if against.trained is None else against.trained.columns.get("text")
+    first_column = text or (trained_text if trained_text in source.columns else columns.text)
+    second_column = None if against.reads_pairs is False else text_b
+    if against.reads_pairs is None and second_column is None and first_column == columns.text:
+        second_column = columns.text_b  # unknown for this model, so it reads the same columns
+    return against.resolve_columns(source, first_column, second_column, columns.label, options=options)
 
 
 def _select_held_out(predictor: Predictor, source: Source, part: str) -> Source:
-    """A source with the rows alone that a run did not train on."""
-    wanted = read_split(predictor.folder, part)
-    return replace(source, open=lambda: (row for row in source.rows() if row.number in wanted))
+    """Restrict a source to the rows that training held out."""
+    row_numbers = read_split(predictor.folder, part)
+    return replace(source, open=lambda: (row for row in source.rows() if row.number in row_numbers))
 
 
 def _check_held_out_rows(predictor: Predictor, source: Source, scored: ScoredRows, part: str) -> None:
-    """The rows that were held out, or others that happen to have their numbers?"""
+    """Refuse rows that have the numbers of the held-out rows, but other texts or labels."""
     import numpy as np
 
-    mark = None if predictor.trained is None else predictor.trained.data.get(part)
+    fingerprint = None if predictor.trained is None else predictor.trained.data.get(part)
     digest = hash_rows(np.array(scored.hashes, np.uint64), scored.targets, predictor.space)
-    if mark is None or digest != mark.sha256:
-        held = f"{predictor.reference} held out of {'its training file' if mark is None else mark.name}"
-        raise InputError(f"{source.name} does not have the {part} rows that {held}; it is another file, or it changed.")
+    if fingerprint is None or digest != fingerprint.sha256:
+        origin = f"{predictor.reference} held out of {'its training file' if fingerprint is None else fingerprint.name}"
+        raise InputError(
+            f"{source.name} does not have the {part} rows that {origin}; the file is a different one or has changed."
+        )
 
 
 def _score_rows(
@@ -144,92 +149,97 @@ def _score_rows(
     skip_bad_rows: bool,
 ) -> ScoredRows:
 
-    begun = time.perf_counter()
-    parts, targets, numbers, hashes, bad = [], [], [], [], BadRows()
-    sliced: dict[str, list[Any]] = {name: [] for name in slices}
+    started = time.perf_counter()
+    logits, targets, row_numbers, hashes, bad_rows = [], [], [], [], BadRows()
+    slice_values: dict[str, list[Any]] = {name: [] for name in slices}
     characters: list[int] = []
-    truncated = windowed = done = 0
+    truncated = windowed = processed = 0
     for chunk in answer_chunks(predictor, source, columns, labels=predictor.space):
-        for one in chunk.bad:
-            bad.add(one)
-        parts += [chunk.logits] if chunk.usable else []
+        for bad_row in chunk.bad:
+            bad_rows.add(bad_row)
+        logits += [chunk.logits] if chunk.usable else []
         targets += [row.label for row in chunk.usable]
-        numbers += [row.number for row in chunk.usable]
+        row_numbers += [row.number for row in chunk.usable]
         hashes += [hash_text(row.text, row.text_b) for row in chunk.usable]
         characters += [len(row.text) + len(row.text_b or "") for row in chunk.usable]
         truncated += int((chunk.truncated > 0).sum())
         windowed += int((chunk.windows > 1).sum())
-        kept = {row.number for row in chunk.usable}
+        usable_numbers = {row.number for row in chunk.usable}
         for row in chunk.rows:
-            if not isinstance(row, BadRow) and row.number in kept:
+            if not isinstance(row, BadRow) and row.number in usable_numbers:
                 for name in slices:
-                    sliced[name].append(row.values.get(name))
-        done += len(chunk.rows)
-        progress("answering", done, None)
+                    slice_values[name].append(row.values.get(name))
+        processed += len(chunk.rows)
+        progress("predicting", processed, None)
     if not skip_bad_rows:
-        bad.raise_if_any(source, len(targets))
+        bad_rows.raise_if_any(source, len(targets))
     if not targets:
-        raise InputError(f"{source.name} holds no rows that can be used.")
-    true = predictor.task.rows.encode_labels(targets, predictor.space)
-    sliced["length in characters"] = characters
+        raise InputError(f"{source.name} has no usable rows.")
+    label_ids = predictor.task.rows.encode_labels(targets, predictor.space)
+    slice_values["length in characters"] = characters
     if predictor.space.kind == "classes":
-        sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
+        slice_values[columns.label or "label"] = [predictor.space.names[target] for target in label_ids]
     return ScoredRows(
-        logits=concat_parts(parts),
-        targets=true,
-        numbers=numbers,
+        logits=concat_parts(logits),
+        targets=label_ids,
+        row_numbers=row_numbers,
         hashes=hashes,
-        slices=sliced,
-        bad=bad,
+        slices=slice_values,
+        bad=bad_rows,
         truncated=truncated,
         windowed=windowed,
-        seconds=time.perf_counter() - begun,
+        seconds=time.perf_counter() - started,
     )
 
 
 def _compare_answers(
-    predictor: Predictor, against: Predictor, ours: ScoredRows, theirs: ScoredRows
+    predictor: Predictor, against: Predictor, scored: ScoredRows, other_scored: ScoredRows
 ) -> dict[str, PairedResult]:
-    """How much higher each metric is than the other model's, on the same rows."""
-    one = predictor.task.decoding.decode(ours.logits, predictor.space, predictor.calibration)
-    two = against.task.decoding.decode(theirs.logits, against.space, against.calibration)
+    """Compare each metric of two models on the same rows."""
+    answers = predictor.task.decoding.decode(scored.logits, predictor.space, predictor.calibration)
+    other_answers = against.task.decoding.decode(other_scored.logits, against.space, against.calibration)
     metrics, space = predictor.task.metrics, predictor.space
     if metrics.row_scores is not None:
         import numpy as np
 
-        made = {}
+        results = {}
         for name in metrics.names(space):
-            (metric, a), (_, b) = (metrics.row_scores(answers, ours.targets, space, name) for answers in (one, two))
-            made[name] = paired_test(metric, np.zeros(len(a)), a, b, n=2000)
-        return made
-    mine, other = one.labels, two.labels
+            (metric, scores_a), (_, scores_b) = (
+                metrics.row_scores(model_answers, scored.targets, space, name)
+                for model_answers in (answers, other_answers)
+            )
+            results[name] = paired_test(metric, np.zeros(len(scores_a)), scores_a, scores_b, n=2000)
+        return results
+    predicted, other_predicted = answers.labels, other_answers.labels
     tests = metrics.paired_metrics(space) if metrics.paired_metrics is not None else {}
-    return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
+    return {
+        name: paired_test(metric, scored.targets, predicted, other_predicted, n=2000) for name, metric in tests.items()
+    }
 
 
 def save_evaluation_report(
     predictor: Predictor,
     source: Source,
-    made: Evaluation,
+    evaluated: Evaluation,
     path: Path,
     command: str,
     columns: Columns,
     machine: Mapping[str, str] | None = None,
 ) -> Path:
-    """One HTML page about an evaluation; `machine` is where the model was trained just now."""
+    """Write an HTML report of an evaluation; `machine` describes the machine if the model was trained just now."""
     from clearhead.report.page import ReportData, save_report
 
     notes: tuple[str, ...] = ()
-    examples, cost = {}, {"seconds": made.seconds}
+    examples, cost = {}, {"seconds": evaluated.seconds}
     if not source.is_rereadable:
-        notes = (f"{source.name} can be read only once, so that no rows of it are shown.",)
-    elif made.picks is not None:
-        examples = {"rows": show_examples(predictor, source, columns, made.picks)}
+        notes = (f"{source.name} can be read only once; the report shows no rows.",)
+    elif evaluated.picks is not None:
+        examples = {"rows": show_examples(predictor, source, columns, evaluated.picks)}
         cost |= measure_serving_cost(predictor, source, columns)
     data = ReportData(
         title=f"{Path(predictor.reference).name} on {source.name}",
         command=command,
-        parts={"rows": made},
+        parts={"rows": evaluated},
         passport={} if predictor.trained is None else asdict(predictor.trained),
         notes=notes,
         examples=examples,
@@ -247,6 +257,8 @@ def score_part(
     skip_bad_rows: bool,
     progress: Progress = no_progress,
 ) -> ScoredRows:
-    """What a model says of the rows of a source, or of the part of it that training held out; nothing is measured."""
-    held = source if part is None else _select_held_out(predictor, source, part)
-    return _score_rows(predictor, held, predictor.resolve_columns(held), (), progress, skip_bad_rows=skip_bad_rows)
+    """Compute the logits of the rows of a source, or of the part that training held out, without metrics."""
+    part_source = source if part is None else _select_held_out(predictor, source, part)
+    return _score_rows(
+        predictor, part_source, predictor.resolve_columns(part_source), (), progress, skip_bad_rows=skip_bad_rows
+    )

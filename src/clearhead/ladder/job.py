@@ -248,7 +248,7 @@ def _rung(
         skip_bad_rows=plan.skip_bad_rows,
         progress=lambda _, done, __: events.progress(f"{method}: answering", done, len(rows)),
     )
-    if scored.numbers != rows.row_numbers.tolist():
+    if scored.row_numbers != rows.row_numbers.tolist():
         raise InputError(f"{method} answered other {climb.part} rows than the other methods.")
     if rung.latency_ms is None:
         wanted = set(rows.row_numbers[:LATENCY_ROWS].tolist())

@@ -1,7 +1,7 @@
-"""A trained folder in use: rows in, answers out, as values or as files.
+"""Prediction with trained models, on Python values or on files.
 
-`Predictor.answer` answers plain values; `stream` answers the rows of a source in chunks, and `files` writes them to
-tables; `scoring` turns texts into logits or features.
+`Predictor.answer` answers plain values; `stream` answers the rows of a source in chunks, `files` writes them to tables,
+and `scoring` computes logits and features of texts.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.predict.classic_folder import describe_classic
     from clearhead.predict.column_roles import report_columns
-    from clearhead.predict.files import PredictionSummary, RowCounts, describe_file_state, partial_paths, predict_file
+    from clearhead.predict.files import PredictionSummary, predict_file
     from clearhead.predict.latency import measure_disk_bytes, measure_disk_megabytes, measure_latency_ms
     from clearhead.predict.loading import load_predictor
     from clearhead.predict.one_text import answer_question, answer_texts
     from clearhead.predict.predictor import Predictor
+    from clearhead.predict.resume_point import (
+        ResumePoint,
+        RowCounts,
+        describe_file_state,
+        partial_paths,
+        read_resume_point,
+    )
     from clearhead.predict.scoring import (
         FeatureScorer,
         NetworkScorer,
@@ -40,11 +47,18 @@ else:
         {
             "classic_folder": ("describe_classic",),
             "column_roles": ("report_columns",),
-            "files": ("RowCounts", "PredictionSummary", "describe_file_state", "partial_paths", "predict_file"),
+            "files": ("PredictionSummary", "predict_file"),
             "latency": ("measure_disk_bytes", "measure_latency_ms", "measure_disk_megabytes"),
             "loading": ("load_predictor",),
             "one_text": ("answer_question", "answer_texts"),
             "predictor": ("Predictor",),
+            "resume_point": (
+                "ResumePoint",
+                "RowCounts",
+                "describe_file_state",
+                "partial_paths",
+                "read_resume_point",
+            ),
             "scoring": (
                 "FeatureScorer",
                 "NetworkScorer",
@@ -70,6 +84,7 @@ __all__ = [
     "PairFeatures",
     "PredictionSummary",
     "Predictor",
+    "ResumePoint",
     "RowCounts",
     "Scorer",
     "Scores",
@@ -93,5 +108,6 @@ __all__ = [
     "measure_latency_ms",
     "partial_paths",
     "predict_file",
+    "read_resume_point",
     "report_columns",
 ]

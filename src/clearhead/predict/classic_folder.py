@@ -1,4 +1,4 @@
-"""A folder of counted words, word vectors or the most frequent answer, in words: it has no network to describe."""
+"""Description of a model folder without a network: TF-IDF, word vectors or the majority class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def collect_classic_facts(folder: Path) -> dict[str, Any]:
-    """What `clearhead describe` tells of it, as plain values."""
+    """Collect what `clearhead describe` prints, as plain values."""
     predictor, classic, vectors = _load_classic_folder(folder)
     passport = read_passport(folder)
     settings = None if classic.tfidf is None else classic.tfidf.settings
@@ -30,28 +30,28 @@ def collect_classic_facts(folder: Path) -> dict[str, Any]:
         "strength": None if classic.linear is None else classic.linear.strength,
         "words": None if vectors is None else len(vectors),
         "width": None if vectors is None else vectors.width,
-        "parameters": (size := _count_parameters(classic) + (0 if vectors is None else int(vectors.matrix.size))),
-        "memory_bytes": 4 * size,
+        "parameters": (parameters := _count_parameters(classic) + (0 if vectors is None else int(vectors.matrix.size))),
+        "memory_bytes": 4 * parameters,
         "passport": None if passport is None else {"clearhead": passport.clearhead, **training_facts(passport)},
     }
 
 
 def format_classic_facts(folder: Path) -> list[tuple[str, str]]:
-    """The same for people."""
-    told = collect_classic_facts(folder)
-    shown = [("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.2f} MB)")]
-    if told["terms"] is not None:
-        shown.insert(0, ("terms", f"{told['terms']:,}"))
-    if told["words"] is not None:
-        shown.insert(0, ("word vectors", f"{told['words']:,} of width {told['width']}"))
-    if labels := told["labels"]:
-        shown.append(("labels", ", ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")))
+    """Format the facts as rows of a table."""
+    facts = collect_classic_facts(folder)
+    rows = [("parameters", f"{facts['parameters']:,} ({facts['memory_bytes'] / 1e6:,.2f} MB)")]
+    if facts["terms"] is not None:
+        rows.insert(0, ("terms", f"{facts['terms']:,}"))
+    if facts["words"] is not None:
+        rows.insert(0, ("word vectors", f"{facts['words']:,} of width {facts['width']}"))
+    if labels := facts["labels"]:
+        rows.append(("labels", ", ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")))
     passport = read_passport(folder)
-    return shown if passport is None else [*shown, *training_rows(passport)]
+    return rows if passport is None else [*rows, *training_rows(passport)]
 
 
 def describe_classic(folder: Path, reference: str, disk_bytes: int) -> Description:
-    """Both, as `describe` gives them."""
+    """Describe a model folder as facts and a table."""
     facts = {"reference": reference, "disk_bytes": disk_bytes} | collect_classic_facts(folder)
     return Description(facts=facts, tables=((reference, (*format_classic_facts(folder), *size_rows(disk_bytes))),))
 
@@ -59,13 +59,13 @@ def describe_classic(folder: Path, reference: str, disk_bytes: int) -> Descripti
 def _load_classic_folder(folder: Path) -> tuple[Predictor, ClassicModel, WordVectors | None]:
     predictor = load_predictor(folder)
     scorer: Any = predictor.scorer
-    assert isinstance(scorer, ClassicScorer | VectorScorer)  # there is no encoder for any other
+    assert isinstance(scorer, ClassicScorer | VectorScorer)  # all others have an encoder
     return predictor, scorer.classic, scorer.vectors if isinstance(scorer, VectorScorer) else None
 
 
 def _count_parameters(classic: ClassicModel) -> int:
-    """Numbers that were learned."""
-    made = int(classic.bias.size)
+    """Count the learned parameters."""
+    count = int(classic.bias.size)
     if classic.linear is not None:
-        made += int(classic.linear.weight.size)
-    return made + (0 if classic.tfidf is None else int(classic.tfidf.idf.size))
+        count += int(classic.linear.weight.size)
+    return count + (0 if classic.tfidf is None else int(classic.tfidf.idf.size))

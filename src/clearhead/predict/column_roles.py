@@ -1,4 +1,4 @@
-"""Which columns of a source a model reads: as said, as in training, or as they look; what it does not read is told."""
+"""The columns of a source that a model reads: as requested, as in training, or detected; the others are reported."""
 
 from __future__ import annotations
 
@@ -24,44 +24,45 @@ log = logging.getLogger("clearhead")
 def find_columns(
     predictor: Predictor,
     source: Source,
-    asked: Mapping[str, str | None],
+    requested: Mapping[str, str | None],
     options: str | None = None,
     *,
-    labelled: bool = True,
+    labeled: bool = True,
 ) -> Columns:
-    """The columns to read; pairs are found by their names, as in training, where nobody knows what a model reads."""
+    """Resolve the columns to read; without a training record, pairs are detected by their names, as in training."""
     if predictor.task.rows.layout.roles:
-        return _resolve_task_columns(predictor, source, asked, options, labelled=labelled)
-    two, reference = predictor.reads_pairs, predictor.reference
+        return _resolve_task_columns(predictor, source, requested, options, labeled=labeled)
+    reads_pairs, reference = predictor.reads_pairs, predictor.reference
     if options is not None:
-        raise InputError(f"{reference} does not choose among options; leave {setting('options')} out.")
-    if asked["text_b"] is not None and two is False:
-        raise InputError(f"{reference} reads one text; leave {setting('text_b')} out.")
-    if two is False:
+        raise InputError(f"{reference} does not choose among options; omit {setting('options')}.")
+    if requested["text_b"] is not None and reads_pairs is False:
+        raise InputError(f"{reference} reads one text; omit {setting('text_b')}.")
+    if reads_pairs is False:
         _refuse_pairs(predictor, source)
-    if two and source.kind == "list" and source.columns == ("text",):
+    if reads_pairs and source.kind == "list" and source.columns == ("text",):
         raise InputError(f"{source.name}: this model reads two texts; give pairs such as [(text, second text)].")
-    known = {} if predictor.trained is None else predictor.trained.columns
+    trained_columns = {} if predictor.trained is None else predictor.trained.columns
     names = {
-        part: name or (known.get(part) if known.get(part) in source.columns else None) for part, name in asked.items()
+        role: name or (trained_columns.get(role) if trained_columns.get(role) in source.columns else None)
+        for role, name in requested.items()
     }
-    if two is not False and asked["text"] is None and _has_pair_columns(source, names):
+    if reads_pairs is not False and requested["text"] is None and _has_pair_columns(source, names):
         names |= {"text": "text", "text_b": "text_b"}
-    pair = names["text_b"] is not None if two is None else two
-    number = predictor.space.kind == "number"
-    second = False if two is False else True if pair and not number else None
-    layout = ColumnLayout(second_text=second, numeric_label=number)
-    found = resolve_columns(
-        source, layout, ColumnRoles(text=names["text"], text_b=names["text_b"], label=names["label"]), labelled=labelled
+    is_pair = names["text_b"] is not None if reads_pairs is None else reads_pairs
+    is_number = predictor.space.kind == "number"
+    has_second_text = False if reads_pairs is False else True if is_pair and not is_number else None
+    layout = ColumnLayout(second_text=has_second_text, numeric_label=is_number)
+    columns = resolve_columns(
+        source, layout, ColumnRoles(text=names["text"], text_b=names["text_b"], label=names["label"]), labelled=labeled
     )
-    if pair and found.text_b is None:
-        which = setting("text_b", "COLUMN")
-        raise InputError(f"{source.name}: this model reads two texts; say where the second is with {which}.")
-    return replace(found, id=None, split=None)
+    if is_pair and columns.text_b is None:
+        option = setting("text_b", "COLUMN")
+        raise InputError(f"{source.name}: this model reads two texts; name the column of the second with {option}.")
+    return replace(columns, id=None, split=None)
 
 
 def _has_pair_columns(source: Source, names: Mapping[str, str | None]) -> bool:
-    """Whether rows are pairs by the names that roles have here, as tuples of two texts are."""
+    """Whether the columns are named text and text_b, as those of tuples of two texts are."""
     return names["text"] in (None, "text") and names["text_b"] is None and {"text", "text_b"} <= set(source.columns)
 
 
@@ -71,38 +72,38 @@ def _refuse_pairs(predictor: Predictor, source: Source) -> None:
 
 
 def _resolve_task_columns(
-    predictor: Predictor, source: Source, names: Mapping[str, str | None], options: str | None, *, labelled: bool
+    predictor: Predictor, source: Source, names: Mapping[str, str | None], options: str | None, *, labeled: bool
 ) -> Columns:
-    """The same for a task that reads rows in its own way."""
+    """Resolve the columns of a task that defines its own column layout."""
     task = predictor.task
     trained = predictor.trained or TrainingRecord(task=task.name)
-    here = {part: name for part, name in trained.columns.items() if name in source.columns}
+    trained_columns = {role: name for role, name in trained.columns.items() if name in source.columns}
     if task.rows.layout.second_text is False:
         _refuse_pairs(predictor, source)
     if source.kind == "pairs":
-        here = {"text": "text", "text_b": "text_b"} | here
-    chosen = tuple(name.strip() for name in options.split(",")) if options else tuple(trained.options)
+        trained_columns = {"text": "text", "text_b": "text_b"} | trained_columns
+    option_columns = tuple(name.strip() for name in options.split(",")) if options else tuple(trained.options)
     roles = ColumnRoles(
-        text=names["text"] or here.get("text"),
-        text_b=names["text_b"] or here.get("text_b"),
-        label=names["label"] or here.get("label"),
-        id=here.get("id"),
-        options=chosen if options or set(chosen) <= set(source.columns) else (),
+        text=names["text"] or trained_columns.get("text"),
+        text_b=names["text_b"] or trained_columns.get("text_b"),
+        label=names["label"] or trained_columns.get("label"),
+        id=trained_columns.get("id"),
+        options=option_columns if options or set(option_columns) <= set(source.columns) else (),
     )
-    return replace(resolve_columns(source, task.rows.layout, roles, labelled=labelled), split=None)
+    return replace(resolve_columns(source, task.rows.layout, roles, labelled=labeled), split=None)
 
 
 def report_columns(predictor: Predictor, source: Source, columns: Columns) -> None:
-    """Warn of columns that hold texts and are not read, unless the model learned from this one alone."""
+    """Warn about text columns that are not read, unless the model was trained on the same single column."""
     for warning in source.warnings:
         log.warning("%s", warning)
-    trained = {} if predictor.trained is None else predictor.trained.columns
-    if columns.unused_texts and trained.get("text") != columns.text:
-        read = " and ".join(format_column(name) for name in (columns.text, columns.text_b) if name is not None)
+    trained_columns = {} if predictor.trained is None else predictor.trained.columns
+    if columns.unused_texts and trained_columns.get("text") != columns.text:
+        text_columns = " and ".join(format_column(name) for name in (columns.text, columns.text_b) if name is not None)
         log.warning(
-            "%s reads %s, and not the texts of %s; %s and %s choose columns.",
+            "%s reads %s and ignores the texts of %s; choose columns with %s and %s.",
             predictor.reference,
-            read,
+            text_columns,
             format_columns(columns.unused_texts),
             setting("text"),
             setting("text_b"),

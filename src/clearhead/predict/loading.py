@@ -1,4 +1,4 @@
-"""A trained folder, or a checkpoint of others with a head for labels, as a `Predictor`."""
+"""Loading a `Predictor` from a trained folder, or from any checkpoint with a labeling head."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("clearhead")
 
 OTHER_HEADS = {
-    "masked": ("guesses hidden words", "fill"),
-    "pretraining": ("guesses hidden words", "fill"),
+    "masked": ("predicts masked tokens", "fill"),
+    "pretraining": ("predicts masked tokens", "fill"),
     "causal": ("continues texts", "generate"),
     "seq2seq": ("writes texts", "translate"),
 }
-MAX_ANSWER_TOKENS = 10_000  # tokens
+MAX_ANSWER_TOKENS = 10_000
 
 
 def load_predictor(
@@ -57,9 +57,9 @@ def load_predictor(
     weights: Model | None = None,
     progress: Progress | None = None,
 ) -> Predictor:
-    """A folder that `train` made, or any checkpoint whose head gives labels.
+    """Load a folder that `train` wrote, or any checkpoint whose head predicts labels.
 
-    `weights`: a model in memory that has the weights of the folder.
+    `weights` is a model in memory with the weights of the folder.
     """
 
     folder = locate(reference, progress=progress).folder
@@ -68,10 +68,10 @@ def load_predictor(
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InputError(f"{setting('abstain_below')} must be from 0 to 1, got {abstain_below}.")
     if trained is not None and trained.task == "translate":
-        raise InputError(f"{reference} translates: use {verb('translate')}.")
-    loaded = partial(load, reference, device=device, precision=precision, threads=threads, weights=weights)
+        raise InputError(f"{reference} is a translation model; use {verb('translate')}.")
+    load_model = partial(load, reference, device=device, precision=precision, threads=threads, weights=weights)
     if trained is None:
-        model = loaded(progress=progress)
+        model = load_model(progress=progress)
         return _build_checkpoint_predictor(str(reference), folder, model, abstain_below)
     calibration = Calibration(
         temperature=trained.temperature,
@@ -87,7 +87,7 @@ def load_predictor(
         task=task,
         space=space,
         calibration=_check_calibration(calibration, space),
-        scorer=_load_scorer(folder, trained, loaded),
+        scorer=_load_scorer(folder, trained, load_model),
         method=trained.method,
         reference=str(reference),
         folder=folder,
@@ -101,13 +101,13 @@ def _read_passport(folder: Path) -> Passport | None:
 
 
 def _resolve_task(trained: TrainingRecord) -> Task:
-    """The task of a passport, which its labels and columns must allow."""
+    """Resolve the task of a passport, and check that its labels and columns fit."""
     task = get_task(trained.task)
-    second = "text_b" in trained.columns
-    if trained.settings.get("both_orders") is True and second and task.rows.is_reversible:
+    has_second_text = "text_b" in trained.columns
+    if trained.settings.get("both_orders") is True and has_second_text and task.rows.is_reversible:
         task = read_in_both_orders(task)
-    if trained.kind not in task.rows.label_kinds or task.rows.layout.second_text not in (None, second):
-        raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
+    if trained.kind not in task.rows.label_kinds or task.rows.layout.second_text not in (None, has_second_text):
+        raise CheckpointError(f"clearhead.json: the labels or columns do not fit the task {task.name}.")
     return task
 
 
@@ -117,35 +117,33 @@ def _build_label_space(trained: TrainingRecord) -> LabelSpace:
     )
 
 
-def _load_scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Model]) -> Scorer:
+def _load_scorer(folder: Path, trained: TrainingRecord, load_model: Callable[[], Model]) -> Scorer:
     task = _resolve_task(trained)
     if trained.method in ("finetune", "head"):
-        model = loaded()
+        model = load_model()
         if model.shape.head is None or model.shape.head.kind != task.head.kind:
-            raise CheckpointError(f"{folder} was trained to {to_printable(trained.task, 40)}, and its head is gone.")
+            raise CheckpointError(f"{folder} was trained for {to_printable(trained.task, 40)}, but has no such head.")
         if task.head.outputs_are_labels and list(model.labels) != list(
             task.head.output_names(_build_label_space(trained))
         ):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
-        return NetworkScorer(model=model, fit=_build_length_policy(trained, model), task=task)
+        return NetworkScorer(model=model, length_policy=_build_length_policy(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
-        raise CheckpointError(
-            f"clearhead.json names the method {to_printable(trained.method, 40)!r}, which is not known."
-        )
+        raise CheckpointError(f"clearhead.json names an unknown method: {to_printable(trained.method, 40)!r}.")
 
     classic = load_classic(folder)
-    count = 1 if trained.kind == "number" else len(trained.labels)
-    if classic.outputs != count:
-        raise CheckpointError(f"{folder} has {classic.outputs} outputs for {count} labels.")
+    expected_outputs = 1 if trained.kind == "number" else len(trained.labels)
+    if classic.outputs != expected_outputs:
+        raise CheckpointError(f"{folder} has {classic.outputs} outputs for {expected_outputs} labels.")
     if trained.method == "features" and has_vectors(folder):
         return VectorScorer(vectors=load_vectors(folder), classic=classic)
     if trained.method == "features":
-        model = loaded()
+        model = load_model()
         pooling = tuple(trained.pooling) or None
         layer = resolve_passport_layer(trained, model.shape.stack.layers)
         return FeatureScorer(
             model=model,
-            fit=_build_length_policy(trained, model),
+            length_policy=_build_length_policy(trained, model),
             classic=classic,
             layer=layer,
             pooling=pooling,
@@ -156,15 +154,17 @@ def _load_scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Mod
 
 
 def _build_length_policy(trained: TrainingRecord, model: Model) -> LengthPolicy:
-    """Texts are cut or windowed as in training, if the model can read that much."""
-    most, said = model.max_length(), trained.max_length
-    fits = most is None if said is None else 1 <= said <= (most or said)
-    sane = trained.stride >= 0 and 1 <= trained.max_answer <= MAX_ANSWER_TOKENS
-    sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MAX_TOKENS_SETTING)
-    if not fits or trained.long not in ("window", "cut") or not sane:
-        raise CheckpointError("clearhead.json: its max_length, long, stride, max_answer or max_tokens do not fit.")
+    """Truncate or split texts as in training; refuse lengths that the model cannot read."""
+    model_limit, max_length = model.max_length(), trained.max_length
+    has_valid_length = model_limit is None if max_length is None else 1 <= max_length <= (model_limit or max_length)
+    has_valid_windows = trained.stride >= 0 and 1 <= trained.max_answer <= MAX_ANSWER_TOKENS
+    has_valid_windows = has_valid_windows and (
+        trained.max_tokens is None or 1 <= trained.max_tokens <= MAX_TOKENS_SETTING
+    )
+    if not has_valid_length or trained.long not in ("window", "cut") or not has_valid_windows:
+        raise CheckpointError("clearhead.json: invalid max_length, long, stride, max_answer or max_tokens.")
     return LengthPolicy(
-        max_length=said,
+        max_length=max_length,
         long=trained.long,
         stride=trained.stride,
         max_answer=trained.max_answer,
@@ -173,14 +173,14 @@ def _build_length_policy(trained: TrainingRecord, model: Model) -> LengthPolicy:
 
 
 def _build_checkpoint_predictor(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
-    """A checkpoint of others: its head and config.json tell what it answers."""
+    """Build the predictor of a checkpoint without a passport; its head and config.json define the task."""
     head = None if model.shape.head is None else str(model.shape.head.kind)
-    found = None if head is None else infer_checkpoint_task(head, tuple(model.labels), model.config)
-    if found is None:
-        does, use = OTHER_HEADS.get(str(model.head), ("turns texts into vectors", "embed"))
-        work = f"it {does} ({verb(use)})"
-        raise InputError(f"{reference} was not trained to answer with labels: {work}; train one with {verb('train')}.")
-    task, space = found
+    task_and_labels = None if head is None else infer_checkpoint_task(head, tuple(model.labels), model.config)
+    if task_and_labels is None:
+        ability, verb_name = OTHER_HEADS.get(str(model.head), ("turns texts into vectors", "embed"))
+        alternative = f"it {ability} ({verb(verb_name)})"
+        raise InputError(f"{reference} does not predict labels: {alternative}; train one with {verb('train')}.")
+    task, space = task_and_labels
     check_label_names(space.names, "config.json")
     activation: Activation = "identity"
     if task.rows.label_counter is None:
@@ -189,16 +189,18 @@ def _build_checkpoint_predictor(reference: str, folder: Path, model: Model, abst
             log.warning("%s: %s", reference, warning)
     if abstain_below is not None:
         _check_abstention(task, reference, space)
-    most, stride = task.rows.window_defaults
-    length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
-    fit = LengthPolicy(max_length=length, stride=stride if length is None else min(stride, length // 3))
+    task_length, stride = task.rows.window_defaults
+    max_length = min((limit for limit in (task_length, model.max_length()) if limit is not None), default=None)
+    length_policy = LengthPolicy(
+        max_length=max_length, stride=stride if max_length is None else min(stride, max_length // 3)
+    )
     return Predictor(
         task=task,
         space=space,
         calibration=Calibration(
             abstain_below=abstain_below, activation=activation if space.kind == "number" else "identity"
         ),
-        scorer=NetworkScorer(model=model, fit=fit, task=task),
+        scorer=NetworkScorer(model=model, length_policy=length_policy, task=task),
         method="finetune",
         reference=reference,
         folder=folder,
@@ -207,16 +209,18 @@ def _build_checkpoint_predictor(reference: str, folder: Path, model: Model, abst
 
 def _check_abstention(task: Task, reference: str, space: LabelSpace) -> None:
     if space.kind == "number":
-        sure = f"answers with numbers, and {task.name} is never unsure"
-        raise InputError(f"{reference} {sure}; leave {setting('abstain_below')} out.")
+        problem = f"predicts numbers ({task.name}), which have no confidence"
+        raise InputError(f"{reference} {problem}; omit {setting('abstain_below')}.")
 
 
 def _check_calibration(calibration: Calibration, space: LabelSpace) -> Calibration:
-    """Refuse numbers in a passport that cannot be."""
-    sane = 0.001 <= calibration.temperature <= 1000
-    sane = sane and (calibration.abstain_below is None or 0 <= calibration.abstain_below <= 1)
-    sane = sane and all(threshold == threshold for threshold in calibration.thresholds)
-    sane = sane and (calibration.no_answer is None or abs(calibration.no_answer) < float("inf"))
-    if not sane or (calibration.thresholds and len(calibration.thresholds) != len(space)):
-        raise CheckpointError("clearhead.json has a temperature or thresholds that do not fit its labels.")
+    """Refuse a calibration that is out of range or does not fit the labels."""
+    is_valid = 0.001 <= calibration.temperature <= 1000
+    is_valid = is_valid and (calibration.abstain_below is None or 0 <= calibration.abstain_below <= 1)
+    is_valid = is_valid and all(threshold == threshold for threshold in calibration.thresholds)
+    is_valid = is_valid and (calibration.no_answer is None or abs(calibration.no_answer) < float("inf"))
+    if not is_valid or (calibration.thresholds and len(calibration.thresholds) != len(space)):
+        raise CheckpointError(
+            "clearhead.json: the temperature or thresholds are out of range or do not fit the labels."
+        )
     return calibration

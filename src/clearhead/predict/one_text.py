@@ -1,4 +1,4 @@
-"""One text, or the few that a question consists of, answered by a trained model without any file."""
+"""Answers to a single text, pair or question, without a file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from clearhead.tasks.answer import Answer
 
 
 def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Answer:
-    """The answer to one text, two texts of a pair, a question and its passage, or a question and its options."""
+    """Answer one text, a pair of texts, a question about a passage, or a question with options."""
     _check_texts(texts)
     row = predictor.task.rows.row_from_texts(texts, predictor.reference, predictor.reads_pairs)
     return predictor.answer([row], **{name: name for name in row})[0]
 
 
 def answer_question(predictor: Predictor, question: str, passage: str, best: int) -> Answer:
-    """The answer out of a passage and the `best` ones, from a model that finds answers."""
+    """Answer a question from a passage, and list the `best` candidates."""
     candidates = predictor.task.answers.max_candidates
     if not candidates:
         raise InputError(
             f"{format_path(predictor.reference)} {predictor.task.answers.purpose}; {verb('ask')} needs a model that "
-            f"finds answers in a passage (task span). Use {verb('predict')} with this one."
+            f"finds answers in a passage (task span). Use {verb('predict')} with this model."
         )
     if isinstance(best, bool) or not isinstance(best, int) or not 1 <= best <= candidates:
         raise InputError(f"best must be an integer from 1 to {candidates}, got {to_printable(best, 40)}.")
@@ -39,7 +39,7 @@ def answer_question(predictor: Predictor, question: str, passage: str, best: int
 
 
 def _check_texts(texts: Sequence[Any]) -> None:
-    """Refuse what is no text, and empty ones."""
+    """Refuse empty texts and other types."""
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             hint = f"; for several texts use {verb('predict')}"

@@ -1,4 +1,4 @@
-"""A trained folder in use: rows in, answers out."""
+"""A trained model that answers rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clearhead.tasks.answer import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Predictor:
-    """Anything that was trained, ready to answer."""
+    """A trained model with its task, labels and calibration, ready to answer."""
 
     task: Task
     space: LabelSpace
@@ -29,16 +29,16 @@ class Predictor:
     reference: str
     folder: Path
     trained: TrainingRecord | None = None
-    best: int = 5  # answers to a question that are listed
+    best: int = 5  # number of answers listed for a question
 
     def __repr__(self) -> str:
         labels = self.space.names
-        some = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")
-        return short_repr("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")
+        described_labels = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")
+        return short_repr("Predictor", f"{self.task.name} by {self.method}", described_labels, f"folder {self.folder}")
 
     @property
     def reads_pairs(self) -> bool | None:
-        """Whether it was trained on two texts; None: nobody knows."""
+        """Whether it was trained on pairs of texts; None if unknown."""
         return None if self.trained is None else "text_b" in self.trained.columns
 
     def resolve_columns(
@@ -49,21 +49,21 @@ class Predictor:
         label: str | None = None,
         *,
         options: str | None = None,
-        labelled: bool = True,
+        labeled: bool = True,
     ) -> Columns:
-        """The columns to read: as said, as in training, or as they look."""
+        """Resolve the columns to read: as requested, as in training, or detected."""
         names = {"text": text, "text_b": text_b, "label": label}
-        return find_columns(self, source, names, options, labelled=labelled)
+        return find_columns(self, source, names, options, labeled=labeled)
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns that it was trained on: what a table that it can read may have."""
+        """The columns that it was trained on."""
         return () if self.trained is None else (*self.trained.columns.values(), *self.trained.options)
 
     def answer(
         self, rows: Sequence[Any], text: str | None = None, text_b: str | None = None, *, options: str | None = None
     ) -> list[Answer]:
-        """The answers to texts, pairs of texts or dicts, in their order; names say which keys of dicts to read."""
+        """Answer texts, pairs of texts or dicts, in order; `text`, `text_b` and `options` name the keys of dicts."""
         source = open_source(rows)
-        columns = self.resolve_columns(source, text, text_b, options=options, labelled=False)
+        columns = self.resolve_columns(source, text, text_b, options=options, labeled=False)
         return list(answer_rows(self, source, columns, skip_bad_rows=False))

@@ -1,4 +1,4 @@
-"""Rows to logits, whatever stands behind them: a network, a linear model on features, or words that were counted."""
+"""Scorers turn rows into logits: a network, a linear model on features, or TF-IDF."""
 
 from __future__ import annotations
 
@@ -28,206 +28,212 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-PACKED_TOKENS = 4096  # of one pass: enough work for each core
+PACKED_TOKENS = 4096  # per batch: enough work for each core
 
 
 class Scores(NamedTuple):
-    """What a scorer says of rows."""
+    """The logits of rows, and how the rows were read."""
 
-    logits: Any  # (rows, outputs), or as the task collects them
-    truncated: Array  # (rows,) tokens that were cut off
-    windows: Array  # (rows,) windows that it was read in
+    logits: Any  # (rows, outputs), or what the task collects
+    truncated: Array  # (rows,) truncated tokens
+    windows: Array  # (rows,) windows that a row was split into
 
 
 class Scorer(Protocol):
-    """Anything that answers rows with logits."""
+    """Computes logits of rows."""
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """One row of logits per row of texts, in the order given."""
+        """Compute one row of logits per row of texts, in order."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkScorer:
-    """A network with a head, fine-tuned as a whole or in its head alone."""
+    """A network with a head; either all weights or only the head were fine-tuned."""
 
     model: Model
-    fit: LengthPolicy
+    length_policy: LengthPolicy
     task: Task
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """Read the head's logits; windows of one text are put together as the task does it."""
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
-        data = encode_unlabeled(table, self.model)
-        logits = compute_network_logits(self.model.runner, data, self.task)
-        return Scores(logits, table.truncated, count_row_windows(data) // self.task.rows.passes_per_row)
+        """Compute the head's logits; the task merges the windows of a text."""
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.length_policy, form=self.task.rows)
+        dataset = encode_unlabeled(table, self.model)
+        logits = compute_network_logits(self.model.runner, dataset, self.task)
+        return Scores(logits, table.truncated, count_row_windows(dataset) // self.task.rows.passes_per_row)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureScorer:
-    """A frozen encoder's features under a linear model: the lecture's DistilBERT example."""
+    """A linear model on features of a frozen encoder."""
 
     model: Model
-    fit: LengthPolicy
+    length_policy: LengthPolicy
     classic: ClassicModel
     layer: Layer | None = None
     pooling: tuple[str, ...] | None = None
     task: Task
-    separate: bool = False  # two texts are encoded one by one, and their vectors compared
+    separate: bool = False  # the texts of a pair are encoded separately, and their vectors compared
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """Pool the encoder's layers to features, then one matrix; of a tagger, the features of each word."""
+        """Pool the encoder's layers (per word for taggers) and apply the linear model."""
         if self.separate:
-            made = compute_pair_features(self.model, rows, self.fit, layer=self.layer, pooling=self.pooling)
-            return Scores(self.classic.logits(features=made.features), made.truncated, made.windows)
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
-        data = encode_unlabeled(table, self.model)
-        if self.task.head.collect_words is not None:
-            found = compute_word_states(self.model, data, layer=self.layer)
-            return Scores(
-                self.task.head.collect_words(self.classic.logits(features=found), data),
-                table.truncated,
-                data.row_windows,
+            pair_features = compute_pair_features(
+                self.model, rows, self.length_policy, layer=self.layer, pooling=self.pooling
             )
-        features = compute_table_features(self.model, data, layer=self.layer, pooling=self.pooling)
-        return Scores(self.classic.logits(features=features), table.truncated, data.row_windows)
+            return Scores(
+                self.classic.logits(features=pair_features.features), pair_features.truncated, pair_features.windows
+            )
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.length_policy, form=self.task.rows)
+        dataset = encode_unlabeled(table, self.model)
+        if self.task.head.collect_words is not None:
+            word_states = compute_word_states(self.model, dataset, layer=self.layer)
+            return Scores(
+                self.task.head.collect_words(self.classic.logits(features=word_states), dataset),
+                table.truncated,
+                dataset.row_windows,
+            )
+        features = compute_table_features(self.model, dataset, layer=self.layer, pooling=self.pooling)
+        return Scores(self.classic.logits(features=features), table.truncated, dataset.row_windows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicScorer:
-    """Words that were counted, or nothing but the most frequent answer: no network."""
+    """TF-IDF with a linear model, or the majority class."""
 
     classic: ClassicModel
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """All of a text is read, so that nothing is cut."""
+        """Score whole texts; nothing is truncated."""
         import numpy as np
 
-        seconds = None if columns.text_b is None else [row.text_b or "" for row in rows]
-        logits = self.classic.logits([row.text for row in rows], seconds)
+        second_texts = None if columns.text_b is None else [row.text_b or "" for row in rows]
+        logits = self.classic.logits([row.text for row in rows], second_texts)
         return Scores(logits, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorScorer:
-    """The mean of a text's word vectors under a linear model: no context, and no network."""
+    """A linear model on the mean of a text's static word vectors."""
 
     vectors: WordVectors
     classic: ClassicModel
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """All of a text is read; words without a vector are passed over."""
+        """Score whole texts; words without a vector are skipped."""
         import numpy as np
 
-        seconds = None if columns.text_b is None else [row.text_b or "" for row in rows]
-        found = self.vectors.features([row.text for row in rows], seconds)
-        return Scores(self.classic.logits(features=found), np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
+        second_texts = None if columns.text_b is None else [row.text_b or "" for row in rows]
+        features = self.vectors.features([row.text for row in rows], second_texts)
+        return Scores(
+            self.classic.logits(features=features), np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64)
+        )
 
 
 def encode_unlabeled(table: TokenTable, model: Model) -> PackedDataset:
-    """A table without labels as this model reads it."""
+    """Pack a table without labels as input of a model."""
     return pack_table(table, segments=model.shape.stack.segments > 1, labelled=False)
 
 
-def count_row_windows(data: PackedDataset) -> Array:
-    """(rows,) in how many windows a text was read; where options are read one by one, the most of any."""
+def count_row_windows(dataset: PackedDataset) -> Array:
+    """Count the windows of each row, (rows,); for rows with options, the maximum over the options."""
     import numpy as np
 
-    counts = getattr(data.annotations, "window_counts", None)
+    counts = getattr(dataset.annotations, "window_counts", None)
     if counts is None:
-        return data.row_windows
-    return np.maximum.reduceat(counts, data.annotations.bounds[:-1])[data.table_rows]
+        return dataset.row_windows
+    return np.maximum.reduceat(counts, dataset.annotations.bounds[:-1])[dataset.table_rows]
 
 
 def compute_network_logits(
-    runner: Runner, data: PackedDataset, task: Task, *, budget: int | None = None, progress: Progress = no_progress
+    runner: Runner, dataset: PackedDataset, task: Task, *, budget: int | None = None, progress: Progress = no_progress
 ) -> Any:
-    """What the task makes of the network's answers; windows of like length go through together."""
+    """Compute logits in batches of windows of similar length, and collect them as the task requires."""
     import numpy as np
 
-    windows, owners = _list_windows(data)
-    lengths = data.starts[windows + 1] - data.starts[windows]
+    windows, window_rows = _list_windows(dataset)
+    lengths = dataset.starts[windows + 1] - dataset.starts[windows]
     order = np.argsort(lengths, kind="stable")
-    parts: list[Array] = []
-    done = 0
+    outputs: list[Array] = []
+    processed = 0
     for group in group_by_budget(lengths[order].tolist(), budget or runner.packed_tokens):
-        chosen = order[group.start : group.stop]
-        part = data.pack_windows(windows[chosen], owners[chosen], data.targets[:0])
-        parts.append(runner.run_packed(part.ids, part.segments, part.lengths))
-        done += len(chosen)
-        progress("scoring", done, len(order))
-    if not parts:
-        raise InputError("There are no rows to answer.")
-    found = np.concatenate(parts)
-    check_finite(found)
-    if len(found) == len(order):
-        return task.head.collect(found[np.argsort(order, kind="stable")], data)
-    begins = np.cumsum(lengths) - lengths  # an answer for each token: back to the order of the windows
-    made = np.empty_like(found)
-    made[np.repeat(begins[order], lengths[order]) + concat_ranges(lengths[order])] = found
-    return task.head.collect(made, data)
+        selected = order[group.start : group.stop]
+        batch = dataset.pack_windows(windows[selected], window_rows[selected], dataset.targets[:0])
+        outputs.append(runner.run_packed(batch.ids, batch.segments, batch.lengths))
+        processed += len(selected)
+        progress("scoring", processed, len(order))
+    if not outputs:
+        raise InputError("There are no rows to predict.")
+    logits = np.concatenate(outputs)
+    check_finite(logits)
+    if len(logits) == len(order):
+        return task.head.collect(logits[np.argsort(order, kind="stable")], dataset)
+    window_starts = np.cumsum(lengths) - lengths  # one output per token: restore the order of the windows
+    token_logits = np.empty_like(logits)
+    token_logits[np.repeat(window_starts[order], lengths[order]) + concat_ranges(lengths[order])] = logits
+    return task.head.collect(token_logits, dataset)
 
 
 def compute_table_features(
     model: Model,
-    data: PackedDataset,
+    dataset: PackedDataset,
     *,
     layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
     budget: int = PACKED_TOKENS,
     progress: Progress = no_progress,
 ) -> Array:
-    """(rows, width): the encoder's vectors as `Model.embed` makes them; a row's windows are averaged."""
+    """Compute the vectors that `Model.embed` returns, (rows, width), averaged over the windows of a row."""
     embedder = Embedder(model, layer, pooling, None, "")
     return compute_window_features(
-        model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, progress=progress
+        model, dataset, lambda *batch: [embedder.vectors(*batch)], budget=budget, progress=progress
     )[0]
 
 
 class PairFeatures(NamedTuple):
-    """Two texts of each row compared, and how they were read."""
+    """Features of pairs of texts, and how the texts were read."""
 
     features: Array  # (rows, 2 * width)
     cosine: Array  # (rows,)
-    truncated: Array  # (rows,) tokens that were cut off from either text
-    windows: Array  # (rows,) the most windows that one of the two texts was read in
+    truncated: Array  # (rows,) truncated tokens of both texts
+    windows: Array  # (rows,) maximum number of windows of the two texts
 
 
 def compute_pair_features(
     model: Model,
     rows: Sequence[TextRow],
-    fit: LengthPolicy,
+    length_policy: LengthPolicy,
     *,
     layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
     progress: Progress = no_progress,
 ) -> PairFeatures:
-    """Both texts of each row encoded one by one, as a sentence encoder learned to read them, then compared."""
+    """Encode the two texts of each row separately, as sentence encoders are trained, and compare the vectors."""
     import numpy as np
 
-    table = encode_texts_separately(rows, model, fit)
-    data = encode_unlabeled(table, model)
-    vectors = compute_table_features(model, data, layer=layer, pooling=pooling, progress=progress)
-    count, cut, windows = len(rows), table.truncated, data.row_windows
-    longest = np.maximum(windows[:count], windows[count:])
+    table = encode_texts_separately(rows, model, length_policy)
+    dataset = encode_unlabeled(table, model)
+    vectors = compute_table_features(model, dataset, layer=layer, pooling=pooling, progress=progress)
+    count, truncated, windows = len(rows), table.truncated, dataset.row_windows
+    max_windows = np.maximum(windows[:count], windows[count:])
     first, second = np.split(vectors.astype(np.float64), 2)
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    cosine = (first * second).sum(1) / np.maximum(lengths, 1e-30)
-    return PairFeatures(compare_vectors(vectors), cosine, cut[:count] + cut[count:], longest)
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    cosine = (first * second).sum(1) / np.maximum(norms, 1e-30)
+    return PairFeatures(compare_vectors(vectors), cosine, truncated[:count] + truncated[count:], max_windows)
 
 
-def encode_texts_separately(rows: Sequence[TextRow], model: Model, fit: LengthPolicy) -> TokenTable:
-    """The first texts of all rows, then their second texts, each as a row of its own."""
-    firsts = [replace(row, text_b=None) for row in rows]
-    seconds = [replace(row, text=row.text_b or "", text_b=None) for row in rows]
-    return encode_rows([*firsts, *seconds], Columns(text="text"), model.tokenizer, fit=fit)
+def encode_texts_separately(rows: Sequence[TextRow], model: Model, length_policy: LengthPolicy) -> TokenTable:
+    """Tokenize the first texts of all rows, then the second texts, each as a separate row."""
+    first_texts = [replace(row, text_b=None) for row in rows]
+    second_texts = [replace(row, text=row.text_b or "", text_b=None) for row in rows]
+    return encode_rows([*first_texts, *second_texts], Columns(text="text"), model.tokenizer, fit=length_policy)
 
 
 def compare_vectors(vectors: Array) -> Array:
-    """(2 * rows, width) of first and second texts to (rows, 2 * width): |a - b| and a * b.
+    """Turn vectors of first and second texts, (2 * rows, width), into |a - b| and a * b, (rows, 2 * width).
 
-    A linear model can weigh every direction of either. The sum of a * b alone is the cosine of vectors of length 1, so
-    that whatever the untrained cosine knows is there.
+    A linear model can weight each dimension of both. For unit vectors, the sum of a * b is the cosine similarity, so
+    the features contain it.
     """
     import numpy as np
 
@@ -237,106 +243,110 @@ def compare_vectors(vectors: Array) -> Array:
 
 def compute_window_features(
     model: Model,
-    data: PackedDataset,
-    made: Callable[[Array, Array, Array | None], Sequence[Array]],
+    dataset: PackedDataset,
+    compute: Callable[[Array, Array, Array | None], Sequence[Array]],
     *,
     budget: int = PACKED_TOKENS,
     progress: Progress = no_progress,
 ) -> list[Array]:
-    """(rows, width) of each array that `made` gives for ids, mask and segments of some windows, in one pass."""
+    """Compute arrays (rows, width) in one pass; `compute` receives ids, mask and segments of a batch of windows."""
     import numpy as np
 
-    windows, _ = _list_windows(data)
-    lengths = data.starts[windows + 1] - data.starts[windows]
-    jobs = list(model.runner.batches(lengths, budget))
-    kept: list[Array] = []
-    done = 0
+    windows, _ = _list_windows(dataset)
+    lengths = dataset.starts[windows + 1] - dataset.starts[windows]
+    batches = list(model.runner.batches(lengths, budget))
+    features: list[Array] = []
+    processed = 0
 
-    def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
-        return chosen, made(*_pad_windows(data, windows[chosen], model))
+    def compute_batch(batch: Array) -> tuple[Array, Sequence[Array]]:
+        return batch, compute(*_pad_windows(dataset, windows[batch], model))
 
-    for chosen, found in model.runner.map_jobs(work, jobs):
-        kept = kept or [np.zeros((len(windows), part.shape[1]), np.float32) for part in found]
-        for whole, part in zip(kept, found, strict=True):
-            whole[chosen] = part
-        done += len(chosen)
-        progress("features", done, len(windows))
-    if not kept:
+    for batch, arrays in model.runner.map_jobs(compute_batch, batches):
+        features = features or [np.zeros((len(windows), array.shape[1]), np.float32) for array in arrays]
+        for target, array in zip(features, arrays, strict=True):
+            target[batch] = array
+        processed += len(batch)
+        progress("features", processed, len(windows))
+    if not features:
         raise InputError("There are no rows to make features of.")
-    return [average_windows(whole, data) for whole in kept]
+    return [average_windows(target, dataset) for target in features]
 
 
 def compute_word_states(
-    model: Model, data: PackedDataset, *, layer: Layer | None = None, progress: Progress = no_progress
+    model: Model, dataset: PackedDataset, *, layer: Layer | None = None, progress: Progress = no_progress
 ) -> Array:
-    """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
-    chosen: Layer = "last" if layer is None else layer
-    return compute_word_arrays(model, data, lambda hidden: [choose_layer(hidden, chosen)], progress=progress)[0]
+    """Compute the states of one or several layers at the token that represents each word, (words, width)."""
+    selected_layer: Layer = "last" if layer is None else layer
+    return compute_word_arrays(
+        model, dataset, lambda hidden: [choose_layer(hidden, selected_layer)], progress=progress
+    )[0]
 
 
 def compute_word_arrays(
     model: Model,
-    data: PackedDataset,
-    made: Callable[[Sequence[Array]], Sequence[Array]],
+    dataset: PackedDataset,
+    compute: Callable[[Sequence[Array]], Sequence[Array]],
     *,
     budget: int = PACKED_TOKENS,
     progress: Progress = no_progress,
 ) -> list[Array]:
-    """(words, width) of each array that `made` gives for the layers of some windows, in one pass.
+    """Compute arrays (words, width) in one pass; `compute` receives the hidden states of a batch of windows.
 
-    Words without a token of their own are left out, as `marked` says.
+    Words without a token are left out (`pack_annotations`).
     """
     import numpy as np
 
-    windows, _ = _list_windows(data)
-    lengths = data.starts[windows + 1] - data.starts[windows]
-    begins = np.cumsum(lengths) - lengths
-    reads = data.pack_annotations(np.arange(len(data)))["token_indices"]
-    home = np.searchsorted(begins, reads, side="right") - 1  # the window of each word
-    by_window = np.argsort(home, kind="stable")
-    bounds = np.searchsorted(home[by_window], np.arange(len(windows) + 1))
-    jobs = list(model.runner.batches(lengths, budget))
-    kept: list[Array] = []
-    done = 0
+    windows, _ = _list_windows(dataset)
+    lengths = dataset.starts[windows + 1] - dataset.starts[windows]
+    window_starts = np.cumsum(lengths) - lengths
+    token_indices = dataset.pack_annotations(np.arange(len(dataset)))["token_indices"]
+    word_windows = np.searchsorted(window_starts, token_indices, side="right") - 1  # window of each word
+    words_by_window = np.argsort(word_windows, kind="stable")
+    bounds = np.searchsorted(word_windows[words_by_window], np.arange(len(windows) + 1))
+    batches = list(model.runner.batches(lengths, budget))
+    word_arrays: list[Array] = []
+    processed = 0
 
-    def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
-        ids, mask, segments = _pad_windows(data, windows[chosen], model)
+    def compute_batch(batch_windows: Array) -> tuple[Array, Sequence[Array]]:
+        ids, mask, segments = _pad_windows(dataset, windows[batch_windows], model)
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
-        return chosen, made(model.runner.encode(batch, layers=True, pooled=False, alone=len(jobs) == 1).hidden)
+        return batch_windows, compute(
+            model.runner.encode(batch, layers=True, pooled=False, alone=len(batches) == 1).hidden
+        )
 
-    for chosen, found in model.runner.map_jobs(work, jobs):
-        kept = kept or [np.zeros((len(reads), part.shape[-1]), np.float32) for part in found]
-        for place, window in enumerate(chosen.tolist()):
-            words = by_window[bounds[window] : bounds[window + 1]]
-            for whole, part in zip(kept, found, strict=True):
-                whole[words] = part[place, reads[words] - begins[window]]
-        done += len(chosen)
-        progress("features", done, len(windows))
-    if not kept:
+    for chosen, arrays in model.runner.map_jobs(compute_batch, batches):
+        word_arrays = word_arrays or [np.zeros((len(token_indices), array.shape[-1]), np.float32) for array in arrays]
+        for batch_index, window in enumerate(chosen.tolist()):
+            words = words_by_window[bounds[window] : bounds[window + 1]]
+            for target, array in zip(word_arrays, arrays, strict=True):
+                target[words] = array[batch_index, token_indices[words] - window_starts[window]]
+        processed += len(chosen)
+        progress("features", processed, len(windows))
+    if not word_arrays:
         raise InputError("There are no rows to make features of.")
-    return kept
+    return word_arrays
 
 
-def _pad_windows(data: PackedDataset, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
-    """ids, mask and segments, padded."""
+def _pad_windows(dataset: PackedDataset, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
+    """Pad windows to a rectangle: ids, mask and segments."""
     import numpy as np
 
-    lengths = data.starts[windows + 1] - data.starts[windows]
-    place = np.arange(int(lengths.max()))
-    mask = place < lengths[:, None]
+    lengths = dataset.starts[windows + 1] - dataset.starts[windows]
+    positions = np.arange(int(lengths.max()))
+    mask = positions < lengths[:, None]
     ids = np.full(mask.shape, model.shape.stack.pad_id or 0, np.int64)
-    part = data.pack_windows(windows, windows, data.targets[:0])
-    ids[mask] = part.ids
+    packed = dataset.pack_windows(windows, windows, dataset.targets[:0])
+    ids[mask] = packed.ids
     segments = None
-    if part.segments is not None:
+    if packed.segments is not None:
         segments = np.zeros(mask.shape, np.int64)
-        segments[mask] = part.segments
+        segments[mask] = packed.segments
     return ids, mask, segments
 
 
-def _list_windows(data: PackedDataset) -> tuple[Array, Array]:
-    """Every window of every row, and the row it belongs to."""
+def _list_windows(dataset: PackedDataset) -> tuple[Array, Array]:
+    """List the windows of all rows, and the row of each window."""
     import numpy as np
 
-    owners = np.repeat(np.arange(len(data)), data.row_windows)
-    return np.repeat(data.first_windows, data.row_windows) + concat_ranges(data.row_windows), owners
+    window_rows = np.repeat(np.arange(len(dataset)), dataset.row_windows)
+    return np.repeat(dataset.first_windows, dataset.row_windows) + concat_ranges(dataset.row_windows), window_rows

@@ -1,4 +1,4 @@
-"""Rows of a source answered in their order, a chunk at a time, in bounded memory."""
+"""Prediction over a source in chunks, in order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-CHUNK_ROWS = 1024  # rows that are read, sorted by length and answered together
+CHUNK_ROWS = 1024  # rows that are read, sorted by length and predicted together
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredChunk:
-    """Some neighboring rows, and the decoded answers to those that the model can read."""
+    """Consecutive rows, and the decoded answers to the usable ones."""
 
-    rows: list[Row | BadRow]  # as they came
+    rows: list[Row | BadRow]  # all rows, in order
     usable: list[TextRow]
     bad: list[BadRow]
-    logits: Any  # of the kept ones; None where there are none
+    logits: Any  # of the usable rows; None without any
     answers: Answers
     truncated: Array
     windows: Array
@@ -44,13 +44,13 @@ def answer_chunks(
     skip: int = 0,
     chunk: int = CHUNK_ROWS,
 ) -> Iterator[AnsweredChunk]:
-    """Every row of a source in its order, a chunk at a time; `skip` rows at the beginning are passed over."""
-    known = columns if labels is not None else replace(columns, label=None)
+    """Predict the rows of a source in chunks, in order, after skipping the first `skip` rows."""
+    used_columns = columns if labels is not None else replace(columns, label=None)
     rows = islice(source.rows(), skip, None)
-    while taken := list(islice(rows, chunk)):
+    while chunk_rows := list(islice(rows, chunk)):
         check, space = predictor.task.rows.check_row, labels or predictor.space
-        checked = [row if isinstance(row, BadRow) else check(row, known, space) for row in taken]
-        yield _answer_chunk(predictor, taken, checked, known)
+        checked = [row if isinstance(row, BadRow) else check(row, used_columns, space) for row in chunk_rows]
+        yield _answer_chunk(predictor, chunk_rows, checked, used_columns)
 
 
 def _answer_chunk(
@@ -58,46 +58,46 @@ def _answer_chunk(
 ) -> AnsweredChunk:
     import numpy as np
 
-    kept = [row for row in checked if isinstance(row, TextRow)]
+    usable = [row for row in checked if isinstance(row, TextRow)]
     bad = [row for row in checked if isinstance(row, BadRow)]
-    if kept:
-        logits, truncated, windows = predictor.scorer.score(kept, columns)
+    if usable:
+        logits, truncated, windows = predictor.scorer.score(usable, columns)
         answers = predictor.task.decoding.decode(logits, predictor.space, predictor.calibration)
     else:
         logits = None
         truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)
         answers = Answers(labels=np.zeros(0, np.int64))
     return AnsweredChunk(
-        rows=rows, usable=kept, bad=bad, logits=logits, answers=answers, truncated=truncated, windows=windows
+        rows=rows, usable=usable, bad=bad, logits=logits, answers=answers, truncated=truncated, windows=windows
     )
 
 
 def build_answers(predictor: Predictor, chunk: AnsweredChunk) -> Iterator[Answer]:
-    """The answers to the rows of a chunk that the model can read, in their order."""
+    """Build the answers to the usable rows of a chunk, in order."""
     if not chunk.usable:
         return
     task = predictor.task
     confidence = task.decoding.confidence(chunk.answers)
-    for place, row in enumerate(chunk.usable):
+    for index, row in enumerate(chunk.usable):
         common: dict[str, Any] = {
             "row": row.number,
-            "truncated": int(chunk.truncated[place]),
-            "windows": int(chunk.windows[place]),
-            "abstained": chunk.answers.abstained is not None and bool(chunk.answers.abstained[place]),
+            "truncated": int(chunk.truncated[index]),
+            "windows": int(chunk.windows[index]),
+            "abstained": chunk.answers.abstained is not None and bool(chunk.answers.abstained[index]),
             "id": row.id,
-            "probability": None if confidence is None else float(confidence[place]),
+            "probability": None if confidence is None else float(confidence[index]),
         }
-        yield task.answers.build(chunk.answers, place, row, predictor.space, predictor.best, common)
+        yield task.answers.build(chunk.answers, index, row, predictor.space, predictor.best, common)
 
 
 def answer_rows(predictor: Predictor, source: Source, columns: Columns, *, skip_bad_rows: bool) -> Iterator[Answer]:
-    """The rows of a source one after the other; those that cannot be used are one error, or left out."""
-    bad = BadRows()
-    good = 0
+    """Answer the rows of a source in order; bad rows are skipped, or reported together in one error at the end."""
+    bad_rows = BadRows()
+    usable_count = 0
     for chunk in answer_chunks(predictor, source, columns):
         for row in chunk.bad:
-            bad.add(row)
-        good += len(chunk.usable)
+            bad_rows.add(row)
+        usable_count += len(chunk.usable)
         yield from build_answers(predictor, chunk)
     if not skip_bad_rows:
-        bad.raise_if_any(source, good)
+        bad_rows.raise_if_any(source, usable_count)

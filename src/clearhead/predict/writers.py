@@ -1,4 +1,4 @@
-"""Rows as bytes: CSV, TSV and JSON lines."""
+"""Writers format rows as bytes: CSV, TSV, JSON lines, CoNLL and SQuAD."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-LINE_END = "\r\n"  # cells that hold either of them are quoted; lines end with the second alone
+LINE_END = "\r\n"  # makes csv quote cells with either character; lines are written with \n
 
 
 class Writer(Protocol):
-    """Turns rows into bytes that can be appended to a file."""
+    """Formats rows as bytes that can be appended to a file."""
 
     kind: str
     names: tuple[str, ...]
 
     def header(self) -> bytes:
-        """What stands before the first row."""
+        """Bytes before the first row."""
         ...
 
     def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
-        """One row; `first` of all."""
+        """Format one row; `first` is True for the first one."""
         ...
 
     def footer(self) -> bytes:
-        """What stands after the last row."""
+        """Bytes after the last row."""
         ...
 
 
 class DelimitedWriter:
-    """CSV or TSV with a header; lists are joined, or JSON in `nested` columns, what is missing is empty."""
+    """CSV or TSV with a header; lists are joined by |, or JSON in `nested` columns; missing values are empty."""
 
     def __init__(self, names: Sequence[str], nested: Collection[str], kind: str, delimiter: str) -> None:
         self.kind, self.names = kind, tuple(names)
@@ -44,18 +44,20 @@ class DelimitedWriter:
         self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator=LINE_END)
 
     def header(self) -> bytes:
-        """The names of the columns."""
+        """The column names."""
         return self._line(self.names)
 
     def footer(self) -> bytes:
-        """Nothing."""
+        """No footer."""
         return b""
 
     def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
-        """One line, or more where a cell has line breaks."""
-        if late := values.keys() - self._known:
-            said = f"A row has a column {to_printable(min(late), 40)!r} that the first rows do not have"
-            raise InputError(f"{said}; write JSON lines with {setting('format', 'jsonl')}, or put the input in a file.")
+        """Format one record, which may contain line breaks."""
+        if unknown := values.keys() - self._known:
+            problem = f"A row has a column {to_printable(min(unknown), 40)!r} that the first rows do not have"
+            raise InputError(
+                f"{problem}; write JSON lines with {setting('format', 'jsonl')}, or put the input in a file."
+            )
         return self._line([_format_cell(values.get(name), nested=name in self._nested) for name in self.names])
 
     def _line(self, cells: Sequence[str]) -> bytes:
@@ -66,7 +68,7 @@ class DelimitedWriter:
 
 
 class JsonLinesWriter:
-    """A JSON object a line; values keep their types."""
+    """One JSON object per line; values keep their types."""
 
     kind = "jsonl"
 
@@ -74,21 +76,21 @@ class JsonLinesWriter:
         self.names = tuple(names)
 
     def header(self) -> bytes:
-        """Nothing."""
+        """No header."""
         return b""
 
     def footer(self) -> bytes:
-        """Nothing."""
+        """No footer."""
         return b""
 
     def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
-        """One line."""
-        made = {name: values.get(name) for name in self.names} | dict(values)
-        return (json.dumps(made, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+        """Format one line."""
+        row = {name: values.get(name) for name in self.names} | dict(values)
+        return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
 
 
 class ConllWriter:
-    """CoNLL: a token a line with the columns it came with and its tag after them, a blank line after a sentence."""
+    """CoNLL: one token per line with its input columns and predicted tag, and a blank line after each sentence."""
 
     kind = "conll"
 
@@ -96,15 +98,15 @@ class ConllWriter:
         self.names, self._delimiter, self._header = tuple(names), delimiter, header
 
     def header(self) -> bytes:
-        """The names of the columns, where they came with them."""
+        """The column names, if the input had them."""
         return f"{self._delimiter.join(self.names)}\n".encode("utf-8", "replace") if self._header else b""
 
     def footer(self) -> bytes:
-        """Nothing."""
+        """No footer."""
         return b""
 
     def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
-        """One sentence."""
+        """Format one sentence."""
         columns = [values.get(name) or () for name in self.names]
         count = len(columns[0])
         cells = zip(*(column if len(column) == count else ["O"] * count for column in columns), strict=True)
@@ -112,7 +114,7 @@ class ConllWriter:
 
 
 class SquadWriter:
-    """One JSON object from the id of each question to its answer, as SQuAD's own script reads it."""
+    """One JSON object {question id: answer}, the input format of the official SQuAD evaluation script."""
 
     kind = "squad"
 
@@ -120,20 +122,20 @@ class SquadWriter:
         self.names: tuple[str, ...] = ("id", "answer")
 
     def header(self) -> bytes:
-        """The beginning of the object."""
+        """The start of the object."""
         return b"{"
 
     def footer(self) -> bytes:
-        """Its end."""
+        """The end of the object."""
         return b"\n}\n"
 
     def format_row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
-        """One question."""
+        """Format one question."""
         name, answer = (json.dumps("" if values[p] is None else str(values[p]), ensure_ascii=False) for p in self.names)
         return (f"{'' if first else ','}\n{name}: {answer}").encode("utf-8", "replace")
 
 
-TASK_FORMATS = ("conll", "squad")  # formats that the answers of some tasks have
+TASK_FORMATS = ("conll", "squad")  # only available for some tasks
 
 
 def _format_cell(value: Any, *, nested: bool) -> str:
@@ -142,14 +144,14 @@ def _format_cell(value: Any, *, nested: bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        plain = not nested and all(isinstance(inner, str) and "|" not in inner for inner in value)
-        return "|".join(value) if plain else json.dumps(value, ensure_ascii=False, default=str)
+        can_join = not nested and all(isinstance(element, str) and "|" not in element for element in value)
+        return "|".join(value) if can_join else json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 
 
-WRITERS: dict[str, Callable[[Sequence[str], Collection[str]], Writer]] = {  # names of columns, nested ones
+WRITERS: dict[str, Callable[[Sequence[str], Collection[str]], Writer]] = {  # (column names, nested columns)
     "csv": lambda names, nested: DelimitedWriter(names, nested, "csv", ","),
     "tsv": lambda names, nested: DelimitedWriter(names, nested, "tsv", "\t"),
     "jsonl": lambda names, nested: JsonLinesWriter(names),  # noqa: ARG005

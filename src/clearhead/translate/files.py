@@ -14,7 +14,7 @@ from typing import IO, Any
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import explain_write_errors, format_path, read_json, remove_file, write_json
 from clearhead.html import short_repr
-from clearhead.predict.files import partial_paths
+from clearhead.predict.resume_point import partial_paths
 
 
 @dataclass(frozen=True, kw_only=True)
