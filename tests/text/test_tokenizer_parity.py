@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clearhead.text import Encoding, Tokenizer, load_tokenizer
-from clearhead.text.probes import PROBES
 from tests.text.tokenizer_folders import LEGACY_WRITERS, TEXTS, WORDS
 from tests.variation import scaled
 
@@ -143,8 +142,8 @@ def test_texts_detect_wrong_settings(load_family: LoadFamily, tmp_path: Path) ->
         config_path.write_text(json.dumps(json.loads(config_path.read_text()) | {setting: value}))
         changed_tokenizer = load_tokenizer(folder, model_type, {}).source
         ours, _ = load_family(name, "legacy")
-        texts = [*PROBES, *TEXTS]
-        assert changed_tokenizer.encode_batch(texts) != ours.encode_batch(texts), setting
+        differs_on_probes = changed_tokenizer.golden() != ours.golden()
+        assert differs_on_probes or changed_tokenizer.encode_batch(TEXTS) != ours.encode_batch(TEXTS), setting
 
 
 @pytest.mark.slow
