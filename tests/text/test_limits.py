@@ -223,7 +223,7 @@ def test_short_texts_need_no_check() -> None:
 def test_texts_are_limited_before_and_after_normalization(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = load(tmp_path, normalizer=make_replacement("a", "b" * 50))
     monkeypatch.setattr(limits, "MAX_NORMALIZED_BYTES", 10_000)
-    monkeypatch.setattr(limits, "NORMALIZED_CHUNK", 64)
+    monkeypatch.setattr(limits, "NORMALIZATION_CHUNK_SIZE", 64)
     monkeypatch.setattr(pipeline, "MAX_UNCHECKED_CHARACTERS", 10)
     assert tokenizer.encode("c" * 9_000).ids == [1]  # normalization does not change it
     for call in (

@@ -42,7 +42,7 @@ UNITS = (
 @pytest.fixture
 def short_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat texts of more than a hundred characters as long."""
-    monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
+    monkeypatch.setattr(long_texts, "LONG_TEXT_LENGTH", 100)
     monkeypatch.setattr(long_texts, "CHARACTERS_PER_TOKEN", 4)
     monkeypatch.setattr(long_texts, "WHITESPACE_SEARCH", 40)
 
@@ -129,7 +129,7 @@ def test_huge_texts_are_counted_in_chunks(load_family: LoadFamily, monkeypatch: 
     monkeypatch.setattr(long_texts, "MAX_TEXT_LENGTH", 1_000)
     monkeypatch.setattr(long_texts, "CHUNK_SIZE", 500)
     monkeypatch.setattr(long_texts, "WHITESPACE_SEARCH", 40)
-    monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
+    monkeypatch.setattr(long_texts, "LONG_TEXT_LENGTH", 100)
     recorder = BackendRecorder(ours, monkeypatch)
     assert ours.encode(text, max_length=30) == expected
     assert ours.encode_ids([text], max_length=30)[0].truncated == expected.truncated
@@ -149,7 +149,7 @@ def test_long_marian_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ours = load_tokenizer(tmp_path, write_marian(tmp_path), {}).source
     text = " ".join(SENTENCES[:6])
     expected = truncate(ours.encode(text), 12)
-    monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
+    monkeypatch.setattr(long_texts, "LONG_TEXT_LENGTH", 100)
     monkeypatch.setattr(long_texts, "CHARACTERS_PER_TOKEN", 4)
     assert ours.encode(text, max_length=12) == expected
     assert ours.encode_ids([text], max_length=12)[0].truncated == expected.truncated
@@ -165,7 +165,7 @@ def test_independent_words_are_counted_once(
     text = "\tthe keeper's  lamp,\nÉlan Éa 東京 [MASK] a[MASK]b xyzzy\u00a0x\u3000y \x1c \x0bq\r\n" * 40
     items: list[Any] = [text, ("a keeper", text), (text, text[3:]), (text[7:], text), "x" * 900, "short", " " * 900]
     expected = [truncate(encoding, 24) for encoding in ours.encode_batch(items)]
-    monkeypatch.setattr(pipeline, "LONG_TEXT", 100)
+    monkeypatch.setattr(pipeline, "LONG_TEXT_LENGTH", 100)
     monkeypatch.setattr(pipeline, "CHARACTERS_PER_TOKEN", 2)
     token_ids = backend.encode_ids(items, split=False, max_length=24)
     assert [(encoding.ids, encoding.segments, encoding.truncated) for encoding in token_ids] == [
@@ -180,7 +180,7 @@ def test_word_counts_match_the_library(load_family: LoadFamily, name: str, monke
     backend: Any = ours._backend
     rng = random.Random(7)
     parts = ["keeper", "e", "é", "e\u0301", "Σ", "я", "東", "-", "_", "[MASK]", "[mask]", "<mask>", "7", "\u200d", "ß"]
-    monkeypatch.setattr(pipeline, "LONG_TEXT", 0)
+    monkeypatch.setattr(pipeline, "LONG_TEXT_LENGTH", 0)
     for _ in range(150):
         words = ["".join(rng.choices(parts, k=rng.choice((1, 3, 40, 99, 140)))) for _ in range(4)]
         text = rng.choice((" ", "\n", "-", "!")).join(words)
@@ -242,9 +242,9 @@ def test_splitting_does_not_create_added_tokens() -> None:
     }
     counter = build_word_token_counter(data)
     assert counter is not None
-    assert counter.take_first_words("one_two-three", 9) == "one_two"
-    assert counter.take_first_words("one_two[three", 9) == "one_two[three"  # an added token starts with [
-    assert counter.take_first_words("one_two_three", 9) == "one_two_three"
+    assert counter.get_first_words("one_two-three", 9) == "one_two"
+    assert counter.get_first_words("one_two[three", 9) == "one_two[three"  # an added token starts with [
+    assert counter.get_first_words("one_two_three", 9) == "one_two_three"
     assert not counter.has_slow_words("_" * 100)
 
 

@@ -9,7 +9,12 @@ import pytest
 from tokenizers import Regex, pre_tokenizers
 
 from clearhead.text.limits.pattern_parser import UnboundedPatternError, count_steps, parse_pattern
-from clearhead.text.limits.patterns import MAX_STEPS, anchor_at_run_start, check_pattern, depends_on_position
+from clearhead.text.limits.patterns import (
+    MAX_STEPS_PER_CHARACTER,
+    anchor_at_run_start,
+    check_pattern,
+    depends_on_position,
+)
 from fuzz.patterns import accepted
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -154,7 +159,7 @@ SLOW = (
 def test_published_patterns_are_accepted(name: str) -> None:
     check_pattern(PUBLISHED[name])
     Regex(PUBLISHED[name])
-    assert sum(map(count_steps, parse_pattern(PUBLISHED[name]))) <= MAX_STEPS / 2
+    assert sum(map(count_steps, parse_pattern(PUBLISHED[name]))) <= MAX_STEPS_PER_CHARACTER / 2
 
 
 @pytest.mark.parametrize("pattern", SLOW, ids=lambda pattern: pattern[:20])
@@ -199,5 +204,5 @@ def test_patterns_that_depend_on_the_position(pattern: str, expected: bool) -> N
 def test_accepted_random_patterns_are_valid_in_the_library() -> None:
     """`make fuzz` measures the time of thousands of them; here only the computed steps are checked."""
     for pattern in islice(accepted(random.Random(0)), 50):
-        assert sum(map(count_steps, parse_pattern(pattern))) <= MAX_STEPS
+        assert sum(map(count_steps, parse_pattern(pattern))) <= MAX_STEPS_PER_CHARACTER
         pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str("aab b\n" * 20)

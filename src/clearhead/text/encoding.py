@@ -69,7 +69,7 @@ def compute_kept_positions(
     lengths = allocate_lengths(max_length - inserted, *((*full_counts, 0)[:2] if full_counts is not None else counts))
     positions = []
     for text_index in (None, 0, 1):
-        indices = [i for i, s in enumerate(sides) if s == text_index]
+        indices = [position for position, token_side in enumerate(sides) if token_side == text_index]
         excess = 0 if text_index is None else counts[text_index] - lengths[text_index]
         positions += indices[excess:] if side == "left" else indices[: len(indices) - excess]
     return sorted(positions)
@@ -81,9 +81,9 @@ def split_into_windows(encoding: Encoding, *, max_length: int, stride: int, side
     check_count(stride, "stride", minimum=0)
     if len(encoding) <= max_length:
         return [encoding]
-    text_positions = [i for i, s in enumerate(encoding.sides) if s == side]
+    text_positions = [position for position, token_side in enumerate(encoding.sides) if token_side == side]
     # special tokens and the other text, repeated in every window
-    fixed_positions = [i for i, s in enumerate(encoding.sides) if s != side]
+    fixed_positions = [position for position, token_side in enumerate(encoding.sides) if token_side != side]
     fixed_count = len(fixed_positions)
     tokens_per_window = max_length - fixed_count
     if tokens_per_window <= stride:

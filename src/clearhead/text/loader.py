@@ -86,11 +86,13 @@ def _load_pair(folder: Path, model_type: str, config: dict[str, Any]) -> Tokeniz
 
 
 def _load_legacy(folder: Path, recipe: TokenizerRecipe) -> Tokenizer:
-    file_names = next((names for names in recipe.files if all((folder / n).is_file() for n in names)), None)
+    file_names = next(
+        (file_set for file_set in recipe.files if all((folder / name).is_file() for name in file_set)), None
+    )
     if file_names is None and (folder / "vocab.txt").is_file():  # such as an ALBERT with a WordPiece vocabulary
         recipe, file_names = RECIPES["BertTokenizer"], ("vocab.txt",)
     if file_names is None:
-        expected_files = " or ".join(["tokenizer.json", *(" + ".join(names) for names in recipe.files)])
+        expected_files = " or ".join(["tokenizer.json", *(" + ".join(file_set) for file_set in recipe.files)])
         raise TokenizerError(f"{folder.name}: no vocabulary found for a {recipe.name}; expected {expected_files}")
     settings = read_settings(folder, None)
     with wrap_library_errors(f"{' + '.join(file_names)} cannot be used"):
@@ -132,7 +134,7 @@ def _read_sentencepiece_vocabulary(path: Path) -> Vocabulary:
 
 
 def _read_json_vocabulary(data: dict[str, Any], recipe: TokenizerRecipe) -> Vocabulary:
-    """Read what a recipe takes from tokenizer.json: vocabulary, merges, charsmap and post-processor."""
+    """Read the vocabulary, merges, charsmap and post-processor of a tokenizer.json, which recipes use."""
     model = data.get("model")
     if not isinstance(model, dict):
         raise TokenizerError("tokenizer.json: model must be an object")
@@ -245,7 +247,7 @@ def _check_tokens(inputs: RecipeInputs, extra_tokens: list[Token], growth: float
     tokens = [
         *settings.added_tokens.values(),
         *inputs.special_tokens.values(),
-        *settings.model_specific.values(),
+        *settings.model_specific_tokens.values(),
         *extra_tokens,
     ]
     contents = (
@@ -304,7 +306,8 @@ def _make_config(
         if value is not None or (recipe is not None and key in recipe.special_tokens)
     }
     token_contents = {
-        key: None if value is None else str(value) for key, value in (token_settings | settings.model_specific).items()
+        key: None if value is None else str(value)
+        for key, value in (token_settings | settings.model_specific_tokens).items()
     }
     class_name = recipe.name if recipe is not None else "PreTrainedTokenizerFast"
     config = saved_options | token_contents | {"tokenizer_class": class_name}

@@ -16,7 +16,7 @@ from clearhead.text.encoding import Encoding, TokenIds, truncate
 from clearhead.text.limits.pipeline_limits import MAX_TEXT_LENGTH, check_text_size
 from clearhead.text.pipeline import EncodeInput
 
-LONG_TEXT = 16_384  # characters; shorter texts are encoded completely, which is as fast
+LONG_TEXT_LENGTH = 16_384  # characters; shorter texts are encoded completely, which is as fast
 CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tokens have three to five characters
 PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
 EXTRA_TOKENS = 8  # tokens required after the last requested one, because the cut may change the tokens before it
@@ -38,7 +38,7 @@ class EncodingBackend(Protocol):
 
 def is_long(item: EncodeInput, max_length: int) -> bool:
     """Whether encoding only the beginning of a text may be faster."""
-    return max(map(len, _get_texts(item))) > max(LONG_TEXT, CHARACTERS_PER_TOKEN * max_length)
+    return max(map(len, _get_texts(item))) > max(LONG_TEXT_LENGTH, CHARACTERS_PER_TOKEN * max_length)
 
 
 def is_huge(item: EncodeInput) -> bool:
@@ -70,7 +70,7 @@ def encode_long_text(backend: EncodingBackend, item: EncodeInput, max_length: in
     """Encode the first tokens of a text or a pair with offsets, and count the tokens that follow."""
     texts = _get_texts(item)
     prefix_length = CHARACTERS_PER_TOKEN * max_length
-    if side == "left" or max(map(len, texts)) <= max(LONG_TEXT, prefix_length):
+    if side == "left" or max(map(len, texts)) <= max(LONG_TEXT_LENGTH, prefix_length):
         return truncate(backend.encode([item], split=False)[0], max_length, side=side)
     token_ids = encode_long_text_ids(backend, item, max_length, side)
     while token_ids.truncated and prefix_length < max(map(len, texts)):

@@ -23,7 +23,7 @@ from clearhead.text.token_counter import (
 )
 
 MAX_BATCH_CHARACTERS = 1_000_000  # tokenized in one call, as the library needs over a hundred bytes per token
-LONG_TEXT = 16_384  # characters; the words of longer texts are counted
+LONG_TEXT_LENGTH = 16_384  # characters; the words of longer texts are counted
 CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tokens have three to five characters
 PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
 MAX_UNCHECKED_CHARACTERS = 1_500  # shorter texts stay within the limits, whatever the pipeline does
@@ -89,10 +89,10 @@ class RustPipeline:
 
     def _encode_first_words(self, counter: WordTokenCounter, item: EncodeInput, max_length: int) -> TokenIds:
         """Encode the first words of a text or a pair, and count the tokens that follow."""
-        texts = [str(part) for part in item] if isinstance(item, tuple) else [str(item)]
-        size = max(LONG_TEXT, CHARACTERS_PER_TOKEN * max_length)
+        texts = [str(text) for text in item] if isinstance(item, tuple) else [str(item)]
+        size = max(LONG_TEXT_LENGTH, CHARACTERS_PER_TOKEN * max_length)
         while True:
-            prefixes = [counter.take_first_words(text, size) for text in texts]
+            prefixes = [counter.get_first_words(text, size) for text in texts]
             raw = self.pipeline.encode_batch_fast([tuple(prefixes) if isinstance(item, tuple) else prefixes[0]])[0]
             sides = raw.sequence_ids
             counts = [sides.count(side) for side in range(len(texts))]
@@ -123,7 +123,7 @@ class RustPipeline:
             return self._count_unchecked(text)
 
     def _count_unchecked(self, text: str) -> int:
-        counter = self._word_counter if len(text) > LONG_TEXT else None
+        counter = self._word_counter if len(text) > LONG_TEXT_LENGTH else None
         if counter is None:
             return len(self.pipeline.encode_batch_fast([text], add_special_tokens=False)[0])
         fast_groups, count = [], 0
@@ -203,7 +203,7 @@ def add_tokens(
         str(token) for token in new_tokens
     }
     special_tokens = [
-        token for token in (special_tokens_by_key | settings.model_specific).values() if token is not None
+        token for token in (special_tokens_by_key | settings.model_specific_tokens).values() if token is not None
     ]
     for token in [*special_tokens, *extra_tokens]:
         if str(token) not in known_contents:
@@ -263,7 +263,7 @@ def check_surrogates(text: str, name: str) -> None:
 
 
 def _is_long(item: EncodeInput) -> bool:
-    return max(map(len, item if isinstance(item, tuple) else (item,))) > LONG_TEXT
+    return max(map(len, item if isinstance(item, tuple) else (item,))) > LONG_TEXT_LENGTH
 
 
 def _truncate_ids(raw: Any, max_length: int, side: str, full_counts: Sequence[int] | None = None) -> TokenIds:

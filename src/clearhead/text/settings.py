@@ -30,9 +30,9 @@ class TokenizerSettings:
 
     options: dict[str, Any]  # options such as do_lower_case
     special_tokens: dict[str, Token | None]  # bos_token, mask_token, ...: only those that a file defines
-    model_specific: dict[str, Token]  # other *_token entries, such as image_token
+    model_specific_tokens: dict[str, Token]  # other *_token entries, such as image_token
     extra_tokens: list[Token] | None  # unnamed special tokens; None if no file defines any
-    additional_tokens: list[Token] | None  # the same under their name before version 5; used if `extra_tokens` is None
+    additional_tokens: list[Token] | None  # the same under the name of `transformers` 4; used if `extra_tokens` is None
     added_tokens: dict[int, AddedToken]  # added tokens by id, in order of the ids
 
     def get_flag(self, name: str, default: bool) -> bool:
@@ -65,10 +65,10 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Tokeni
         options.pop("add_eos_token", None)
     if "additional_special_tokens" in options and not options.get("extra_special_tokens"):
         options["extra_special_tokens"] = options.pop("additional_special_tokens")
-    model_specific: dict[str, Token] = {}
+    model_specific_tokens: dict[str, Token] = {}
     if isinstance(options.get("extra_special_tokens"), dict):
         named_extra = options.pop("extra_special_tokens")
-        model_specific = {
+        model_specific_tokens = {
             str(key): parse_token(value, f"extra_special_tokens: {to_printable(key)}")
             for key, value in named_extra.items()
         }
@@ -78,7 +78,7 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Tokeni
     else:
         _merge_special_map(options, read_optional_json(folder / "special_tokens_map.json"))
         added_tokens = _parse_added_tokens(options, read_optional_json(folder / "added_tokens.json"))
-        added_tokens |= _parse_json_tokens(tokenizer_json or {})
+        added_tokens |= _parse_tokenizer_json_tokens(tokenizer_json or {})
     tokens_by_content = {token.content: token for token in added_tokens.values()}
 
     special_tokens: dict[str, Token | None] = {}
@@ -88,13 +88,13 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Tokeni
             token = None if value is None else parse_token(value, f"tokenizer_config.json: {key}")
             special_tokens[key] = token if token is None else tokens_by_content.get(str(token), token)
     for key in [key for key in options if key.endswith("_token") and isinstance(options[key], str | dict | AddedToken)]:
-        model_specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {to_printable(key)}")
+        model_specific_tokens[key] = parse_token(options.pop(key), f"tokenizer_config.json: {to_printable(key)}")
     return TokenizerSettings(
         options=options,
         special_tokens=special_tokens,
-        model_specific=model_specific,
-        extra_tokens=_pop_list(options, "extra_special_tokens"),
-        additional_tokens=_pop_list(options, "additional_special_tokens"),
+        model_specific_tokens=model_specific_tokens,
+        extra_tokens=_pop_tokens(options, "extra_special_tokens"),
+        additional_tokens=_pop_tokens(options, "additional_special_tokens"),
         added_tokens={token_id: added_tokens[token_id] for token_id in sorted(added_tokens)},
     )
 
@@ -104,11 +104,11 @@ def parse_token(value: object, location: str, *, special: bool | None = None) ->
     if isinstance(value, AddedToken):
         return value
     if isinstance(value, str):
-        _check_content(value, location)
+        _check_token_content(value, location)
         return value
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
         raise TokenizerError(f'{location} must be a string or an object with "content", got {str(value)[:80]!r}')
-    _check_content(value["content"], location)
+    _check_token_content(value["content"], location)
     flags = {key: value for key, value in value.items() if key in TOKEN_FLAGS and value is not None}
     if invalid_flags := [key for key, value in flags.items() if not isinstance(value, bool)]:
         raise TokenizerError(f"{location}: {', '.join(invalid_flags)} must be true or false")
@@ -172,7 +172,7 @@ def resolve_truncation_side(options: dict[str, Any], tokenizer_json: dict[str, A
     return str(side)
 
 
-def _check_content(content: str, location: str) -> None:
+def _check_token_content(content: str, location: str) -> None:
     if not content.isascii() and any("\ud800" <= character <= "\udfff" for character in content):
         raise TokenizerError(f"{location} contains an unpaired surrogate, which is not valid text")
 
@@ -181,7 +181,7 @@ def _parse_added_tokens_decoder(added_tokens_decoder: object) -> dict[int, Added
     if not isinstance(added_tokens_decoder, dict):
         raise TokenizerError("tokenizer_config.json: added_tokens_decoder must map ids to tokens")
     return {
-        _parse_id(key, "tokenizer_config.json: added_tokens_decoder"): _parse_added_token(
+        _parse_token_id(key, "tokenizer_config.json: added_tokens_decoder"): _parse_added_token(
             value, f"added_tokens_decoder[{key!r}]"
         )
         for key, value in added_tokens_decoder.items()
@@ -210,25 +210,27 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
 
 
 def _parse_added_tokens(options: dict[str, Any], ids_by_content: dict[str, Any]) -> dict[int, AddedToken]:
-    special_contents = {str(_get_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
+    special_contents = {str(_get_token_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
     extra_tokens = options.get("extra_special_tokens")
-    special_contents |= {str(_get_content(token)) for token in (extra_tokens if isinstance(extra_tokens, list) else [])}
+    special_contents |= {
+        str(_get_token_content(token)) for token in (extra_tokens if isinstance(extra_tokens, list) else [])
+    }
     added_tokens = {}
     for content, token_id in ids_by_content.items():
-        _check_content(content, "added_tokens.json")
+        _check_token_content(content, "added_tokens.json")
         is_special = content in special_contents
-        added_tokens[_parse_id(token_id, "added_tokens.json")] = AddedToken(
+        added_tokens[_parse_token_id(token_id, "added_tokens.json")] = AddedToken(
             content, normalized=not is_special, special=is_special
         )
     return added_tokens
 
 
-def _parse_json_tokens(data: dict[str, Any]) -> dict[int, AddedToken]:
+def _parse_tokenizer_json_tokens(data: dict[str, Any]) -> dict[int, AddedToken]:
     tokens = data.get("added_tokens") or []
     if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
         raise TokenizerError("tokenizer.json: added_tokens must be a list of objects")
     return {
-        _parse_id(token.get("id"), "tokenizer.json: added_tokens"): _parse_added_token(
+        _parse_token_id(token.get("id"), "tokenizer.json: added_tokens"): _parse_added_token(
             token, "tokenizer.json: added_tokens"
         )
         for token in tokens
@@ -242,18 +244,18 @@ def _parse_added_token(value: object, location: str) -> AddedToken:
     return AddedToken(token) if isinstance(token, str) else token
 
 
-def _pop_list(options: dict[str, Any], key: str) -> list[Token] | None:
+def _pop_tokens(options: dict[str, Any], key: str) -> list[Token] | None:
     value = options.pop(key, None)
     if value is not None and not isinstance(value, list):
         raise TokenizerError(f"tokenizer_config.json: {key} must be a list, got {str(value)[:80]!r}")
     return None if value is None else [parse_token(token, f"tokenizer_config.json: {key}") for token in value]
 
 
-def _get_content(value: object) -> object:
+def _get_token_content(value: object) -> object:
     return value["content"] if isinstance(value, dict) and "content" in value else value
 
 
-def _parse_id(value: object, location: str) -> int:
+def _parse_token_id(value: object, location: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 11:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:

@@ -36,7 +36,7 @@ class WordTokenCounter:
     continuation_prefix: str  # marker of a piece within a word
     max_word_length: int  # in characters; longer words are unknown tokens
 
-    def take_first_words(self, text: str, max_length: int) -> str:
+    def get_first_words(self, text: str, max_length: int) -> str:
         """Return the words within the first `max_length` characters, or the text if it cannot be split there."""
         if len(text) <= max_length:
             return text

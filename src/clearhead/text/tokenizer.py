@@ -67,7 +67,7 @@ class Tokenizer:
     def encode_batch(self, items: Iterable[EncodeInput], *, max_length: int | None = None) -> list[Encoding]:
         """Encode texts, or tuples of two texts, in parallel."""
         if max_length is None:
-            return self._encode_uniform(list(items), self._backend.encode)
+            return self._encode_by_input_type(list(items), self._backend.encode)
         check_count(max_length, "max_length", minimum=1)
         side = self._truncation_side
 
@@ -78,12 +78,12 @@ class Tokenizer:
                 ]
             return [encode_long_text(self._backend, item, max_length, side) for item in batch]
 
-        return self._encode_uniform(list(items), encode)
+        return self._encode_by_input_type(list(items), encode)
 
     def encode_ids(self, items: Iterable[EncodeInput], *, max_length: int | None = None) -> list[TokenIds]:
         """Encode texts to ids and segments only; about twice as fast as `encode_batch`."""
         if max_length is None:
-            return self._encode_uniform(list(items), self._backend.encode_ids)
+            return self._encode_by_input_type(list(items), self._backend.encode_ids)
         check_count(max_length, "max_length", minimum=1)
         side = self._truncation_side
 
@@ -92,7 +92,7 @@ class Tokenizer:
                 return self._backend.encode_ids(batch, split=split, max_length=max_length, side=side)
             return [encode_long_text_ids(self._backend, item, max_length, side) for item in batch]
 
-        return self._encode_uniform(list(items), encode)
+        return self._encode_by_input_type(list(items), encode)
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts to ids without adding special tokens."""
@@ -283,7 +283,9 @@ class Tokenizer:
         token = self._special_tokens.get(key)
         return None if token is None else self.token_id(token)
 
-    def _encode_uniform(self, items: list[EncodeInput], encode: Callable[..., list[EncodingT]]) -> list[EncodingT]:
+    def _encode_by_input_type(
+        self, items: list[EncodeInput], encode: Callable[..., list[EncodingT]]
+    ) -> list[EncodingT]:
         """Call `encode` once for the texts and once for the lists of words, and return the results in input order."""
         split_flags = [_is_split(item, f"text {i}" if len(items) > 1 else "the text") for i, item in enumerate(items)]
         encodings: list[EncodingT | None] = [None] * len(items)

@@ -127,7 +127,7 @@ class _PatternParser:
     def peek(self, length: int = 1) -> str:
         return self.pattern[self.position : self.position + length]
 
-    def take(self) -> str:
+    def take_character(self) -> str:
         if self.position >= len(self.pattern):
             _reject("unexpected end of the pattern")
         self.position += 1
@@ -141,7 +141,7 @@ class _PatternParser:
         elements: list[PatternElement] = []
         while (character := self.peek()) and character != ")":
             if character == "|":
-                self.take()
+                self.take_character()
                 branches.append(tuple(elements))
                 elements = []
             else:
@@ -153,7 +153,7 @@ class _PatternParser:
         return tuple(branches)
 
     def parse_element(self) -> PatternElement:
-        character = self.take()
+        character = self.take_character()
         if character == "(":
             return self.parse_group()
         if character in "^$":
@@ -162,7 +162,7 @@ class _PatternParser:
             _reject("a repetition has nothing to repeat")
         if character == "\\":
             if self.peek() and self.peek() in ANCHOR_ESCAPES:
-                return PatternElement(assertion=self.take())
+                return PatternElement(assertion=self.take_character())
             text = self.parse_escape(CLASS_ESCAPES)
         else:
             text = self.parse_class() if character == "[" else character
@@ -174,7 +174,7 @@ class _PatternParser:
 
     def parse_escape(self, classes: str) -> str:
         """Parse an escape sequence after its backslash."""
-        character = self.take()
+        character = self.take_character()
         if character in "pP":
             return f"\\{character}{{{self.parse_braces('a character property', _is_property)}}}"
         if character == "x" and self.peek() == "{":
@@ -202,7 +202,7 @@ class _PatternParser:
         """Parse a character class after its opening bracket."""
         start, depth, at_start = self.position - 1, 1, True
         while depth:
-            character = self.take()
+            character = self.take_character()
             if character == "]" and at_start:
                 _reject("a character class begins with an unescaped bracket")
             if character == "\\":
@@ -224,7 +224,7 @@ class _PatternParser:
         self.folds_case = folds_case
         if self.peek() != ")":
             _reject("a group is not closed")
-        self.take()
+        self.take_character()
         if prefix in LOOKAROUNDS:
             if any(element.is_loop or element.body for branch in body for element in branch):
                 _reject("a lookahead or lookbehind is unbounded or contains a group")
@@ -241,12 +241,12 @@ class _PatternParser:
         if operator == "{":
             min_repeats, max_repeats = self.parse_bounds()
         else:
-            self.take()
+            self.take_character()
             min_repeats, max_repeats = (1 if operator == "+" else 0), (1 if operator == "?" else None)
         is_possessive = self.peek() == "+" and operator != "{"
         is_nested = self.peek() == "+" and operator == "{"  # `a{1,3}+` is `(a{1,3})+` in this syntax
         if is_possessive or is_nested:
-            self.take()
+            self.take_character()
         if self.peek() == "?":
             _reject("lazy repetitions are not supported")
         if self.peek() and self.peek() in "*+{":

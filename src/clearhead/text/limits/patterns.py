@@ -23,7 +23,7 @@ from clearhead.text.limits.pattern_parser import (
 )
 
 MAX_PATTERN_LENGTH = 5_000  # characters; published patterns have fewer than 1,000
-MAX_STEPS = 500  # per character of a text; published patterns need at most 306
+MAX_STEPS_PER_CHARACTER = 500  # per character of a text; published patterns need at most 306
 NEGATED_CLASSES = {r"\s": r"\S", r"\w": r"\W", r"\d": r"\D", r"\S": r"\s", r"\W": r"\w", r"\D": r"\d"}
 
 
@@ -37,8 +37,8 @@ def check_pattern(pattern: str) -> None:
         if loop is not None and not _is_rescued(branches, index, loop.text):
             raise UnboundedPatternError("the suffix of a repetition can fail, so a long run is read repeatedly")
     max_passes = 1 + sum(loop is not None for loop in failing_loops)
-    if max_passes * sum(count_steps(branch) for branch in branches) > MAX_STEPS:
-        raise UnboundedPatternError(f"it can take more than {MAX_STEPS:,} steps per character")
+    if max_passes * sum(count_steps(branch) for branch in branches) > MAX_STEPS_PER_CHARACTER:
+        raise UnboundedPatternError(f"it can take more than {MAX_STEPS_PER_CHARACTER:,} steps per character")
 
 
 def anchor_at_run_start(pattern: str) -> str:

@@ -33,7 +33,7 @@ MAX_GROWTH = 2_000  # worst-case output bytes per input byte; ALBERT's pipeline 
 # The output of a pre-tokenizer is not measured, hence the lower limit. Two byte-level steps have a factor of 4.
 MAX_PRE_TOKENIZER_GROWTH = 6
 MAX_NORMALIZED_BYTES = 12_000_000  # of a normalized text: each can be a token, which takes 130 bytes in the library
-NORMALIZED_CHUNK = 16_384  # characters that are normalized together to measure their growth
+NORMALIZATION_CHUNK_SIZE = 16_384  # characters that are normalized together to measure their growth
 MAX_PIPELINE_STEPS = 64  # per normalizer, pre-tokenizer, post-processor or decoder; published ones have at most ten
 MAX_TEMPLATE_TOKENS = 1_000  # that a template inserts
 MAX_TEMPLATE_CHARACTERS = 100_000  # of the tokens that a template inserts
@@ -128,8 +128,8 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
     if len(text.encode("utf-8", "surrogatepass")) * growth <= MAX_NORMALIZED_BYTES or normalizer is None:
         return
     normalized_size = 0
-    for start in range(0, len(text), NORMALIZED_CHUNK):
-        normalized_size += len(normalizer.normalize_str(text[start : start + NORMALIZED_CHUNK]).encode())
+    for start in range(0, len(text), NORMALIZATION_CHUNK_SIZE):
+        normalized_size += len(normalizer.normalize_str(text[start : start + NORMALIZATION_CHUNK_SIZE]).encode())
         if normalized_size > MAX_NORMALIZED_BYTES:
             raise InputError(
                 f"a text of {len(text):,} characters exceeds {MAX_NORMALIZED_BYTES:,} bytes after normalization; split "

@@ -13,9 +13,11 @@ REPLACE_EACH_BYTE = "clearhead.one_per_byte"  # name of the error handler of dec
 
 def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
     """Return a function that joins pieces to text: byte pieces are decoded, control pieces dropped."""
-    kinds_by_piece = {p.text: p.kind for p in model.pieces}
+    kinds_by_piece = {piece.text: piece.kind for piece in model.pieces}
     byte_values = {
-        p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE
+        piece.text: bytes.fromhex(piece.text.removeprefix("<0x").removesuffix(">"))
+        for piece in model.pieces
+        if piece.kind == BYTE
     }
     strip_first_space = model.add_dummy_prefix or model.remove_extra_whitespaces
 

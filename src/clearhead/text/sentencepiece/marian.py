@@ -46,14 +46,14 @@ class MarianVocabulary:
 
     ids: dict[str, int]  # vocab.json
     added_tokens: dict[str, int]  # special and added tokens, matched before the text is segmented
-    special: frozenset[str]
-    unk: str
-    eos: str
+    special_tokens: frozenset[str]
+    unk_token: str
+    eos_token: str
 
     def token_id(self, token: str) -> int:
         """Return the id of a token, or that of the unknown token."""
         added_id = self.added_tokens.get(token)
-        return self.ids.get(token, self.ids[self.unk]) if added_id is None else added_id
+        return self.ids.get(token, self.ids[self.unk_token]) if added_id is None else added_id
 
 
 class MarianPipeline:
@@ -106,13 +106,17 @@ class MarianPipeline:
         """Encode texts to ids without special tokens."""
         encodings = self.encode(texts, split=False)
         return [
-            [token_id for token_id, is_special in zip(encoding.ids, encoding.special, strict=True) if not is_special]
+            [
+                token_id
+                for token_id, is_special in zip(encoding.ids, encoding.special, strict=True)
+                if not is_special
+            ]
             for encoding in encodings
         ]
 
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Convert ids to text."""
-        special = self._vocabulary.special
+        special = self._vocabulary.special_tokens
         texts: list[str] = []
         token_run: list[str] = []
         for token_id in ids:
@@ -157,10 +161,10 @@ class MarianPipeline:
             )
         vocabulary = self._vocabulary
         ids = [vocabulary.token_id(token) for token, _, _ in pieces]
-        special_ids = {vocabulary.token_id(token) for token in vocabulary.special - {vocabulary.unk}}
+        special_ids = {vocabulary.token_id(token) for token in vocabulary.special_tokens - {vocabulary.unk_token}}
         return Encoding(
-            ids=[*ids, vocabulary.token_id(vocabulary.eos)],
-            tokens=[*(token for token, _, _ in pieces), vocabulary.eos],
+            ids=[*ids, vocabulary.token_id(vocabulary.eos_token)],
+            tokens=[*(token for token, _, _ in pieces), vocabulary.eos_token],
             offsets=[*(offsets for _, offsets, _ in pieces), (0, 0)],
             words=[*(word for _, _, word in pieces), None],
             segments=[0] * (len(pieces) + 1),
@@ -220,9 +224,9 @@ def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
             vocabulary = MarianVocabulary(
                 ids=vocabularies[-1] if side else vocabularies[0],
                 added_tokens=added_tokens,
-                special=frozenset(special_contents),
-                unk=_require_token(special_tokens, "unk_token", vocabularies[-1] if side else vocabularies[0]),
-                eos=_require_token(special_tokens, "eos_token", added_tokens),
+                special_tokens=frozenset(special_contents),
+                unk_token=_require_token(special_tokens, "unk_token", vocabularies[-1] if side else vocabularies[0]),
+                eos_token=_require_token(special_tokens, "eos_token", added_tokens),
             )
             # With a shared vocabulary, `transformers` always decodes with the source model.
             decoder_model = models[side if has_separate_vocabs else 0]

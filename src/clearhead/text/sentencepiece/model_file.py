@@ -58,10 +58,16 @@ def parse_model(data: bytes, name: str) -> SentencePieceModel:
         if field == 1 and isinstance(value, bytes):
             pieces.append(_parse_piece(value, name, len(pieces), field_counter))
         elif field == 2 and isinstance(value, bytes):
-            trainer_fields.update((f, v) for f, v in _iter_fields(value, name, field_counter) if f in TRAINER_FIELDS)
+            trainer_fields.update(
+                (key, field_value)
+                for key, field_value in _iter_fields(value, name, field_counter)
+                if key in TRAINER_FIELDS
+            )
         elif field == 3 and isinstance(value, bytes):
             normalizer_fields.update(
-                (f, v) for f, v in _iter_fields(value, name, field_counter) if f in NORMALIZER_FIELDS
+                (key, field_value)
+                for key, field_value in _iter_fields(value, name, field_counter)
+                if key in NORMALIZER_FIELDS
             )
     _check_sizes(pieces, name)
     unk_id = _get_integer(trainer_fields, 40, 0, name)

@@ -47,12 +47,12 @@ class Charsmap:
         first = text[start]
         single_match = self._single_matches.get(first)
         if single_match is None:
-            node, rule_replacement = self._step(self._find_root(), first)
+            node, rule_replacement = self._follow_character(self._get_root(), first)
             single_match = self._single_matches[first] = (node, first if rule_replacement is None else rule_replacement)
         node, replacement = single_match
         length, position = 1, start
         for position in range(start + 1, min(start + MAX_RULE_LENGTH + 1, len(text))):
-            node, rule_replacement = self._step(node, text[position])
+            node, rule_replacement = self._follow_character(node, text[position])
             if rule_replacement is not None:
                 replacement, length = rule_replacement, position - start + 1
             if node is None:
@@ -64,10 +64,10 @@ class Charsmap:
             self._match_cache[text[start : start + 2]] = (replacement, length)
         return replacement, length
 
-    def _find_root(self) -> int | None:
+    def _get_root(self) -> int | None:
         return self._decode_offset(self._units[0]) if self._units else None
 
-    def _step(self, node: int | None, character: str) -> tuple[int | None, str | None]:
+    def _follow_character(self, node: int | None, character: str) -> tuple[int | None, str | None]:
         """Follow one character; return the next node or None, and the replacement if a rule ends there."""
         unit = 0
         for byte in character.encode():
@@ -108,7 +108,9 @@ class SentencePieceNormalizer:
         self._collapse_whitespace = model.remove_extra_whitespaces
         self._add_prefix = model.add_dummy_prefix
         # User-defined pieces are not normalized; the longest match wins.
-        self._user_defined = build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name)
+        self._user_defined = build_literal_trie(
+            (piece.text for piece in model.pieces if piece.kind == USER_DEFINED), name
+        )
         self._match_next = self._match_user_defined_or_rule if self._user_defined else self._charsmap.match_longest
 
     def normalize(self, text: str, budget: StepBudget) -> tuple[str, list[int]]:

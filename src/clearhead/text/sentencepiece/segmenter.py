@@ -17,7 +17,7 @@ SplitText = Callable[[str, StepBudget], list[str]]
 Segmenter = Callable[[str, StepBudget], list[tuple[str, int, int]]]
 MAX_PATH_SCORE = 100_000.0  # path scores with a larger absolute value are reset to zero
 MAX_CACHED_WORDS, MAX_CACHED_LENGTH = 50_000, 32  # words, and characters per word: at most 150 MB
-FREE_STEPS = 8  # trie steps per character that are not charged to the budget
+FREE_STEPS_PER_CHARACTER = 8  # trie steps per character that are not charged to the budget
 STEPS_PER_BYTE = 10  # cost of each byte token
 
 
@@ -25,13 +25,13 @@ def make_segmenter(model: SentencePieceModel, name: str) -> Segmenter:
     """Return a function that segments normalized text; unknown spans become a single piece, or byte pieces."""
     if model.model_type not in (UNIGRAM, BPE):
         raise TokenizerError(f"{name} contains a word or character model; only unigram and BPE are supported")
-    scores = {p.text: p.score for p in model.pieces if p.kind in (NORMAL, USER_DEFINED) and p.text}
+    scores = {piece.text: piece.score for piece in model.pieces if piece.kind in (NORMAL, USER_DEFINED) and piece.text}
     if not scores:
         raise TokenizerError(f"{name} contains no pieces that could match a text")
     split_text = (
         _make_unigram_splitter(model, name) if model.model_type == UNIGRAM else _make_bpe_splitter(model, scores, name)
     )
-    byte_pieces = model.byte_fallback and {p.text for p in model.pieces if p.kind == BYTE}
+    byte_pieces = model.byte_fallback and {piece.text for piece in model.pieces if piece.kind == BYTE}
 
     def segment(text: str, budget: StepBudget) -> list[tuple[str, int, int]]:
         pieces: list[tuple[str, int, int]] = []
@@ -66,11 +66,15 @@ def _make_unigram_splitter(model: SentencePieceModel, name: str) -> SplitText:
     all scores in use to preserve precision in long lines. This function uses the same arithmetic to break ties as
     release 0.2.2 does; older releases also use double precision, never reset scores and break a few ties differently.
     """
-    unknown_score = _to_float32(min((p.score for p in model.pieces if p.kind == NORMAL), default=0.0) - 10.0)
+    unknown_score = _to_float32(
+        min((piece.score for piece in model.pieces if piece.kind == NORMAL), default=0.0) - 10.0
+    )
     # User-defined pieces take precedence over any combination of other pieces; among them, more bytes win.
-    scores = {p.text: p.score for p in model.pieces if p.kind == NORMAL and p.text}
+    scores = {piece.text: piece.score for piece in model.pieces if piece.kind == NORMAL and piece.text}
     scores |= {
-        p.text: _to_float32(0.1 * (len(p.text.encode()) - 1)) for p in model.pieces if p.kind == USER_DEFINED and p.text
+        piece.text: _to_float32(0.1 * (len(piece.text.encode()) - 1))
+        for piece in model.pieces
+        if piece.kind == USER_DEFINED and piece.text
     }
     root = build_trie(scores.items(), name)
     unknown_characters = {character for character, node in root.items() if END not in node}
@@ -107,7 +111,7 @@ def _make_unigram_splitter(model: SentencePieceModel, name: str) -> SplitText:
                         best_scores[end], piece_starts[end] = path_score, start
                     elif path_score > best_scores[end]:
                         update_path(end, start, path_score)
-            if end - start > FREE_STEPS:
+            if end - start > FREE_STEPS_PER_CHARACTER:
                 budget.spend(end - start)
             if end == start or text[start] in unknown_characters:  # no piece matches this single character
                 update_path(start + 1, start, score + unknown_score)
@@ -132,9 +136,11 @@ def _split_words(text: str) -> list[str]:
 
 def _make_bpe_splitter(model: SentencePieceModel, scores: dict[str, float], name: str) -> SplitText:
     """Return a function that repeatedly merges the adjacent pair with the highest score, leftmost first on ties."""
-    if any(p.kind == UNUSED for p in model.pieces):
+    if any(piece.kind == UNUSED for piece in model.pieces):
         raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported")
-    split = make_splitter(build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name))
+    split = make_splitter(
+        build_literal_trie((piece.text for piece in model.pieces if piece.kind == USER_DEFINED), name)
+    )
     merge_entries = {text: (-score, text) for text, score in scores.items()}
     if any(METASPACE in text[1:] for text in scores):
         return lambda text, budget: _merge_symbols(split(text, budget), merge_entries)

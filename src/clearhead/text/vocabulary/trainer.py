@@ -28,8 +28,8 @@ BATCH_SIZE = 10_000
 MAX_TRAINING_WORDS = 20_000_000  # passed to the library, with repetitions; larger counts are scaled down
 SCORE_DIGITS = 4  # further digits depend on the random order of summation
 UNUSED_CHARACTER_STEP = 1e-4  # difference between the scores of characters that no segmentation uses
-MAX_WORD_LENGTH = 32  # characters of a unigram training word, because the work grows superlinearly
-MAX_PIECE_LENGTH = 16  # characters of a unigram piece, as in SentencePiece
+MAX_UNIGRAM_WORD_LENGTH = 32  # characters of a unigram training word, because the work grows superlinearly
+MAX_UNIGRAM_PIECE_LENGTH = 16  # characters of a unigram piece, as in SentencePiece
 
 
 class Alphabet:
@@ -155,12 +155,12 @@ def _train_unigram(
         special_tokens=[unk_token],
         unk_token=unk_token,
         initial_alphabet=sorted(alphabet.characters),
-        max_piece_length=MAX_PIECE_LENGTH,
+        max_piece_length=MAX_UNIGRAM_PIECE_LENGTH,
     )
     segment_counts: Counter[str] = Counter()
     for word, count in words.items():
-        for start in range(0, len(word) if count >= plan.min_count else 0, MAX_WORD_LENGTH):
-            segment_counts[word[start : start + MAX_WORD_LENGTH]] += count
+        for start in range(0, len(word) if count >= plan.min_count else 0, MAX_UNIGRAM_WORD_LENGTH):
+            segment_counts[word[start : start + MAX_UNIGRAM_WORD_LENGTH]] += count
     model = _train_model(Pipeline(models.Unigram()), trainer, segment_counts)
     scores = {piece: score for piece, score in model["vocab"] if piece not in plan.special_tokens}
     unused_scores = _find_unused_characters({piece: score for piece, score in scores.items() if len(piece) == 1})
