@@ -106,11 +106,7 @@ class MarianPipeline:
         """Encode texts to ids without special tokens."""
         encodings = self.encode(texts, split=False)
         return [
-            [
-                token_id
-                for token_id, is_special in zip(encoding.ids, encoding.special, strict=True)
-                if not is_special
-            ]
+            [token_id for token_id, is_special in zip(encoding.ids, encoding.special, strict=True) if not is_special]
             for encoding in encodings
         ]
 
