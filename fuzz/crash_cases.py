@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fuzz.warm_up import warm_up
 from tests.aspect_rows import marked
-from tests.parallel import CONFIGS, parallel, write_tsv
+from tests.parallel_rows import CONFIGS, make_parallel_rows, write_tsv
 from tests.planted import planted_text
-from tests.small import labelled, tiny_gpt, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import topics
 
 LIBRARIES = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers")
@@ -98,8 +98,8 @@ def _make(place: Path) -> None:
     (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked(60)))
     (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in topics(200)))
     planted_text(place / "text.txt", 60, 4)
-    pairs = write_tsv(place / "pairs.tsv", parallel(60))
-    (place / "german.txt").write_text("".join(row["de"] + "\n" for row in parallel(40, seed=2)))
+    pairs = write_tsv(place / "pairs.tsv", make_parallel_rows(60))
+    (place / "german.txt").write_text("".join(row["de"] + "\n" for row in make_parallel_rows(40, seed=2)))
     (place / "prompts.txt").write_text("the film was\nwe saw\n\nthe music\n")
     model = str(place / "bert" / "model")
     main(["train", str(rows), "--model", model, "-o", str(place / "tuned"), "--quiet", *SHORT])

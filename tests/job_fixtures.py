@@ -10,7 +10,7 @@ from clearhead.api import train
 from clearhead.train import network
 from clearhead.train.finish import Run
 from tests.rows import QUICK, paired, scored, tagged
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.small import BAD, GOOD, PLAIN, sentence
+from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, make_sentence
 
 Rows = list[dict[str, Any]]
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16}
@@ -14,7 +14,7 @@ QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16}
 def tagged(count: int, seed: int = 0) -> Rows:
     """Several labels a row, each for a word that is in the text."""
     draw = random.Random(seed)
-    others = [word for word in PLAIN if word != "film"]
+    others = [word for word in NEUTRAL_WORDS if word != "film"]
     rows = []
     for _ in range(count):
         labels = [label for label in ("bad", "film", "good") if draw.random() < 0.4]
@@ -31,8 +31,8 @@ def paired(count: int, seed: int = 0) -> Rows:
     rows = []
     for _ in range(count):
         same = draw.random() < 0.5
-        first = sentence(draw, [draw.choice(GOOD if same else BAD)], least=2, most=5)
-        second = sentence(draw, [draw.choice(GOOD)], least=2, most=5)
+        first = make_sentence(draw, [draw.choice(POSITIVE_WORDS if same else NEGATIVE_WORDS)], least=2, most=5)
+        second = make_sentence(draw, [draw.choice(POSITIVE_WORDS)], least=2, most=5)
         rows.append({"sentence1": first, "sentence2": second, "label": "same" if same else "other"})
     return rows
 
@@ -45,10 +45,10 @@ def scored(count: int, seed: int = 0, *, two: bool = False) -> Rows:
         good = draw.randrange(4)
         score = round(1000 + 268 * (good - 1.5) + draw.gauss(0, 20), 2)
         if two:
-            first = sentence(draw, ["good"] * good, least=1, most=3)
-            second = sentence(draw, ["bad"] * (3 - good), least=1, most=3)
+            first = make_sentence(draw, ["good"] * good, least=1, most=3)
+            second = make_sentence(draw, ["bad"] * (3 - good), least=1, most=3)
             rows.append({"sentence1": first, "sentence2": second, "score": score})
         else:
-            text = sentence(draw, ["good"] * good + ["bad"] * (3 - good), least=1, most=4)
+            text = make_sentence(draw, ["good"] * good + ["bad"] * (3 - good), least=1, most=4)
             rows.append({"text": text, "score": score})
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.small import BAD, GOOD, PLAIN, sentence
+from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, make_sentence
 
 Rows = list[dict[str, Any]]
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "report": False}
@@ -16,12 +16,12 @@ def words_and_tags(count: int, seed: int = 0) -> list[list[tuple[str, str]]]:
     draw = random.Random(seed)
     made = []
     for _ in range(count):
-        rows: list[tuple[str, str]] = [(draw.choice(PLAIN), "O") for _ in range(draw.randint(3, 7))]
-        good = [(draw.choice(GOOD), "B-NICE"), *([("film", "I-NICE")] if draw.random() < 0.5 else [])]
+        rows: list[tuple[str, str]] = [(draw.choice(NEUTRAL_WORDS), "O") for _ in range(draw.randint(3, 7))]
+        good = [(draw.choice(POSITIVE_WORDS), "B-NICE"), *([("film", "I-NICE")] if draw.random() < 0.5 else [])]
         at = draw.randrange(len(rows))
         rows[at:at] = good
         if draw.random() < 0.5:
-            rows.append((draw.choice(BAD), "B-SAD"))
+            rows.append((draw.choice(NEGATIVE_WORDS), "B-SAD"))
         made.append(rows)
     return made
 
@@ -52,8 +52,8 @@ def questions(count: int, seed: int = 0, *, none: float = 0.0) -> Rows:
     made: Rows = []
     for number in range(count):
         empty = draw.random() < none
-        word = draw.choice(BAD if empty else GOOD)
-        story = sentence(draw, [word], least=4, most=10)
+        word = draw.choice(NEGATIVE_WORDS if empty else POSITIVE_WORDS)
+        story = make_sentence(draw, [word], least=4, most=10)
         at = 0 if empty else story.split().index(word)
         start = len(" ".join(story.split()[:at])) + (at > 0)
         answers = [] if empty else [{"text": word, "answer_start": start}]
@@ -76,8 +76,11 @@ def options(count: int, seed: int = 0) -> Rows:
     for number in range(count):
         many = draw.randint(2, 4)
         right = draw.randrange(many)
-        texts = [sentence(draw, [draw.choice(GOOD if place == right else BAD)], 1, 3) for place in range(many)]
-        row: dict[str, Any] = {"id": f"c{number}", "question": sentence(draw, [], 3, 5)}
+        texts = [
+            make_sentence(draw, [draw.choice(POSITIVE_WORDS if place == right else NEGATIVE_WORDS)], 1, 3)
+            for place in range(many)
+        ]
+        row: dict[str, Any] = {"id": f"c{number}", "question": make_sentence(draw, [], 3, 5)}
         row |= {f"option{place + 1}": texts[place] if place < many else "" for place in range(4)}
         made.append(row | {"label": "ABCD"[right]})
     return made

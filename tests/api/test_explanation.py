@@ -14,7 +14,7 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.train.finish import Run
 from clearhead.words import save_vectors
 from tests.decode.texts import spoken
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 from tests.words.planted import royal
 
 TEXT = "The old lighthouse keeper"

@@ -13,7 +13,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 TEXTS = ["the film was great", "a poor plot", "it was nice"]
 FORMS: dict[str, Callable[[], Any]] = {

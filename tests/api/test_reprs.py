@@ -22,7 +22,7 @@ from clearhead.tasks.classify.answer import LabelAnswer
 from clearhead.tasks.span.answer import SpanAnswer
 from clearhead.tasks.tag.answer import TagsAnswer
 from tests.decode.texts import spoken
-from tests.small import labelled, tiny_gpt, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import royal
 
 MOST = 600  # letters

@@ -17,7 +17,7 @@ from clearhead.cli import main
 from clearhead.errors import InputError
 from clearhead.translate.files import TextsWritten
 from tests.decode.texts import spoken
-from tests.small import tiny_gpt, tiny_model
+from tests.tiny_models import tiny_gpt, tiny_model
 
 TEXTS = ["The old lighthouse keeper", "", "rain fell, and fell"]
 ROWS = [{"n": number, "text": text} for number, text in enumerate(TEXTS)]

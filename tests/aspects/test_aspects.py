@@ -16,7 +16,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.plan import make_plan
 from clearhead.train.finish import Run
 from tests.aspect_rows import flat, marked
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 import defaults
 import pytest
 
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 
 @pytest.fixture

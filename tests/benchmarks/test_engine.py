@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from engine_columns import COLUMNS
 
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 
 CONFIG = {"hidden_size": 4, "intermediate_size": 8, "num_hidden_layers": 2}
 

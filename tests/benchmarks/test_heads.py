@@ -10,7 +10,7 @@ from typing import Any
 import heads
 import pytest
 
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import ladder
 import pytest
 
 import clearhead
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 RUNG: dict[str, Any] = {
     "method": "tfidf",

@@ -14,7 +14,7 @@ from finetune_table import scores
 from finetune_tasks import SETTINGS, TASKS, Row, Rows, Task, label_names, truth_of
 
 import clearhead
-from tests.small import BAD, GOOD, sentence, tiny_model
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, make_sentence, tiny_model
 
 WORDS = 12
 SMALL: dict[str, dict[str, Any]] = {
@@ -29,11 +29,16 @@ def made_up(task: Task, count: int, seed: int) -> list[Row]:
     draw = random.Random(seed)
     rows: list[Row] = []
     for _ in range(count):
-        words = sentence(draw, [draw.choice(GOOD)], WORDS, WORDS + 20).split()
-        place = next(place for place, word in enumerate(words) if word in GOOD)
+        words = make_sentence(draw, [draw.choice(POSITIVE_WORDS)], WORDS, WORDS + 20).split()
+        place = next(place for place, word in enumerate(words) if word in POSITIVE_WORDS)
         if task.kind == "tag":
-            first, second = draw.choice(GOOD[:2]), draw.choice(GOOD[2:])
-            words[place : place + 1] = [first, second, f"{draw.choice(BAD[:2])}-sad", draw.choice(BAD[2:])]
+            first, second = draw.choice(POSITIVE_WORDS[:2]), draw.choice(POSITIVE_WORDS[2:])
+            words[place : place + 1] = [
+                first,
+                second,
+                f"{draw.choice(NEGATIVE_WORDS[:2])}-sad",
+                draw.choice(NEGATIVE_WORDS[2:]),
+            ]
             tags = ["O"] * len(words)
             tags[place : place + 4] = ["B-GOOD", "I-GOOD", "B-BAD", "I-BAD"]
             rows.append({"tokens": words, "tags": tags})
@@ -43,7 +48,7 @@ def made_up(task: Task, count: int, seed: int) -> list[Row]:
             rows.append({"question": "  good film", "context": " ".join(words), "answers": right})
         else:
             label = draw.randrange(4)
-            options = [draw.choice(GOOD if number == label else BAD) for number in range(4)]
+            options = [draw.choice(POSITIVE_WORDS if number == label else NEGATIVE_WORDS) for number in range(4)]
             rows.append(
                 {"question": " ".join(words), "label": str(label)} | dict(zip(task.options, options, strict=True))
             )

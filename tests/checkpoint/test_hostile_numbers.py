@@ -24,7 +24,7 @@ from clearhead.machine.cpu import Machine, differences
 from clearhead.model.layers import finish_vectors
 from clearhead.predict.loading import load_predictor
 from clearhead.shape import Pooling
-from tests.small import tiny_gpt, tiny_model
+from tests.tiny_models import tiny_gpt, tiny_model
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import CheckpointError
-from tests.twins import library
+from tests.parity_models import import_transformers
 
 TWO = {"0": "no", "1": "yes"}
 THREE = {"0": "a", "1": "b", "2": "c"}
@@ -19,7 +19,7 @@ THREE = {"0": "a", "1": "b", "2": "c"}
 
 def folder_with(folder: Path, outputs: int, title: str = "SequenceClassification", **keys: Any) -> Path:
     """A BERT of so many outputs that transformers saved, with other keys in its config.json."""
-    theirs = library()
+    theirs = import_transformers()
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     config = theirs.BertConfig(**sizes, vocab_size=20, max_position_embeddings=10, num_labels=outputs)
     getattr(theirs, f"BertFor{title}")(config).save_pretrained(folder)
@@ -52,7 +52,7 @@ def test_labels_are_those_of_transformers(
 ) -> None:
     outputs, keys = CASES[name]
     folder = folder_with(tmp_path / "model", outputs, title, **keys)
-    theirs = getattr(library(), f"AutoModelFor{title}").from_pretrained(folder).config
+    theirs = getattr(import_transformers(), f"AutoModelFor{title}").from_pretrained(folder).config
     with caplog.at_level(logging.WARNING, "clearhead"):
         model = clearhead.load(folder)
     assert list(model.labels) == [theirs.id2label[place] for place in range(theirs.num_labels)]

@@ -13,8 +13,8 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from tests.small import labelled, tiny_gpt, tiny_model
 from tests.task_rows import QUICK, questions, squad
+from tests.tiny_models import labelled, tiny_gpt, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
 QUESTION = "was it"

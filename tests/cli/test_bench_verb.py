@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 

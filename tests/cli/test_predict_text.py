@@ -14,7 +14,7 @@ import clearhead
 from clearhead.data.sources.paths import is_text
 from clearhead.errors import InputError
 from tests.aspect_rows import marked
-from tests.small import labelled, tiny_model
+from tests.tiny_models import labelled, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
 TEXT = "the film was great, and the music"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import clearhead
-from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
-from tests.small import labelled, tiny_model, write_csv
+from tests.parallel_rows import CONFIGS, TRANSLATOR_SETTINGS, make_parallel_rows, write_tsv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -85,9 +85,9 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
-    rows = write_tsv(tmp_path / "rows.tsv", parallel(500))
+    rows = write_tsv(tmp_path / "rows.tsv", make_parallel_rows(500))
     folder = clearhead.train(
-        rows, output=tmp_path / "model", **SMALL, family="transformer", config=CONFIGS["transformer"]
+        rows, output=tmp_path / "model", **TRANSLATOR_SETTINGS, family="transformer", config=CONFIGS["transformer"]
     ).folder
     code, out, err = run("quantize", folder, "-o", tmp_path / "small", "--allowed", "2", "--json")
     assert code == 0, err
@@ -99,7 +99,9 @@ def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     assert (code, "dog" in out) == (0, True)
     runner: Any = clearhead.load(tmp_path / "small").runner
     assert runner.int8 is not None
-    other = write_tsv(tmp_path / "other.tsv", [{"x": "1", "a": row["de"], "b": row["en"]} for row in parallel(40, 5)])
+    other = write_tsv(
+        tmp_path / "other.tsv", [{"x": "1", "a": row["de"], "b": row["en"]} for row in make_parallel_rows(40, 5)]
+    )
     named = ("--source", "a", "--target", "b", "--allowed", "5", "--json")
     code, out, _ = run("quantize", folder, other, "-o", tmp_path / "third", *named)
     assert (code, json.loads(out)["rows"]) == (0, 40)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clearhead.api import train
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 Run = Callable[..., tuple[int, str, str]]
 Piped = Callable[[str], None]

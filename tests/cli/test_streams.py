@@ -17,7 +17,7 @@ from clearhead.cli import VERBS, main
 from clearhead.cli.streams import json_text, typed
 from clearhead.errors import InputError
 from clearhead.words import save_vectors
-from tests.small import tiny_gpt
+from tests.tiny_models import tiny_gpt
 from tests.words.planted import royal, topics
 
 LONG = "n" * 300

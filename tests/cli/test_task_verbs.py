@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.aspect_rows import marked
-from tests.small import tiny_model, write_csv
 from tests.task_rows import conll, options, questions, squad, words_and_tags
+from tests.tiny_models import tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 NAMES = {

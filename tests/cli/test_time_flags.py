@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.api import train
 from clearhead.jobs.events import RunEvents
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 

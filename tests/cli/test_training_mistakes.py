@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 MISTAKES = {
     "train": "There is nothing to train on",

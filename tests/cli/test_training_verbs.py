@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import predict, train
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 FLAGS = {

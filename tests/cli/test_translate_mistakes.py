@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parallel import parallel, write_tsv
+from tests.parallel_rows import make_parallel_rows, write_tsv
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = '{"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1, "decoder_layers": 1}'
@@ -69,7 +69,7 @@ def test_cells_that_are_no_text(run: Run, tmp_path: Path) -> None:
 
 
 def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path) -> None:
-    pairs = write_tsv(tmp_path / "pairs.tsv", parallel(30))
+    pairs = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(30))
     model = tmp_path / "model"
     assert run("train", pairs, *TINY, "-o", model, "--quiet")[0] == 0
     wrong = {

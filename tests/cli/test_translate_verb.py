@@ -14,7 +14,7 @@ import pytest
 from clearhead.cli import main
 from clearhead.errors import InputError
 from clearhead.translate import stream as translating
-from tests.parallel import CONFIGS, parallel, write_tsv
+from tests.parallel_rows import CONFIGS, make_parallel_rows, write_tsv
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -23,7 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small translator, trained by the verb."""
     place = tmp_path_factory.mktemp("translator")
-    rows = write_tsv(place / "pairs.tsv", parallel(500))
+    rows = write_tsv(place / "pairs.tsv", make_parallel_rows(500))
     main(
         [
             "train",
@@ -92,7 +92,7 @@ def test_json_tells_which_words_belong_together(translator: Path, run: Run, tmp_
 
 
 def test_a_model_without_attention_says_so(run: Run, tmp_path: Path) -> None:
-    rows = write_tsv(tmp_path / "pairs.tsv", parallel(30))
+    rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(30))
     config = '{"width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none", "input_feeding": false}'
     main(
         [
@@ -128,7 +128,7 @@ def test_a_model_without_attention_says_so(run: Run, tmp_path: Path) -> None:
 def test_lines_keep_their_order_and_empty_ones_stay(
     translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = [row["de"] for row in parallel(9, seed=2)]
+    lines = [row["de"] for row in make_parallel_rows(9, seed=2)]
     text = "\n".join([*lines[:4], "", *lines[4:]]) + "\n"
     (tmp_path / "in.txt").write_text(text)
     code, whole, _ = run("translate", translator, tmp_path / "in.txt")
@@ -168,7 +168,7 @@ def test_lines_keep_their_order_and_empty_ones_stay(
 def test_every_translation_that_is_asked_for_is_printed(
     translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = [row["de"] for row in parallel(4, seed=2)]
+    lines = [row["de"] for row in make_parallel_rows(4, seed=2)]
     code, out, _ = run("translate", translator, lines[0], "--best", "3")
     found = [line.split("\t") for line in out.splitlines()]
     assert (code, [rank for rank, _, _ in found]) == (0, ["1", "2", "3"])

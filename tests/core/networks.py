@@ -12,17 +12,19 @@ from clearhead.core.models import Network, NetworkOutput
 from clearhead.core.runner import CoreRunner
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
-from tests.tiny import FIXED, PAIRS, texts_for
-from tests.twins import Texts, stirred
+from tests.family_configs import FIXED_CONFIGS, SEQ2SEQ_FAMILIES, make_batch_for
+from tests.parity_models import TokenBatch, perturb_weights
 
-EVERY = tuple(FIXED)
-DECODERS = ("openai-gpt", "gpt2", *PAIRS)
+EVERY = tuple(FIXED_CONFIGS)
+DECODERS = ("openai-gpt", "gpt2", *SEQ2SEQ_FAMILIES)
 ENCODERS = tuple(family for family in EVERY if family not in DECODERS)
-HEAD = {family: "causal" if "gpt" in family else "seq2seq" if family in PAIRS else "masked" for family in EVERY}
+HEAD = {
+    family: "causal" if "gpt" in family else "seq2seq" if family in SEQ2SEQ_FAMILIES else "masked" for family in EVERY
+}
 PARTS = [
     (family, part)
     for family in EVERY
-    for part in (("encoder", "decoder", "cross") if family in PAIRS else ("encoder",))
+    for part in (("encoder", "decoder", "cross") if family in SEQ2SEQ_FAMILIES else ("encoder",))
 ]
 LENGTHS = (9, 6, 3)
 
@@ -30,12 +32,12 @@ LENGTHS = (9, 6, 3)
 def shape_of(family: str, head: str | None = "its own", **changes: Any) -> ModelShape:
     """The family's small shape under its word head, another, or none."""
     head = HEAD[family] if head == "its own" else head
-    return FAMILIES[family].model_shape(FIXED[family] | changes, head, 3)
+    return FAMILIES[family].model_shape(FIXED_CONFIGS[family] | changes, head, 3)
 
 
 def network_of(family: str, head: str | None = "its own", **changes: Any) -> Network:
     """A network whose numbers all matter."""
-    made: Network = stirred(build_network(shape_of(family, head, **changes), seed=0))
+    made: Network = perturb_weights(build_network(shape_of(family, head, **changes), seed=0))
     return made
 
 
@@ -43,24 +45,24 @@ def model_of(family: str, head: str | None = "its own", **changes: Any) -> Model
     """The same as a Model that can be saved."""
     return Model(
         runner=CoreRunner(network_of(family, head, **changes)),
-        config=FIXED[family] | changes,
+        config=FIXED_CONFIGS[family] | changes,
         family=FAMILIES[family],
         head=HEAD[family] if head == "its own" else head,
         labels=("a", "b", "c"),
     )
 
 
-def batch_of(family: str, lengths: tuple[int, ...] = LENGTHS, **how: Any) -> Texts:
+def batch_of(family: str, lengths: tuple[int, ...] = LENGTHS, **how: Any) -> TokenBatch:
     """A ragged batch for the small network."""
-    return texts_for(family, FIXED[family], lengths, **how)
+    return make_batch_for(family, FIXED_CONFIGS[family], lengths, **how)
 
 
-def tensors_of(given: Texts) -> dict[str, torch.Tensor]:
+def tensors_of(given: TokenBatch) -> dict[str, torch.Tensor]:
     """The batch as keyword arguments of a network."""
     return {name: torch.tensor(array) for name, array in given.ours().items()}
 
 
-def real(result: NetworkOutput, given: Texts) -> list[torch.Tensor]:
+def real(result: NetworkOutput, given: TokenBatch) -> list[torch.Tensor]:
     """Every output of a pass at real positions."""
     mask = torch.tensor(given.mask)
     made = [state[mask] for state in result.hidden]

@@ -14,7 +14,7 @@ from clearhead.core.models import Network, TransformerState, decode_step, start_
 from clearhead.core.runner import CoreRunner
 from clearhead.errors import InputError
 from tests.core.networks import DECODERS, batch_of, network_of
-from tests.tiny import PAIRS
+from tests.family_configs import SEQ2SEQ_FAMILIES
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [(family, {}) for family in DECODERS] + [
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}),
@@ -151,9 +151,9 @@ def test_an_old_state_stays_usable(family: str, changes: dict[str, Any]) -> None
 @pytest.mark.parametrize("family", DECODERS)
 def test_pruned_heads(family: str) -> None:
     network = network_of(family)
-    part = "decoder" if family in PAIRS else "encoder"
+    part = "decoder" if family in SEQ2SEQ_FAMILIES else "encoder"
     network.prune({0: {0}}, part)
-    if family in PAIRS:
+    if family in SEQ2SEQ_FAMILIES:
         network.prune({1: {1}}, "cross")
     _, state = decode_step(network, start(network), WORDS[:, :4])
     logits, _ = decode_step(network, state, WORDS[:, 4:])
@@ -172,7 +172,9 @@ def test_the_runner_s_protocol(family: str) -> None:
     for place in range(target.shape[1]):
         logits, state = runner.step(state, target[:, place : place + 1])
         said.append(logits)
-    batch = Batch(ids=given.ids, mask=given.mask, target_ids=target) if family in PAIRS else Batch(ids=target)
+    batch = (
+        Batch(ids=given.ids, mask=given.mask, target_ids=target) if family in SEQ2SEQ_FAMILIES else Batch(ids=target)
+    )
     expected = runner.run(batch).logits
     assert expected is not None
     np.testing.assert_allclose(np.concatenate(said, 1), expected, rtol=0, atol=1e-5)

@@ -13,8 +13,8 @@ import clearhead
 from clearhead.core.models import Network
 from clearhead.errors import InputError
 from tests.core.networks import EVERY, HEAD, PARTS, batch_of, close, model_of, network_of, real, tensors_of
-from tests.tiny import PAIRS
-from tests.twins import Texts, loaded_back, outputs
+from tests.family_configs import SEQ2SEQ_FAMILIES
+from tests.parity_models import TokenBatch, compute_reference_outputs, load_in_transformers
 
 TITLES = {
     "bert": "BertForMaskedLM",
@@ -40,7 +40,7 @@ def sizes(network: Network, part: str) -> tuple[int, int]:
     return shape.layers, shape.heads
 
 
-def run(network: Network, given: Texts, **how: Any) -> list[torch.Tensor]:
+def run(network: Network, given: TokenBatch, **how: Any) -> list[torch.Tensor]:
     with torch.no_grad():
         return real(network(**tensors_of(given), **how), given)
 
@@ -144,7 +144,7 @@ def test_pruned_twice(family: str) -> None:
 def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
     model, given = model_of(family), batch_of(family)
     model.prune({0: [1]})
-    if family in PAIRS:
+    if family in SEQ2SEQ_FAMILIES:
         model.prune({1: [0]}, "decoder")
         model.prune({0: [1]}, "cross")
     expected = model.run(**given.ours())
@@ -169,12 +169,12 @@ def test_pruned_and_read_by_transformers(family: str, tmp_path: Path) -> None:
     model, given = model_of(family), batch_of(family)
     whole = model.run(**given.ours()).logits
     model.prune({0: [1]})
-    if family in PAIRS:
+    if family in SEQ2SEQ_FAMILIES:
         model.prune({1: [0]}, "decoder")
         model.prune({0: [1]}, "cross")
     logits = model.run(**given.ours()).logits
     model.save(tmp_path)
-    said = outputs(loaded_back(tmp_path, TITLES[family]), given)["logits"]
+    said = compute_reference_outputs(load_in_transformers(tmp_path, TITLES[family]), given)["logits"]
     mask = given.mask if given.target_mask is None else given.target_mask
     assert logits is not None
     assert whole is not None

@@ -14,8 +14,8 @@ from clearhead.core.build import build_network
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
 from tests.core.networks import EVERY, shape_of
-from tests.tiny import CLASSES, FIXED
-from tests.twins import library, saved
+from tests.family_configs import CLASSES, FIXED_CONFIGS
+from tests.parity_models import import_transformers, save_reference
 
 LARGER = {
     "hidden_size": 96,
@@ -40,7 +40,9 @@ MORE: dict[str, dict[str, Any]] = {
 
 def config(family: str) -> dict[str, Any]:
     """Large enough that a standard deviation can be measured."""
-    return FIXED[family] | {k: v for k, v in LARGER.items() if k in FIXED[family]} | MORE.get(family, {})
+    return (
+        FIXED_CONFIGS[family] | {k: v for k, v in LARGER.items() if k in FIXED_CONFIGS[family]} | MORE.get(family, {})
+    )
 
 
 def drawn(shape: ModelShape, seed: int = 0) -> dict[str, torch.Tensor]:
@@ -55,9 +57,9 @@ def spread(weight: torch.Tensor) -> float:
 @pytest.mark.parametrize(("family", "title"), CLASSES, ids=[title for _, title in CLASSES])
 def test_spread_as_in_transformers(family: str, title: str) -> None:
     """Every matrix has the deviation that transformers draws it with; biases are zero and norms one."""
-    kind = getattr(library(), title)
+    kind = getattr(import_transformers(), title)
     torch.manual_seed(0)
-    with saved(kind(kind.config_class(**config(family)))) as folder:
+    with save_reference(kind(kind.config_class(**config(family)))) as folder:
         model = clearhead.load(folder, "core")
     ours = drawn(model.shape)
     for name, theirs in model.module.named_parameters():

@@ -9,8 +9,8 @@ from clearhead.core.activations import ACTIVATIONS
 from clearhead.core.attention import Recorder
 from clearhead.families.family import ACTIVATIONS as NAMES
 from tests.core.networks import EVERY, batch_of, close, network_of, real, tensors_of
-from tests.tiny import PAIRS
-from tests.twins import library
+from tests.family_configs import SEQ2SEQ_FAMILIES
+from tests.parity_models import import_transformers
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -23,7 +23,7 @@ def test_fused_is_explicit(family: str, left: bool) -> None:
     close(real(fused, given), real(explicit, given))
     layers = network.shape.stack.layers
     assert [step.layer for step in recorder.steps if step.part == "encoder"] == list(range(layers))
-    if family in PAIRS:
+    if family in SEQ2SEQ_FAMILIES:
         assert [step.layer for step in recorder.steps if step.part == "cross"] == [0, 1, 2][: network.shape.top.layers]
 
 
@@ -75,7 +75,7 @@ def test_control_one_wrong_number_in_a_kernel() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_activations(name: str) -> None:
     """By the names that config files use, equal to those of transformers, gradients too."""
-    known = library().activations.ACT2FN
+    known = import_transformers().activations.ACT2FN
     if name == "elu":
         theirs = torch.nn.ELU()  # which transformers has no name for
         assert name not in known

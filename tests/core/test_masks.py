@@ -11,8 +11,8 @@ import torch
 from clearhead.core.attention import Recorder
 from clearhead.errors import InputError
 from tests.core.networks import DECODERS, EVERY, batch_of, close, network_of, real, tensors_of
-from tests.tiny import PAIRS
-from tests.twins import Texts
+from tests.family_configs import SEQ2SEQ_FAMILIES
+from tests.parity_models import TokenBatch
 
 IDS = torch.randint(5, 40, (2, 9), generator=torch.Generator().manual_seed(0))
 
@@ -31,7 +31,7 @@ def last(network: Any, ids: torch.Tensor, source: torch.Tensor | None = None, **
 @pytest.mark.parametrize("family", DECODERS)
 def test_a_future_word_changes_nothing_before_it(family: str, place: int, explicit: bool) -> None:
     network = network_of(family)
-    source = IDS[:, :5] if family in PAIRS else None
+    source = IDS[:, :5] if family in SEQ2SEQ_FAMILIES else None
     other = IDS.clone()
     other[:, place] = (other[:, place] + 3) % 40
     how = [{"kernel": Recorder()} if explicit else {} for _ in range(2)]
@@ -46,8 +46,8 @@ def test_a_future_word_changes_nothing_before_it(family: str, place: int, explic
 def test_probabilities_of_the_future_are_exactly_zero(family: str) -> None:
     network = network_of(family)
     recorder = Recorder()
-    last(network, IDS, IDS[:, :5] if family in PAIRS else None, kernel=recorder)
-    part = "decoder" if family in PAIRS else "encoder"
+    last(network, IDS, IDS[:, :5] if family in SEQ2SEQ_FAMILIES else None, kernel=recorder)
+    part = "decoder" if family in SEQ2SEQ_FAMILIES else "encoder"
     found = [step for step in recorder.steps if step.part == part]
     assert found
     for step in found:
@@ -67,7 +67,7 @@ def test_padding_says_nothing(family: str, left: bool) -> None:
     targets = None
     if given.target_ids is not None and given.target_mask is not None:
         targets = np.where(given.target_mask, given.target_ids, 17)
-    other = Texts(
+    other = TokenBatch(
         ids=ids,
         mask=given.mask,
         segments=given.segments,

@@ -11,25 +11,25 @@ from clearhead.core.attention import Recorder
 from clearhead.core.models import Network, NetworkOutput
 from clearhead.families import FAMILIES
 from tests.core.networks import ENCODERS, EVERY, LENGTHS, batch_of, close, network_of, real, tensors_of
-from tests.tiny import PAIRS
-from tests.twins import Texts
+from tests.family_configs import SEQ2SEQ_FAMILIES
+from tests.parity_models import TokenBatch
 
 CASES = [
     (family, head)
     for family in EVERY
     for head in (None, *FAMILIES[family].heads)
-    if not (family in PAIRS and head in (None, "encode"))
+    if not (family in SEQ2SEQ_FAMILIES and head in (None, "encode"))
 ]
 
 
-def packed(network: Network, given: Texts, **how: Any) -> NetworkOutput:
+def packed(network: Network, given: TokenBatch, **how: Any) -> NetworkOutput:
     parts, mask = tensors_of(given), torch.tensor(given.mask)
     segments = parts["segments"][mask] if "segments" in parts else None
     targets = {name: parts[name] for name in ("target_ids", "target_mask") if name in parts}
     return network(parts["ids"][mask], None, segments, **targets, lengths=mask.sum(1), **how)
 
 
-def as_they_lie(result: NetworkOutput, given: Texts) -> list[torch.Tensor]:
+def as_they_lie(result: NetworkOutput, given: TokenBatch) -> list[torch.Tensor]:
     """The same list as `real`, from a packed pass."""
     mask = torch.tensor(given.mask if given.target_mask is None else given.target_mask)
     made = list(result.hidden)
@@ -75,7 +75,7 @@ def test_control_texts_do_not_leak_into_each_other(family: str) -> None:
     """The order of texts is changed: each still has its own vectors; one word is changed: only its text hears it."""
     network, given = network_of(family, None), batch_of(family)
     order = [2, 0, 1]
-    turned = Texts(
+    turned = TokenBatch(
         ids=given.ids[order],
         mask=given.mask[order],
         segments=None if given.segments is None else given.segments[order],

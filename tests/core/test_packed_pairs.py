@@ -8,11 +8,11 @@ import torch
 from clearhead.core.build import build_network
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
-from tests.tiny import FIXED
+from tests.family_configs import FIXED_CONFIGS
 
 SOURCE, TARGET = (5, 2, 7), (3, 6, 1)
 RNN = {"vocab_size": 40, "width": 16, "encoder_layers": 2, "decoder_layers": 2, "attention": "additive"}
-CONFIGS = {name: FIXED[name] for name in ("marian", "t5", "transformer")} | {"rnn": RNN}
+CONFIGS = {name: FIXED_CONFIGS[name] for name in ("marian", "t5", "transformer")} | {"rnn": RNN}
 
 
 @pytest.mark.parametrize("family", CONFIGS)

@@ -11,20 +11,20 @@ from clearhead.core.attention import Recorder
 from clearhead.core.models import Network, NetworkOutput
 from clearhead.families import FAMILIES
 from tests.core.networks import EVERY, LENGTHS, batch_of, network_of, tensors_of
-from tests.tiny import PAIRS
-from tests.twins import Texts
+from tests.family_configs import SEQ2SEQ_FAMILIES
+from tests.parity_models import TokenBatch
 
 ONE = [  # heads that read one token of each text
     (family, head)
     for family in EVERY
-    if family not in PAIRS
+    if family not in SEQ2SEQ_FAMILIES
     for head in FAMILIES[family].heads
     if network_of(family, head).shape.head is not None
     and network_of(family, head).shape.head.pooling in ("first", "last", "pooled")  # type: ignore[union-attr]
 ]
 
 
-def passed(network: Network, given: Texts, *, packed: bool, **how: Any) -> NetworkOutput:
+def passed(network: Network, given: TokenBatch, *, packed: bool, **how: Any) -> NetworkOutput:
     parts, mask = tensors_of(given), torch.tensor(given.mask)
     if not packed:
         return network(**parts, **how)

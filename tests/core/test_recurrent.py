@@ -28,8 +28,8 @@ from clearhead.training.optimizer import clip_gradients, layer_depth, make_optim
 from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate
-from tests.tiny import flip, one
-from tests.twins import stirred
+from tests.family_configs import choose, draw_bool
+from tests.parity_models import perturb_weights
 from tests.variation import scaled
 
 Config = dict[str, Any]
@@ -59,27 +59,27 @@ every_variant = pytest.mark.parametrize(
 
 @st.composite
 def configs(draw: Any) -> Config:
-    score = one(draw, *SCORES)
+    score = choose(draw, *SCORES)
     return {
-        "vocab_size": one(draw, 40, 31),
-        "target_vocab_size": one(draw, None, 33),
-        "cell": one(draw, "gru", "lstm"),
-        "width": one(draw, 12, 6, 20),
-        "embed_width": one(draw, None, 8, 21),
-        "encoder_layers": one(draw, 2, 1, 3),
-        "decoder_layers": one(draw, 1, 2, 3),
-        "bidirectional": flip(draw),
+        "vocab_size": choose(draw, 40, 31),
+        "target_vocab_size": choose(draw, None, 33),
+        "cell": choose(draw, "gru", "lstm"),
+        "width": choose(draw, 12, 6, 20),
+        "embed_width": choose(draw, None, 8, 21),
+        "encoder_layers": choose(draw, 2, 1, 3),
+        "decoder_layers": choose(draw, 1, 2, 3),
+        "bidirectional": draw_bool(draw),
         "attention": score,
-        "attention_width": one(draw, None, 7),
-        "input_feeding": score != "none" and flip(draw),
-        "tie_word_embeddings": flip(draw),
-        "output_bias": flip(draw),
+        "attention_width": choose(draw, None, 7),
+        "input_feeding": score != "none" and draw_bool(draw),
+        "tie_word_embeddings": draw_bool(draw),
+        "output_bias": draw_bool(draw),
     }
 
 
 def made(config: Config, seed: int = 0) -> Model:
     model = clearhead.create("rnn", config=config, head="seq2seq", seed=seed)
-    stirred(model.module, seed)
+    perturb_weights(model.module, seed)
     return model
 
 

@@ -13,8 +13,8 @@ import torch
 
 import clearhead
 from clearhead import Model
-from tests.tiny import FIXED
-from tests.twins import reference
+from tests.family_configs import FIXED_CONFIGS
+from tests.parity_models import make_reference
 
 Array = np.ndarray[Any, Any]
 TITLES = {
@@ -44,7 +44,7 @@ WORDS = {"marian": 0.6, "t5": 2.0, "gpt2": 1.0, "openai-gpt": 2.0}  # of the wor
 @cache
 def theirs(family: str, seed: int = 0) -> Any:
     """A model that neither says one word for ever nor ends at once: its words and places count, its peaks are clear."""
-    model = reference(TITLES[family], FIXED[family] | CHANGES[family], seed)
+    model = make_reference(TITLES[family], FIXED_CONFIGS[family] | CHANGES[family], seed)
     draws = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -80,7 +80,7 @@ def sources(family: str, seed: int = 0, rows: int = 4, longest: int = 9) -> tupl
     """Rows of different length: padded behind for a pair, before for a GPT."""
     draws = np.random.default_rng(seed)
     lengths = [longest, *draws.integers(1, longest, rows - 1)]
-    pad = FIXED[family].get("pad_token_id", 0)
+    pad = FIXED_CONFIGS[family].get("pad_token_id", 0)
     ids, mask = np.full((rows, longest), pad), np.zeros((rows, longest), np.bool_)
     for row, length in enumerate(lengths):
         place = slice(0, length) if family in PAIRED else slice(longest - length, longest)

@@ -12,7 +12,7 @@ from clearhead.decode import Decoding, DecodingInput, resolve_plan
 from clearhead.decode.candidates import filter_candidates, sample_token
 from tests.decode.pairs import ours, sources
 from tests.decode.runners import Table, decoder
-from tests.twins import library
+from tests.parity_models import import_transformers
 
 PROMPT = [DecodingInput(ids=(1,))]
 
@@ -51,7 +51,7 @@ def test_the_words_that_may_be_drawn(choices: dict[str, Any], words: int) -> Non
     from transformers.generation import logits_process as theirs
 
     logits = (np.random.default_rng(3).standard_normal((5, words)) * 3).astype(np.float32)
-    library()
+    import_transformers()
     made = [
         (choices.get("temperature"), theirs.TemperatureLogitsWarper),
         (choices.get("top_k"), theirs.TopKLogitsWarper),

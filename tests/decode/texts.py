@@ -13,9 +13,9 @@ import clearhead
 from clearhead import Model
 from tests.decode.pairs import PLACES
 from tests.decode.runners import Array, Words, answered
+from tests.family_configs import FIXED_CONFIGS
+from tests.parity_models import make_reference
 from tests.text import tokenizer_folders
-from tests.tiny import FIXED
-from tests.twins import reference
 
 TITLES = {
     "gpt2": "GPT2LMHeadModel",
@@ -35,7 +35,7 @@ def spoken(family: str, runtime: str = "engine") -> Model:
         changes |= {"pad_token_id": VOCAB - 1, "decoder_start_token_id": VOCAB - 1, "max_position_embeddings": 512}
     if family == "t5":
         changes |= {"decoder_start_token_id": 0}
-    reference(TITLES[family], FIXED[family] | changes).save_pretrained(place)
+    make_reference(TITLES[family], FIXED_CONFIGS[family] | changes).save_pretrained(place)
     config = (place / "config.json").read_text()
     tokenizer_folders.LEGACY_WRITERS[family.replace("-", "_")](place)
     (place / "config.json").write_text(config)

@@ -16,7 +16,7 @@ from clearhead.deploy.process import Child
 from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.report.bench_picture import speeds_picture
-from tests.small import labelled, tiny_model
+from tests.tiny_models import labelled, tiny_model
 
 TEXTS = [row["text"] for row in labelled(40)]
 

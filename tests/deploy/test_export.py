@@ -21,7 +21,7 @@ from clearhead.files import atomic_file
 from clearhead.model import Model
 from clearhead.shape import Pooling
 from tests.engine.both import TOLERANCE, from_file
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 KINDS = ("fused", "portable")
 

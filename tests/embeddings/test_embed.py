@@ -19,7 +19,7 @@ from clearhead.embeddings import job
 from clearhead.embeddings.job import EmbedOptions, embed_file
 from clearhead.errors import InputError
 from clearhead.model.embedding import Embedder, TruncationWarning
-from tests.small import tiny_sentences
+from tests.tiny_models import tiny_sentence_encoder
 
 TEXTS = ["a good film", "", "it was bad, and sad"]
 ROWS = [{"n": number, "text": text} for number, text in enumerate(TEXTS)]
@@ -28,7 +28,7 @@ ROWS = [{"n": number, "text": text} for number, text in enumerate(TEXTS)]
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny sentence encoder."""
-    return tiny_sentences(tmp_path_factory.mktemp("encoder"))
+    return tiny_sentence_encoder(tmp_path_factory.mktemp("encoder"))
 
 
 @pytest.fixture(scope="module")

@@ -16,18 +16,18 @@ from clearhead.engine.session import import_onnxruntime
 from clearhead.families import FAMILIES
 from clearhead.model.inputs import check_batch
 from clearhead.shape import ModelShape
-from tests.tiny import FIXED
-from tests.twins import Texts, stirred
+from tests.family_configs import FIXED_CONFIGS
+from tests.parity_models import TokenBatch, perturb_weights
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-4
 
-HEADS = [(family, head) for family in FIXED for head in (None, *FAMILIES[family].heads)]
+HEADS = [(family, head) for family in FIXED_CONFIGS for head in (None, *FAMILIES[family].heads)]
 
 
 def network(shape: ModelShape, seed: int = 0) -> Network:
     """A network whose numbers all matter."""
-    made: Network = stirred(build_network(shape, seed=seed), seed)
+    made: Network = perturb_weights(build_network(shape, seed=seed), seed)
     return made
 
 
@@ -36,7 +36,7 @@ def runners(net: Network, threads: int = 1) -> tuple[CoreRunner, EngineRunner]:
     return CoreRunner(net, "cpu"), EngineRunner(net.shape, named_arrays(net), threads=threads)
 
 
-def said(runner: Any, given: Texts, *, hidden: bool = True) -> Output:
+def said(runner: Any, given: TokenBatch, *, hidden: bool = True) -> Output:
     """What a runner says of a batch, its inputs checked as `Model.run` does it."""
     batch, _ = check_batch(runner.shape, *(given.ours().get(name) for name in NAMES))
     out: Output = runner.run(batch, hidden=hidden)
@@ -46,7 +46,7 @@ def said(runner: Any, given: Texts, *, hidden: bool = True) -> Output:
 NAMES = ("ids", "mask", "segments", "target_ids", "target_mask")
 
 
-def arrays(out: Output, given: Texts) -> dict[str, Array]:
+def arrays(out: Output, given: TokenBatch) -> dict[str, Array]:
     """Every output at real positions, by name."""
     made = {f"hidden {place}": state[given.mask] for place, state in enumerate(out.hidden)}
     top = given.mask

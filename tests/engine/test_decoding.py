@@ -11,17 +11,17 @@ from clearhead.batch import Batch
 from clearhead.engine.kv_cache import beams_per_source
 from clearhead.families import FAMILIES
 from tests.engine.both import TOLERANCE, network, runners
-from tests.tiny import FIXED, PAIRS, texts_for
+from tests.family_configs import FIXED_CONFIGS, SEQ2SEQ_FAMILIES, make_batch_for
 
 Array = np.ndarray[Any, Any]
-DECODERS = ("openai-gpt", "gpt2", *PAIRS)
+DECODERS = ("openai-gpt", "gpt2", *SEQ2SEQ_FAMILIES)
 
 
 def both_of(family: str, threads: int = 1) -> tuple[list[Any], list[Any], int]:
     """Core and engine with three texts read, and the number of words they know."""
-    shape = FAMILIES[family].model_shape(FIXED[family], "causal" if "gpt" in family else "seq2seq", 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], "causal" if "gpt" in family else "seq2seq", 3)
     core, engine = runners(network(shape), threads=threads)
-    batch = texts_for(family, FIXED[family], (7, 4, 5))
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (7, 4, 5))
     return (
         [core, engine],
         [one.start(Batch(ids=batch.ids, mask=batch.mask)) for one in (core, engine)],

@@ -28,8 +28,8 @@ from clearhead.families import FAMILIES
 from clearhead.model import layers as features
 from clearhead.shape import DenseShape, ModelShape, Pooling
 from tests.engine.both import HEADS, TOLERANCE, from_file, furthest, network, runners, said
-from tests.tiny import FIXED, texts_for
-from tests.twins import Texts
+from tests.family_configs import FIXED_CONFIGS, make_batch_for
+from tests.parity_models import TokenBatch
 
 Array = np.ndarray[Any, Any]
 KINDS = ("fused", "portable")
@@ -37,7 +37,7 @@ STEPS = ("linear", "tanh", "relu", "relu6", "leaky_relu", "sigmoid", "silu", "el
 POOLED = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "pooler")
 
 
-def given_as(batch: Texts, shape: ModelShape) -> dict[str, Array]:
+def given_as(batch: TokenBatch, shape: ModelShape) -> dict[str, Array]:
     """A batch under the names of an exported file."""
     made = {name: array.numpy() for name, array in batch.theirs().items()}
     if shape.stack.segments < 2:
@@ -45,7 +45,7 @@ def given_as(batch: Texts, shape: ModelShape) -> dict[str, Array]:
     return made
 
 
-def expected_of(core: Any, batch: Texts) -> dict[str, Array]:
+def expected_of(core: Any, batch: TokenBatch) -> dict[str, Array]:
     """What the core says, under the names of an exported file."""
     out = said(core, batch)
     pair = core.shape.decoder is not None
@@ -59,7 +59,7 @@ def expected_of(core: Any, batch: Texts) -> dict[str, Array]:
     return {names.get(name, name): array for name, array in found.items() if array is not None}
 
 
-def at_words(found: dict[str, Array], batch: Texts) -> dict[str, Array]:
+def at_words(found: dict[str, Array], batch: TokenBatch) -> dict[str, Array]:
     """The same without padding, whose numbers are not promised."""
     masks = [mask for mask in (batch.mask, batch.target_mask) if mask is not None]
     if batch.target_mask is None:
@@ -79,12 +79,16 @@ def domains_in(path: Path) -> set[str]:
 def test_every_family_and_head_in_both_graphs(
     family: str, head: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     net = network(shape)
     core, _ = runners(net)
     for left in (False, True):
-        batch = texts_for(
-            family, FIXED[family], (9, 6, 3), left=left, **({} if shape.decoder is not None else {"targets": ()})
+        batch = make_batch_for(
+            family,
+            FIXED_CONFIGS[family],
+            (9, 6, 3),
+            left=left,
+            **({} if shape.decoder is not None else {"targets": ()}),
         )
         expected = at_words(expected_of(core, batch), batch)
         for kind in KINDS:
@@ -101,7 +105,7 @@ def test_every_family_and_head_in_both_graphs(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fused_graph_is_fused(kind: str, tmp_path: Path) -> None:
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
     write_model(tmp_path, build_export_graph(shape, named_arrays(network(shape)), portable=kind == "portable"))
     ops = {node.op_type for node in onnx.load(tmp_path / MODEL_FILE).graph.node}
     assert ("MultiHeadAttention" in ops) == (kind == "fused")
@@ -111,9 +115,11 @@ def test_a_fused_graph_is_fused(kind: str, tmp_path: Path) -> None:
 def test_another_runtime_reads_the_portable_graph(family: str, head: str | None, tmp_path: Path) -> None:
     from onnx.reference import ReferenceEvaluator
 
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     net = network(shape)
-    batch = texts_for(family, FIXED[family], (7, 4), **({} if shape.decoder is not None else {"targets": ()}))
+    batch = make_batch_for(
+        family, FIXED_CONFIGS[family], (7, 4), **({} if shape.decoder is not None else {"targets": ()})
+    )
     write_model(tmp_path, build_export_graph(shape, named_arrays(net), portable=True))
     other = ReferenceEvaluator(str(tmp_path / MODEL_FILE))
     found = dict(zip(other.output_names, other.run(None, given_as(batch, shape)), strict=True))
@@ -126,7 +132,7 @@ def test_another_runtime_reads_the_portable_graph(family: str, head: str | None,
 def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path: Path) -> None:
     from onnx.reference import ReferenceEvaluator
 
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     tensors = named_arrays(network(shape))
     names = sorted(name.removesuffix(".weight") for name in tensors if name.endswith(("up.weight", "down.weight")))
     width = {name: tensors[f"{name}.weight"].shape[1] for name in names}
@@ -135,7 +141,7 @@ def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path
         outlier_channels={names[0]: np.array([1, 3])},
         float_steps=frozenset(names[-1:]),
     )
-    batch = texts_for(family, FIXED[family], (7,), targets=())
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (7,), targets=())
     write_model(tmp_path, build_export_graph(shape, tensors, portable=kind == "portable", int8=plan))
     onnx.checker.check_model(str(tmp_path / MODEL_FILE), full_check=True)
     given = given_as(batch, shape)
@@ -153,20 +159,20 @@ def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path
 
 
 def test_a_file_with_one_wrong_number_is_seen(tmp_path: Path) -> None:
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
     net = network(shape)
     tensors = {name: array.copy() for name, array in named_arrays(net).items()}
     tensors["stack.blocks.1.feed.inner.down.bias"][0] += 0.5
     write_model(tmp_path, build_export_graph(shape, tensors))
-    batch = texts_for("bert", FIXED["bert"], (7, 4))
+    batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (7, 4))
     found = from_file(tmp_path / MODEL_FILE, given_as(batch, shape))
     assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) > TOLERANCE
 
 
 def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
     net = network(shape)
-    batch, told = texts_for("bert", FIXED["bert"], (7, 4)), []
+    batch, told = make_batch_for("bert", FIXED_CONFIGS["bert"], (7, 4)), []
     monkeypatch.setattr(writing, "MAX_INLINE_BYTES", 0)
     for kind in KINDS:
         folder = tmp_path / kind
@@ -189,7 +195,7 @@ def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: p
 
 
 def test_weights_are_never_held_twice(tmp_path: Path) -> None:
-    config = FIXED["bert"] | {"vocab_size": 400_000, "hidden_size": 48}
+    config = FIXED_CONFIGS["bert"] | {"vocab_size": 400_000, "hidden_size": 48}
     shape = FAMILIES["bert"].model_shape(config, None, 3)
     tensors = named_arrays(network(shape))
     total = sum(array.nbytes for array in tensors.values())
@@ -205,11 +211,11 @@ def test_weights_are_never_held_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize("modes", [*((mode,) for mode in POOLED), ("mean", "max", "cls"), POOLED])
 def test_pooling_is_that_of_the_library(modes: tuple[str, ...], portable: bool) -> None:
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
     net = network(shape)
     core, _ = runners(net)
     for left in (False, True):
-        batch = texts_for("bert", FIXED["bert"], (9, 6, 1), left=left)
+        batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 6, 1), left=left)
         out = said(core, batch)
         expected = features.pool(out.last, batch.mask, out.pooled, modes)  # type: ignore[arg-type]
         g = build_export_graph(
@@ -228,9 +234,9 @@ def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None
         {"weight": draw.standard_normal((7, 24)).astype("f") * 3, "bias": draw.standard_normal(7).astype("f")},
         {"weight": draw.standard_normal((5, 7)).astype("f")},
     ]
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
     net = network(shape)
-    batch = texts_for("bert", FIXED["bert"], (9, 6, 1))
+    batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 6, 1))
     pooling = Pooling(dense=steps, normalize=True, origin="a test")
     g = build_export_graph(shape, named_arrays(net), portable=portable, pooling=pooling, dense=dense)
     found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
@@ -239,16 +245,16 @@ def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None
 
 
 def test_a_text_without_a_word_has_no_nan() -> None:
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
     pooling = Pooling(modes=("mean", "cls", "weightedmean"), normalize=True, origin="a test")
     g = build_export_graph(shape, named_arrays(network(shape)), pooling=pooling)
-    given = given_as(texts_for("bert", FIXED["bert"], (5, 3)), shape)
+    given = given_as(make_batch_for("bert", FIXED_CONFIGS["bert"], (5, 3)), shape)
     given["attention_mask"][1] = 0
     assert np.isfinite(Session(g).run(given)["sentence_embedding"]).all()
 
 
 def test_a_pair_that_makes_sentence_vectors_has_no_decoder(tmp_path: Path) -> None:
-    shape = FAMILIES["t5"].model_shape(FIXED["t5"], None, 3)
+    shape = FAMILIES["t5"].model_shape(FIXED_CONFIGS["t5"], None, 3)
     g = build_export_graph(shape, named_arrays(network(shape)), pooling=Pooling(origin="a test"))
     assert list(g.inputs) == ["input_ids", "attention_mask"]
     assert list(g.outputs) == ["last_hidden_state", "sentence_embedding"]

@@ -19,7 +19,7 @@ from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
 from tests.engine.both import HEADS, arrays, network, said
-from tests.tiny import FIXED, PAIRS, texts_for
+from tests.family_configs import FIXED_CONFIGS, SEQ2SEQ_FAMILIES, make_batch_for
 from tests.variation import scaled
 
 Array = np.ndarray[Any, Any]
@@ -63,12 +63,12 @@ def test_a_wide_product_is_what_it_should_be() -> None:
 
 
 @pytest.mark.thin(3)
-@pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[0] not in PAIRS])
+@pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[0] not in SEQ2SEQ_FAMILIES])
 def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> None:
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     tensors = named_arrays(network(shape))
     exact, rough = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())
-    batch = texts_for(family, FIXED[family], (9, 6, 3), left=True)
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (9, 6, 3), left=True)
     one, other = (arrays(said(runner, batch), batch) for runner in (exact, rough))
     assert one.keys() == other.keys()
     for name in one:
@@ -78,9 +78,9 @@ def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> N
 
 
 def test_no_neighbour_changes_an_answer() -> None:
-    shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
+    shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
     runner = EngineRunner(shape, named_arrays(network(shape)), threads=2, int8=Int8Plan())
-    batch = texts_for("bert", FIXED["bert"], (9, 9, 4, 9))
+    batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 9, 4, 9))
     together = runner.run(Batch(ids=batch.ids, mask=batch.mask, segments=batch.segments)).logits
     assert together is not None
     assert batch.segments is not None

@@ -13,7 +13,7 @@ from clearhead.engine.int8 import Int8Plan
 from clearhead.engine.runner import EngineRunner
 from clearhead.families import FAMILIES
 from tests.engine.both import network
-from tests.tiny import FIXED, PAIRS, texts_for
+from tests.family_configs import FIXED_CONFIGS, SEQ2SEQ_FAMILIES, make_batch_for
 
 Array = np.ndarray[Any, Any]
 
@@ -27,12 +27,12 @@ def said(runner: EngineRunner, ids: Array, mask: Array | None, words: Array) -> 
     return np.stack(made, 1)
 
 
-@pytest.mark.parametrize("family", PAIRS)
+@pytest.mark.parametrize("family", SEQ2SEQ_FAMILIES)
 def test_near_to_float_and_no_neighbour_changes_an_answer(family: str) -> None:
-    shape = FAMILIES[family].model_shape(FIXED[family], "seq2seq", 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], "seq2seq", 3)
     tensors = named_arrays(network(shape))
     exact, small = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())
-    batch = texts_for(family, FIXED[family], (7, 4, 5))
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (7, 4, 5))
     words = np.random.default_rng(0).integers(1, shape.top.vocab_size, (3, 6))
     right, found = (said(one, batch.ids, batch.mask, words) for one in (exact, small))
     off = np.linalg.norm(found - right) / np.linalg.norm(right - right.mean())

@@ -15,10 +15,10 @@ import clearhead
 from clearhead.errors import CheckpointError, InputError
 from clearhead.model.embedding import TruncationWarning
 from clearhead.model.runtime import UncheckedInt8Warning
-from tests.small import sentence, tiny_model
+from tests.tiny_models import make_sentence, tiny_model
 
 DRAW = Random(0)
-TEXTS = [sentence(DRAW, [], length, length) for length in (3, 9, 1, 9, 20, 3, 7, 9, 9, 12)]
+TEXTS = [make_sentence(DRAW, [], length, length) for length in (3, 9, 1, 9, 20, 3, 7, 9, 9, 12)]
 
 
 @pytest.fixture(scope="module")

@@ -19,25 +19,25 @@ from clearhead.errors import ClearheadError
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
 from tests.engine.both import HEADS, TOLERANCE, arrays, furthest, network, runners, said
-from tests.tiny import CONFIGS, FIXED, PAIRS, texts_for
-from tests.twins import Texts
+from tests.family_configs import CONFIGS, FIXED_CONFIGS, SEQ2SEQ_FAMILIES, make_batch_for
+from tests.parity_models import TokenBatch
 from tests.variation import scaled
 
-DECODERS = ("openai-gpt", "gpt2", *PAIRS)
+DECODERS = ("openai-gpt", "gpt2", *SEQ2SEQ_FAMILIES)
 
 
-def batch_for(family: str, config: Any, shape: ModelShape, lengths: tuple[int, ...], **how: Any) -> Texts:
+def batch_for(family: str, config: Any, shape: ModelShape, lengths: tuple[int, ...], **how: Any) -> TokenBatch:
     """A batch that the model takes, with targets where it has a decoder."""
-    return texts_for(family, config, lengths, **how, **({} if shape.decoder is not None else {"targets": ()}))
+    return make_batch_for(family, config, lengths, **how, **({} if shape.decoder is not None else {"targets": ()}))
 
 
 @pytest.mark.thin(3)
 @pytest.mark.parametrize(("family", "head"), HEADS)
 def test_every_family_and_head(family: str, head: str | None) -> None:
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     core, engine = runners(network(shape))
     for lengths, left in (((9, 6, 3), False), ((5, 5), False), ((9, 6, 3), True), ((1,), False)):
-        batch = batch_for(family, FIXED[family], shape, lengths, left=left)
+        batch = batch_for(family, FIXED_CONFIGS[family], shape, lengths, left=left)
         expected, found = (arrays(said(one, batch), batch) for one in (core, engine))
         assert furthest(expected, found) < TOLERANCE, (lengths, left)
 
@@ -60,13 +60,13 @@ def test_any_configuration(family: str, data: Any) -> None:
     assert furthest(expected, found) < TOLERANCE
 
 
-@pytest.mark.parametrize("family", FIXED)
+@pytest.mark.parametrize("family", FIXED_CONFIGS)
 def test_plain_operators_say_the_same(family: str) -> None:
     head = "classify" if "classify" in FAMILIES[family].heads else None
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     tensors = named_arrays(network(shape))
-    wanted = GraphSpec(hidden=True, last=True, pooled=True, logits=True, target=family in PAIRS)
-    batch = texts_for(family, FIXED[family], (7, 7), targets=(4, 4) if family in PAIRS else ())
+    wanted = GraphSpec(hidden=True, last=True, pooled=True, logits=True, target=family in SEQ2SEQ_FAMILIES)
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (7, 7), targets=(4, 4) if family in SEQ2SEQ_FAMILIES else ())
     inputs: dict[str, Any] = {"ids": batch.ids}
     if shape.stack.segments > 1:
         inputs["segments"] = np.zeros_like(batch.ids) if batch.segments is None else batch.segments
@@ -79,9 +79,9 @@ def test_plain_operators_say_the_same(family: str) -> None:
 @pytest.mark.parametrize("family", DECODERS)
 def test_word_by_word(family: str) -> None:
     head = "causal" if "gpt" in family else "seq2seq"
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     core, engine = runners(network(shape))
-    batch = texts_for(family, FIXED[family], (7, 4, 5))
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (7, 4, 5))
     words = (batch.ids if batch.target_ids is None else batch.target_ids) % shape.top.vocab_size
     both: list[Any] = [core, engine]
     states = [one.start(Batch(ids=batch.ids, mask=batch.mask)) for one in both]
@@ -101,9 +101,9 @@ def test_word_by_word(family: str) -> None:
 
 @pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[1] and pair[0] not in DECODERS])
 def test_packed_texts(family: str, head: str) -> None:
-    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     core, engine = runners(network(shape), threads=2)
-    batch = texts_for(family, FIXED[family], (9, 6, 3, 6, 6, 1))
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (9, 6, 3, 6, 6, 1))
     ids, lengths = batch.ids[batch.mask], batch.mask.sum(1)
     segments = None if batch.segments is None or shape.stack.segments < 2 else batch.segments[batch.mask]
     expected, found = (one.run_packed(ids, segments, lengths) for one in (core, engine))
@@ -120,11 +120,11 @@ CONTROLS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 @pytest.mark.parametrize("change", CONTROLS)
 def test_one_wrong_number_is_seen(change: str) -> None:
-    net = network(FAMILIES["bert"].model_shape(FIXED["bert"], "masked", 3))
+    net = network(FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "masked", 3))
     core, _ = runners(net)
     tensors = {name: array.copy() for name, array in named_arrays(net).items()}
     CONTROLS[change](tensors)
-    batch = texts_for("bert", FIXED["bert"], (9, 9))
+    batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 9))
     batch.ids[0, 0] = 9
     expected = arrays(said(core, batch), batch)
     assert furthest(expected, arrays(said(EngineRunner(net.shape, tensors), batch), batch)) > TOLERANCE

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from clearhead import TextClassifier, TextEncoder, TextRegressor
 from tests.metrics.rows import Array
-from tests.small import PLAIN, tiny_model
+from tests.tiny_models import NEUTRAL_WORDS, tiny_model
 
 STEPS = np.linspace(-4, 4, 33)
 
@@ -79,13 +79,13 @@ class NumberEncoder(Tables, TextEncoder):
 
     def fit(self, X: Any, y: Any = None) -> Any:
         X = validate_data(self, X)
-        made = TextEncoder.fit(self, words(X, PLAIN), y)
+        made = TextEncoder.fit(self, words(X, NEUTRAL_WORDS), y)
         self.n_features_in_ = X.shape[1]
         return made
 
     def transform(self, X: Any) -> Array:
         check_is_fitted(self)
-        return TextEncoder.transform(self, words(validate_data(self, X, reset=False), PLAIN))
+        return TextEncoder.transform(self, words(validate_data(self, X, reset=False), NEUTRAL_WORDS))
 
 
 def passed(estimator: Any, **expected: str) -> int:

@@ -25,7 +25,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 import clearhead
 from clearhead import ClearheadError, TextClassifier, TextEncoder, TextRegressor
 from clearhead.estimators import EstimatorError
-from tests.small import labelled, sentence, tiny_model
+from tests.tiny_models import labelled, make_sentence, tiny_model
 
 ROWS = labelled(80, seed=3)
 TEXTS = [row["text"] for row in ROWS]
@@ -108,7 +108,7 @@ def test_every_form_of_texts_is_read() -> None:
 @pytest.mark.learns
 def test_pairs_are_read_in_two_columns() -> None:
     first = [row["text"] for row in ROWS]
-    second = [sentence(random.Random(place), []) for place in range(80)]
+    second = [make_sentence(random.Random(place), []) for place in range(80)]
     pairs = list(zip(second, first, strict=True))
     frame = pd.DataFrame(pairs, columns=["one", "two"])
     made = words().fit(pairs, LABELS)

@@ -21,7 +21,7 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import InputError
 from clearhead.train.finish import Run
 from tests.rows import paired, scored, tagged
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 
 def noisy(count: int = 120, seed: int = 5) -> list[dict[str, str]]:

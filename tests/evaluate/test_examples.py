@@ -17,7 +17,7 @@ from clearhead.tasks.examples import LabeledSpan, RowSelection, SelectedRow
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.rows import QUICK, paired, scored, tagged
-from tests.small import BAD, GOOD, labelled, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
 def planted(count: int = 120) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def test_planted_errors_and_the_words_that_gave_them_away(
         assert example.text == planted()[number - 1]["text"]
         assert example.words
         best = max(example.words, key=lambda word: word.weight)
-        said = GOOD if example.selected.answer == "good" else BAD
+        said = POSITIVE_WORDS if example.selected.answer == "good" else NEGATIVE_WORDS
         if best.weight > 0.1:  # who knows the bad words alone takes any other text for good, whatever is left out
             assert example.text[best.start : best.end] in said
             hanging.append(number)

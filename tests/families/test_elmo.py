@@ -13,7 +13,7 @@ import clearhead
 from clearhead.errors import ClearheadError, InputError
 from clearhead.explain import save_attention
 from clearhead.families import FAMILIES
-from tests.small import labelled, tiny_model
+from tests.tiny_models import labelled, tiny_model
 
 SMALL: dict[str, Any] = {"width": 96}
 

@@ -23,7 +23,7 @@ from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import compute_table_features
 from clearhead.tasks.packed import pack_table
 from tests.rows import scored, tagged
-from tests.small import labelled, tiny_model
+from tests.tiny_models import labelled, tiny_model
 
 SIX = ("first", "last", "second_to_last", "sum_all", "sum_last_four", "concat_last_four")
 

@@ -14,8 +14,8 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.cli import main
 from clearhead.errors import CheckpointError, InputError
 from clearhead.train.finish import Run
-from tests.small import labelled, write_csv
 from tests.task_rows import words_and_tags
+from tests.tiny_models import labelled, write_csv
 
 
 @pytest.fixture(scope="module")

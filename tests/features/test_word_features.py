@@ -20,8 +20,8 @@ from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import compute_word_states, encode_unlabeled
 from clearhead.tasks.tag.rows import check
 from clearhead.tasks.tag.task import TAG_ROWS
-from tests.small import tiny_model
 from tests.task_rows import conll, words_and_tags
+from tests.tiny_models import tiny_model
 
 LAYERS = ("first", "last", "second_to_last", "sum_all")
 

@@ -12,17 +12,17 @@ from clearhead.errors import InputError
 from clearhead.features import word_vectors as wordfeatures
 from clearhead.predict.classic_folder import collect_classic_facts, format_classic_facts
 from clearhead.words import WordVectors, save_vectors
-from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
     """Good and bad words lie apart; the rest is noise."""
     rng = np.random.default_rng(0)
-    words = (*PLAIN, *GOOD, *BAD)
+    words = (*NEUTRAL_WORDS, *POSITIVE_WORDS, *NEGATIVE_WORDS)
     matrix = rng.normal(size=(len(words), 8)).astype(np.float32) * 0.1
-    matrix[len(PLAIN) : len(PLAIN) + len(GOOD), 0] = 3
-    matrix[len(PLAIN) + len(GOOD) :, 0] = -3
+    matrix[len(NEUTRAL_WORDS) : len(NEUTRAL_WORDS) + len(POSITIVE_WORDS), 0] = 3
+    matrix[len(NEUTRAL_WORDS) + len(POSITIVE_WORDS) :, 0] = -3
     return save_vectors(tmp_path / "vectors.txt", WordVectors(words=words, matrix=matrix))
 
 
@@ -94,7 +94,7 @@ def test_a_folder_is_described(vectors: Path, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", labelled(60))
     clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
     told = collect_classic_facts(tmp_path / "run")
-    words = len(PLAIN) + len(GOOD) + len(BAD)
+    words = len(NEUTRAL_WORDS) + len(POSITIVE_WORDS) + len(NEGATIVE_WORDS)
     assert (told["words"], told["width"], told["labels"]) == (words, 8, ["bad", "good"])
     assert told["parameters"] > 8 * words
     assert ("word vectors", f"{words} of width 8") in format_classic_facts(tmp_path / "run")

@@ -49,11 +49,11 @@ from tests.golden.cases import (
     run_ladder,
     train_case,
 )
-from tests.parallel import parallel, write_tsv
+from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import planted_text
 from tests.rows import paired, scored, tagged
-from tests.small import labelled, tiny_gpt, tiny_model, write_csv
 from tests.task_rows import conll, options, questions, words_and_tags
+from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
 
 ROWS = 160
 
@@ -88,7 +88,7 @@ def write_data(folder: Path) -> None:
     }.items():
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "orders.conll").write_text(conll(words_and_tags(ROWS)))
-    write_tsv(folder / "parallel.tsv", parallel(ROWS))
+    write_tsv(folder / "parallel.tsv", make_parallel_rows(ROWS))
     planted_text(folder / "text.txt", 40, 4)
 
 

@@ -28,8 +28,8 @@ from clearhead.translate.stream import translate_lines
 from fuzz.crash import Points, chosen_points, contents, run, tried
 from fuzz.crash_cases import Case
 from fuzz.warm_up import import_package
-from tests.parallel import parallel
-from tests.small import labelled, tiny_gpt, write_csv
+from tests.parallel_rows import make_parallel_rows
+from tests.tiny_models import labelled, tiny_gpt, write_csv
 from tests.words.planted import topics
 
 
@@ -198,7 +198,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_translation_that_goes_on_has_the_same_bits(tmp_path: Path) -> None:
-    lines = [row["de"] for row in parallel(24)]
+    lines = [row["de"] for row in make_parallel_rows(24)]
     tokenizer = clearhead.learn_tokenizer(lines, kind="bpe", use="transformer", size=300).tokenizer
     config: dict[str, Any] = {"width": 32, "heads": 2, "feed_width": 48, "encoder_layers": 2, "decoder_layers": 1}
     config |= {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.pad_id}

@@ -14,7 +14,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, parse_set, read_recipe
 from clearhead.jobs.run_file import read_run_file
 from clearhead.training.settings import TrainSettings
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 FORMER: dict[str, Any] = {
     "rate": 1e-4,

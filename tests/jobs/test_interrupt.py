@@ -18,9 +18,9 @@ import clearhead
 from clearhead.training import loop
 from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt, on_stop_request
 from fuzz.kill import contents
-from tests.parallel import parallel, write_tsv
+from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import planted_text
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 1e6, "threads": 1}
 MODEL = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
@@ -82,7 +82,7 @@ def test_the_step_is_finished_and_saved(
 
 
 def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
+    rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(40))
     choices = TRANSLATOR | SETTINGS | {"batch_size": 8, "command": "x"}
     clearhead.train(rows, output=tmp_path / "whole", **choices)
     with monkeypatch.context() as patch:

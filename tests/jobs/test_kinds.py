@@ -27,7 +27,7 @@ from clearhead.jobs.kinds import (
 from clearhead.tasks import TASKS
 from clearhead.train.finish import Run
 from clearhead.words import WordVectors, save_vectors
-from tests.small import BAD, GOOD, labelled, tiny_gpt, tiny_model, tiny_sentences
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, tiny_gpt, tiny_model, tiny_sentence_encoder
 from tests.words.planted import royal
 
 BERT = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 9}
@@ -90,7 +90,7 @@ def test_models_that_write(tmp_path: Path) -> None:
 
 
 def test_sentence_encoders_and_cross_encoders(tmp_path: Path) -> None:
-    folder = tiny_sentences(tmp_path)
+    folder = tiny_sentence_encoder(tmp_path)
     assert kind_of(folder) == "encoder"
     edit_config(folder, architectures=["BertForSequenceClassification"], id2label={"0": "LABEL_0"})
     assert kind_of(folder) == "encoder"  # it pools, whatever its config.json says
@@ -125,7 +125,7 @@ def test_every_task_has_a_kind() -> None:
 
 def test_models_without_a_network(words: Run, tmp_path: Path) -> None:
     assert kind_of(words.folder) == "classic model"
-    known = (*GOOD, *BAD)
+    known = (*POSITIVE_WORDS, *NEGATIVE_WORDS)
     save_vectors(tmp_path / "words", WordVectors(words=known, matrix=np.eye(len(known), dtype=np.float32)))
     assert kind_of(tmp_path / "words") == "word vectors"
     run = clearhead.train(labelled(60), output=tmp_path / "run", model=str(tmp_path / "words"), method="features")
@@ -152,7 +152,7 @@ def test_an_aspect_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "modules.json", "clearhead.json", "config.json"])
 def test_damage_is_named_as_loading_names_it(name: str, tmp_path: Path) -> None:
-    folder = tiny_sentences(tmp_path / "model")
+    folder = tiny_sentence_encoder(tmp_path / "model")
     shutil.rmtree(folder) if not name else (folder / name).write_text("{")
     if not name:
         folder.mkdir()

@@ -23,7 +23,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import planted_text
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 16, "learning_rate": 3e-3, "save_every": 0.0, "threads": 1}
 OTHER = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "AVX2"

@@ -16,8 +16,8 @@ from clearhead.train import network
 from clearhead.training import budget, loop, optimizer
 from fuzz.kill import contents
 from tests.clock import Clock
-from tests.parallel import parallel, write_tsv
-from tests.small import labelled, tiny_model, write_csv
+from tests.parallel_rows import make_parallel_rows, write_tsv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 # 96 training rows: 6 steps an epoch, 60 in all
 SETTINGS: dict[str, Any] = {
@@ -145,7 +145,7 @@ def test_not_one_epoch_is_measured_all_the_same(tmp_path: Path, tiny: str, data:
 
 def test_a_translator_too(tmp_path: Path, timed: Any) -> None:
     timed(lambda _: 1.0)
-    rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
+    rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(40))
     config = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
     choices = SETTINGS | {"task": "translate", "family": "rnn", "vocab_size": 120, "config": config, "batch_size": 8}
     run = clearhead.train(rows, output=tmp_path / "run", minutes=0.25, **choices)

@@ -16,7 +16,7 @@ import clearhead
 from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace
 from clearhead.jobs.events import RunEvents
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode_dataclass
 from clearhead.jobs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 
 def test_later_layers_win_and_none_says_nothing() -> None:

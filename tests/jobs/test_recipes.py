@@ -14,7 +14,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
 from clearhead.jobs.profile import profile_dataset
 from clearhead.translate.dataset import resolve_sides
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 DATA = Path(os.environ.get("CLEARHEAD_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")

@@ -14,7 +14,7 @@ from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
 SETTINGS["keep_state"] = True  # so that the optimizer's state is compared too

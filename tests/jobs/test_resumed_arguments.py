@@ -12,7 +12,7 @@ import clearhead
 from clearhead.api import ladder, train
 from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 
 class StopError(Exception):

@@ -12,7 +12,7 @@ import pytest
 from clearhead.api import evaluate, train
 from clearhead.errors import InputError
 from clearhead.train.finish import Run
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 
 def majority(source: Any, folder: Path, **choices: Any) -> Run:

@@ -13,9 +13,9 @@ import clearhead
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
-from tests.parallel import parallel, write_tsv
+from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import planted_text
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "threads": 1, "command": "x"}
 TRANSLATOR: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_the_state_goes_and_a_kill_in_between_does_not_hurt(tmp_path: Path, tiny
 
 
 def test_a_translator_too(tmp_path: Path) -> None:
-    rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
+    rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(40))
     run = clearhead.train(rows, output=tmp_path / "run", report=False, **TRANSLATOR, **SETTINGS)
     assert not (run.folder / "state").exists()
     before = killed_before_its_end(run.folder)

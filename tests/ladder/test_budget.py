@@ -24,7 +24,7 @@ from clearhead.ladder.methods import METHODS
 from clearhead.ladder.state import begun_epochs
 from clearhead.training.settings import TrainSettings
 from tests.rows import QUICK
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 FAST: dict[str, Any] = {"C": 1.0, **QUICK}
 Slow = Callable[..., None]

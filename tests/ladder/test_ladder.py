@@ -20,7 +20,7 @@ from clearhead.ladder.result import Ladder
 from clearhead.predict.latency import measure_disk_megabytes
 from clearhead.train import methods
 from tests.rows import QUICK, paired, scored, tagged
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 FAST: dict[str, Any] = {"epochs": 2, "C": 1.0, **QUICK}
 

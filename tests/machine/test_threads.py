@@ -33,7 +33,7 @@ from clearhead.machine.threads import (
     passive_waiting,
 )
 from clearhead.words import learn, steps
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 TWO = LabelSpace(names=("no", "yes"), kind="classes")
 

@@ -13,7 +13,7 @@ import torch
 import clearhead
 from clearhead.core.runner import CoreRunner
 from clearhead.engine.runner import EngineRunner
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 
 TEXT = "The old lighthouse keeper lived alone."
 

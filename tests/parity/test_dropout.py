@@ -16,8 +16,15 @@ import torch
 
 import clearhead
 from clearhead.core.attention import Recorder
-from tests.tiny import CLASSES, FIXED, texts_for
-from tests.twins import TOLERANCE, Texts, library, outputs, saved, stirred
+from tests.family_configs import CLASSES, FIXED_CONFIGS, make_batch_for
+from tests.parity_models import (
+    TOLERANCE,
+    TokenBatch,
+    compute_reference_outputs,
+    import_transformers,
+    perturb_weights,
+    save_reference,
+)
 
 HIDDEN = {"hidden_dropout_prob": 0.11, "attention_probs_dropout_prob": 0.23}
 RATES: dict[str, dict[str, Any]] = {
@@ -66,17 +73,17 @@ def no_layer_drawn() -> Iterator[None]:
         torch.rand = real
 
 
-def trained(family: str, title: str, changes: dict[str, Any]) -> tuple[Any, clearhead.Model, Texts]:
-    config = FIXED[family] | RATES[family] | changes
-    kind = getattr(library(), title)
+def trained(family: str, title: str, changes: dict[str, Any]) -> tuple[Any, clearhead.Model, TokenBatch]:
+    config = FIXED_CONFIGS[family] | RATES[family] | changes
+    kind = getattr(import_transformers(), title)
     torch.manual_seed(0)
-    theirs = stirred(kind._from_config(kind.config_class(**config), attn_implementation="eager"))
-    with saved(theirs) as folder:
+    theirs = perturb_weights(kind._from_config(kind.config_class(**config), attn_implementation="eager"))
+    with save_reference(theirs) as folder:
         model = clearhead.load(folder, "core")
-    return theirs.train(), model, texts_for(family, config, (9, 6, 3))
+    return theirs.train(), model, make_batch_for(family, config, (9, 6, 3))
 
 
-def ours_in_training(model: clearhead.Model, given: Texts, seed: int) -> dict[str, Any]:
+def ours_in_training(model: clearhead.Model, given: TokenBatch, seed: int) -> dict[str, Any]:
     parts = {name: torch.tensor(array) for name, array in given.ours().items()}
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -86,7 +93,7 @@ def ours_in_training(model: clearhead.Model, given: Texts, seed: int) -> dict[st
     return {name: getattr(said, name) for name in names if getattr(said, name) is not None}
 
 
-def largest(expected: dict[str, Any], got: dict[str, Any], given: Texts, choices: bool) -> float:
+def largest(expected: dict[str, Any], got: dict[str, Any], given: TokenBatch, choices: bool) -> float:
     worst = 0.0
     for name, values in expected.items():
         mask = given.target_mask if name != "hidden" and given.target_mask is not None else given.mask
@@ -111,7 +118,7 @@ def test_same_draws_same_outputs(family: str, title: str, changes: dict[str, Any
     for seed in (1, 2):
         torch.manual_seed(seed)
         with no_layer_drawn():
-            expected = outputs(theirs, given, choices=choices)
+            expected = compute_reference_outputs(theirs, given, choices=choices)
         assert largest(expected, ours_in_training(model, given, seed), given, choices) <= TOLERANCE
     # the control: other draws, other outputs
     assert largest(expected, ours_in_training(model, given, 3), given, choices) > 1e-2
@@ -129,7 +136,7 @@ def test_control_one_rate_off(place: str) -> None:
     """A single rate that is a little off is seen."""
     theirs, model, given = trained("bert", "BertForMaskedLM", {})
     torch.manual_seed(1)
-    expected = outputs(theirs, given)
+    expected = compute_reference_outputs(theirs, given)
     if place == "scores":
         model.module.stack.blocks[1].attend.inner.drop += 0.05
     else:

@@ -15,17 +15,24 @@ from safetensors.torch import load_file, save_file
 import clearhead
 from clearhead.errors import ConfigError, TensorError
 from clearhead.families import FAMILIES
-from tests.tiny import BARE, CLASSES, CONFIGS, FIXED, texts_for
-from tests.twins import Texts, assert_equal, library, loaded_back, outputs, reference
+from tests.family_configs import BASE_CLASSES, CLASSES, CONFIGS, FIXED_CONFIGS, make_batch_for
+from tests.parity_models import (
+    TokenBatch,
+    assert_equal,
+    compute_reference_outputs,
+    import_transformers,
+    load_in_transformers,
+    make_reference,
+)
 
 LENGTHS = (11, 7, 3)
 HEADED = {family: next(iter(FAMILIES[family].architectures)) for family in CONFIGS}
 every_family = pytest.mark.parametrize("family", CONFIGS)
 
 
-def pair(family: str, title: str, **changes: Any) -> tuple[Any, Texts]:
-    config = FIXED[family] | changes
-    return reference(title, config), texts_for(family, config, LENGTHS)
+def pair(family: str, title: str, **changes: Any) -> tuple[Any, TokenBatch]:
+    config = FIXED_CONFIGS[family] | changes
+    return make_reference(title, config), make_batch_for(family, config, LENGTHS)
 
 
 def rewritten(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Path:
@@ -47,7 +54,7 @@ def test_shards_of_theirs(family: str, tmp_path: Path) -> None:
     theirs, given = pair(family, HEADED[family])
     theirs.save_pretrained(tmp_path, max_shard_size="9KB")
     assert len(list(tmp_path.glob("model-*.safetensors"))) > 3
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 @every_family
@@ -57,8 +64,8 @@ def test_shards_of_ours(family: str, tmp_path: Path) -> None:
     model = clearhead.load(tmp_path / "whole", "core")
     model.save(tmp_path / "shards", shard_bytes=9000)
     assert len(list((tmp_path / "shards").glob("model-*.safetensors"))) > 3
-    expected = outputs(theirs, given)
-    back = outputs(loaded_back(tmp_path / "shards", HEADED[family]), given)
+    expected = compute_reference_outputs(theirs, given)
+    back = compute_reference_outputs(load_in_transformers(tmp_path / "shards", HEADED[family]), given)
     for name, values in expected.items():
         np.testing.assert_allclose(back[name], values, rtol=0, atol=1e-6, err_msg=name)
     assert_equal(expected, clearhead.load(tmp_path / "shards", "core").run(**given.ours()), given)
@@ -75,8 +82,8 @@ def test_other_precisions_are_read_as_float32(family: str, dtype: torch.dtype, t
     theirs.to(dtype).save_pretrained(tmp_path)
     model = clearhead.load(tmp_path, "core")
     assert {parameter.dtype for parameter in model.module.parameters()} == {torch.float32}
-    wide = getattr(library(), HEADED[family]).from_pretrained(tmp_path, dtype=torch.float32).eval()
-    assert_equal(outputs(wide, given), model.run(**given.ours()), given)
+    wide = getattr(import_transformers(), HEADED[family]).from_pretrained(tmp_path, dtype=torch.float32).eval()
+    assert_equal(compute_reference_outputs(wide, given), model.run(**given.ours()), given)
     model.save(tmp_path / "again")
     assert {tensor.dtype for tensor in load_file(tmp_path / "again" / "model.safetensors").values()} == {torch.float32}
 
@@ -95,7 +102,7 @@ def test_gamma_and_beta(title: str, tmp_path: Path) -> None:
         return made
 
     rewritten(tmp_path, old)
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 PREFIXED = [family for family in CONFIGS if FAMILIES[family].prefix]
@@ -103,11 +110,11 @@ PREFIXED = [family for family in CONFIGS if FAMILIES[family].prefix]
 
 @pytest.mark.parametrize("family", PREFIXED)
 def test_a_bare_model_with_the_prefix_of_its_head(family: str, tmp_path: Path) -> None:
-    theirs, given = pair(family, BARE[family])
+    theirs, given = pair(family, BASE_CLASSES[family])
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
     rewritten(tmp_path, lambda tensors: {prefix + name: tensor for name, tensor in tensors.items()})
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("family", PREFIXED)
@@ -116,14 +123,14 @@ def test_a_head_above_a_backbone_without_prefix(family: str, tmp_path: Path) -> 
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
     rewritten(tmp_path, lambda tensors: {name.removeprefix(prefix): tensor for name, tensor in tensors.items()})
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("family", PREFIXED)
 def test_tensors_of_another_head_are_named_and_left(family: str, tmp_path: Path) -> None:
     """A file with its pre-training head gives the encoder alone, and says what it did not use."""
     headed, given = pair(family, HEADED[family])
-    expected = outputs(headed, given)
+    expected = compute_reference_outputs(headed, given)
     headed.save_pretrained(tmp_path)
     model = clearhead.load(tmp_path, "core", head=None)
     assert model.head is None
@@ -157,7 +164,7 @@ def test_a_pooler_in_a_file_without_use_for_it(tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     extra = {"bert.pooler.dense.weight": torch.ones(24, 24), "bert.pooler.dense.bias": torch.ones(24)}
     rewritten(tmp_path, lambda tensors: tensors | extra)
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 def test_a_tensor_of_no_head_is_refused(tmp_path: Path) -> None:
@@ -188,7 +195,7 @@ def test_a_tensor_of_no_head_is_refused(tmp_path: Path) -> None:
 class TestTies:
     """The output matrix that is the word table: not stored, stored twice, only as the second, with other values."""
 
-    def folder(self, family: str, place: Path) -> tuple[Any, Texts, Path]:
+    def folder(self, family: str, place: Path) -> tuple[Any, TokenBatch, Path]:
         theirs, given = pair(family, HEADED[family])
         theirs.save_pretrained(place)
         return theirs, given, place
@@ -201,7 +208,7 @@ class TestTies:
         model = clearhead.load(folder, "core")
         top = model.module.get_parameter("head.out.weight")
         assert top is model.module.get_parameter("stack.embed.token.weight")
-        assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
 
     def test_stored_twice(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         theirs, given, folder = self.folder(family, tmp_path)
@@ -209,12 +216,14 @@ class TestTies:
         model = clearhead.load(folder, "core")
         assert model.shape.head is not None
         assert model.shape.head.tied
-        assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
 
     def test_stored_under_the_second_name_only(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         theirs, given, folder = self.folder(family, tmp_path)
         rewritten(folder, lambda tensors: {second if n == first else n: tensor for n, tensor in tensors.items()})
-        assert_equal(outputs(theirs, given), clearhead.load(folder, "core").run(**given.ours()), given)
+        assert_equal(
+            compute_reference_outputs(theirs, given), clearhead.load(folder, "core").run(**given.ours()), given
+        )
         if family == "t5":  # v1.1 has an output matrix of its own, and without its word table it is broken
             reconfigured(folder, tie_word_embeddings=False)
             with pytest.raises(TensorError, match=r"shared\.weight missing"):
@@ -229,7 +238,7 @@ class TestTies:
         assert not model.shape.head.tied
         expected = model.run(**given.ours()).logits
         model.save(tmp_path / "again")
-        back = outputs(loaded_back(tmp_path / "again", HEADED[family]), given)["logits"]
+        back = compute_reference_outputs(load_in_transformers(tmp_path / "again", HEADED[family]), given)["logits"]
         mask = given.mask if given.target_mask is None else given.target_mask
         np.testing.assert_allclose(back[mask], expected[mask], rtol=0, atol=1e-5)  # type: ignore[index]
 
@@ -265,12 +274,12 @@ def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
     model = clearhead.load(tmp_path, "core")
     assert model.shape.head is not None
     assert (model.shape.head.tied, model.shape.head.scale) == (False, 1.0)
-    theirs = loaded_back(tmp_path, "T5ForConditionalGeneration")
+    theirs = load_in_transformers(tmp_path, "T5ForConditionalGeneration")
     assert not torch.equal(theirs.lm_head.weight, theirs.shared.weight)
-    assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
     model.save(tmp_path / "again")
-    back = loaded_back(tmp_path / "again", "T5ForConditionalGeneration")
-    assert_equal(outputs(back, given), model.run(**given.ours()), given)
+    back = load_in_transformers(tmp_path / "again", "T5ForConditionalGeneration")
+    assert_equal(compute_reference_outputs(back, given), model.run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("family", ["t5", "marian"])
@@ -281,7 +290,7 @@ def test_word_tables_of_both_sides_stored(family: str, tmp_path: Path) -> None:
     shared = f"{prefix}shared.weight"
     sides = [f"{prefix}encoder.embed_tokens.weight", f"{prefix}decoder.embed_tokens.weight"]
     rewritten(tmp_path, lambda tensors: tensors | {side: tensors[shared].clone() for side in sides})
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
     rewritten(tmp_path, lambda tensors: tensors | {sides[1]: tensors[shared] + 1})
     with pytest.raises(TensorError, match="are two names of one tensor"):
         clearhead.load(tmp_path, "core")
@@ -302,7 +311,7 @@ def test_leftovers_of_old_files(tmp_path: Path) -> None:
         rewritten(folder, lambda tensors, extra=extra: tensors | extra)  # type: ignore[misc]
         model = clearhead.load(folder, "core")
         assert not model.notes
-        assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
 
 
 def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
@@ -314,11 +323,11 @@ def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
     rewritten(tmp_path, lambda tensors: tensors | tables)
     model = clearhead.load(tmp_path, "core")
     assert not model.notes
-    assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
     rewritten(tmp_path, lambda tensors: tensors | {name: table + 0.1 for name, table in tables.items()})
     with pytest.raises(TensorError, match="differs from the sinusoidal position table"):
         clearhead.load(tmp_path, "core")
-    bare, _ = pair("marian", BARE["marian"])
+    bare, _ = pair("marian", BASE_CLASSES["marian"])
     bare.save_pretrained(tmp_path / "bare")
     clearhead.load(tmp_path / "bare", "core").save(tmp_path / "again")
     _, report = type(bare).from_pretrained(tmp_path / "again", output_loading_info=True)
@@ -381,7 +390,7 @@ SPELLED = {
 @every_family
 def test_what_a_config_leaves_out(family: str) -> None:
     """config.json may name only what differs: every default here is the default of transformers."""
-    theirs = getattr(library(), BARE[family]).config_class().to_dict()
+    theirs = getattr(import_transformers(), BASE_CLASSES[family]).config_class().to_dict()
     other = {
         (family, key)
         for key, value in FAMILIES[family].read_config({}).items()
@@ -395,9 +404,9 @@ def test_a_config_with_only_its_sizes(family: str, tmp_path: Path) -> None:
     """The same with a model in between: all but the sizes left out of config.json, the outputs do not change."""
     theirs, given = pair(family, HEADED[family])
     theirs.save_pretrained(tmp_path)
-    small = FIXED[family] | {"model_type": family, "architectures": [HEADED[family]]}
+    small = FIXED_CONFIGS[family] | {"model_type": family, "architectures": [HEADED[family]]}
     (tmp_path / "config.json").write_text(json.dumps(small))
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 # where nothing but the class name tells two heads apart, the likelier one is taken: texts before choices, words last
@@ -432,5 +441,5 @@ def test_a_config_that_names_no_class(family: str, title: str, tmp_path: Path) -
         with pytest.raises(TensorError, match="missing"):
             clearhead.load(tmp_path, "core")
         return
-    expected = None if title == BARE[family] else FAMILIES[family].architectures[title]
+    expected = None if title == BASE_CLASSES[family] else FAMILIES[family].architectures[title]
     assert clearhead.load(tmp_path, "core").head == GUESSED.get(title, expected)

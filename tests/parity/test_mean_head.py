@@ -24,21 +24,21 @@ from clearhead.engine.session import Session
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import FAMILIES
 from clearhead.model import Model
-from tests.small import tiny_model, tiny_sentences
-from tests.tiny import FIXED, texts_for
-from tests.twins import TOLERANCE, library, stirred
+from tests.family_configs import FIXED_CONFIGS, make_batch_for
+from tests.parity_models import TOLERANCE, import_transformers, perturb_weights
+from tests.tiny_models import tiny_model, tiny_sentence_encoder
 
 LABELS = ("one", "two", "three")
 TEXTS = ["the film was good", "a plot", "we saw some very sad music and it was poor but the end was great"]
 PAIRS = [("the film was good", "bad"), ("a plot", "it was the end of the film"), ("we", "saw")]
-MODULES = [family for family in FIXED if "head_pooling" in FAMILIES[family].config_keys]
+MODULES = [family for family in FIXED_CONFIGS if "head_pooling" in FAMILIES[family].config_keys]
 
 
 def made(family: str, **config: Any) -> Model:
     """A tiny classifier whose numbers all matter."""
-    sizes = {key: value for key, value in FIXED[family].items() if key in FAMILIES[family].config_keys}
+    sizes = {key: value for key, value in FIXED_CONFIGS[family].items() if key in FAMILIES[family].config_keys}
     model: Model = clearhead.create(family, config=sizes | config, head="classify", labels=LABELS)
-    stirred(model.module)
+    perturb_weights(model.module)
     return model
 
 
@@ -53,12 +53,12 @@ def test_every_encoder_family_has_a_head_for_the_mean() -> None:
 
 @pytest.mark.parametrize("family", MODULES)
 def test_a_saved_head_is_the_mean_of_what_transformers_computes(tmp_path: Path, family: str) -> None:
-    model, given = made(family, head_pooling="mean"), texts_for(family, FIXED[family], (9, 4, 6))
+    model, given = made(family, head_pooling="mean"), make_batch_for(family, FIXED_CONFIGS[family], (9, 4, 6))
     ours = ask(model, given)
     model.save(tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert not any("SequenceClassification" in title for title in config["architectures"])
-    encoder = library().AutoModel.from_pretrained(tmp_path / "model").eval()
+    encoder = import_transformers().AutoModel.from_pretrained(tmp_path / "model").eval()
     with torch.inference_mode():
         states = encoder(**given.theirs()).last_hidden_state.numpy()
     mean = (states * given.mask[..., None]).sum(1) / given.mask.sum(1)[:, None]
@@ -74,7 +74,7 @@ def test_a_saved_head_is_the_mean_of_what_transformers_computes(tmp_path: Path, 
 
 @pytest.mark.parametrize("family", MODULES)
 def test_it_comes_back_in_both_runtimes(tmp_path: Path, family: str) -> None:
-    model, given = made(family, head_pooling="mean"), texts_for(family, FIXED[family], (9, 4, 6))
+    model, given = made(family, head_pooling="mean"), make_batch_for(family, FIXED_CONFIGS[family], (9, 4, 6))
     ours = ask(model, given)
     model.save(tmp_path / "model")
     for runtime in ("core", "engine"):
@@ -92,8 +92,8 @@ def test_modernbert_says_it_as_transformers_does(tmp_path: Path) -> None:
     assert "head.out.weight" in mean.fresh  # a head that read something else is not gone on with
     mean.save(tmp_path / "mean")
     assert json.loads((tmp_path / "mean" / "config.json").read_text())["classifier_pooling"] == "mean"
-    theirs = library().AutoModelForSequenceClassification.from_pretrained(tmp_path / "mean").eval()
-    given = texts_for("modernbert", FIXED["modernbert"], (9, 4, 6))
+    theirs = import_transformers().AutoModelForSequenceClassification.from_pretrained(tmp_path / "mean").eval()
+    given = make_batch_for("modernbert", FIXED_CONFIGS["modernbert"], (9, 4, 6))
     with torch.inference_mode():
         np.testing.assert_allclose(ask(mean, given), theirs(**given.theirs()).logits.numpy(), atol=TOLERANCE)
     assert not (tmp_path / "mean" / "modules.json").exists()
@@ -101,13 +101,13 @@ def test_modernbert_says_it_as_transformers_does(tmp_path: Path) -> None:
 
 @pytest.fixture
 def sentences(tmp_path: Path) -> Path:
-    return tiny_sentences(tmp_path / "tiny")
+    return tiny_sentence_encoder(tmp_path / "tiny")
 
 
 def new(folder: Path, **how: Any) -> Model:
     """A new head with weights that matter."""
     model: Model = clearhead.load(folder, "core", head="classify", labels=LABELS, fresh=True, **how)
-    stirred(model.module)
+    perturb_weights(model.module)
     return model
 
 
@@ -137,7 +137,7 @@ def test_sentence_transformers_computes_the_logits(tmp_path: Path, sentences: Pa
 
 def test_transformers_says_that_its_own_head_is_new(tmp_path: Path, sentences: Path) -> None:
     place = new(sentences, head_pooling="mean").save(tmp_path / "model")
-    kind = library().AutoModelForSequenceClassification
+    kind = import_transformers().AutoModelForSequenceClassification
     _, about = kind.from_pretrained(place, output_loading_info=True)
     assert {"classifier.weight", "classifier.bias"} <= set(about["missing_keys"])
 
@@ -146,9 +146,9 @@ def test_the_first_token_is_read_as_transformers_does(tmp_path: Path, sentences:
     model = new(sentences, head_pooling="first")
     place = model.save(tmp_path / "model")
     assert not (place / "modules.json").exists()
-    theirs, about = library().BertForSequenceClassification.from_pretrained(place, output_loading_info=True)
+    theirs, about = import_transformers().BertForSequenceClassification.from_pretrained(place, output_loading_info=True)
     assert not about["missing_keys"]
-    words = library().AutoTokenizer.from_pretrained(place)
+    words = import_transformers().AutoTokenizer.from_pretrained(place)
     with torch.inference_mode():
         expected = [theirs.eval()(**words(text, return_tensors="pt")).logits[0].numpy() for text in TEXTS]
     np.testing.assert_allclose(logits(model, TEXTS), np.stack(expected), atol=TOLERANCE)
@@ -194,7 +194,7 @@ def test_texts_have_the_vectors_of_the_encoder_and_not_the_logits(tmp_path: Path
 def test_padding_and_neighbors_change_nothing(sentences: Path) -> None:
     model = new(sentences, head_pooling="mean")
     engine = EngineRunner(model.shape, named_arrays(model.module), threads=1)
-    given = texts_for("bert", {"vocab_size": 33}, (12, 3, 7))
+    given = make_batch_for("bert", {"vocab_size": 33}, (12, 3, 7))
     for runner in (CoreRunner(build_network(model.shape, named_arrays(model.module).items()), "cpu"), engine):
         both = replace(model, runner=runner)
         together = both.run(given.ids, given.mask, hidden=False).logits
@@ -249,7 +249,7 @@ def test_a_folder_whose_modules_compute_something_else_is_refused(tmp_path: Path
 def test_unknown_poolings_are_refused(tmp_path: Path, sentences: Path) -> None:
     with pytest.raises(InputError, match="head_pooling must be one of auto, first, mean, got 'max'"):
         clearhead.load(sentences, head="classify", head_pooling="max")
-    clearhead.create("gpt2", config=FIXED["gpt2"], head="causal").save(tmp_path / "gpt2")
+    clearhead.create("gpt2", config=FIXED_CONFIGS["gpt2"], head="causal").save(tmp_path / "gpt2")
     with pytest.raises(InputError, match=r"GPT-2 has no head_pooling 'mean'\. Omit head_pooling\."):
         clearhead.load(tmp_path / "gpt2", "core", head="classify", head_pooling="mean")
     for name in ("modules.json", "1_Pooling/config.json"):  # a causal sentence encoder is no mistake

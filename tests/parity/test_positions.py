@@ -10,7 +10,7 @@ import torch
 
 from clearhead.core.positions import BucketBias, DisentangledBias, RotaryPositions, sinusoids
 from clearhead.shape import Shape
-from tests.twins import library
+from tests.parity_models import import_transformers
 
 FAR = 3000
 
@@ -28,7 +28,7 @@ def shape(**changes: Any) -> Shape:
 
 
 def modelling(family: str) -> Any:
-    library()
+    import_transformers()
     return import_module(f"transformers.models.{family}.modeling_{family}")
 
 
@@ -71,7 +71,7 @@ def test_marian_waves(width: int) -> None:
 def test_modernbert_turns(local: bool) -> None:
     """Places up to 8,000, each kind of layer with its own base."""
     theirs = modelling("modernbert")
-    config = library().ModernBertConfig(hidden_size=128, num_attention_heads=2)
+    config = import_transformers().ModernBertConfig(hidden_size=128, num_attention_heads=2)
     kind = "sliding_attention" if local else "full_attention"
     places = torch.tensor([[0, 1, 2, 100, 1023, 4096, 7999]])
     draws = torch.Generator().manual_seed(0)

@@ -18,8 +18,8 @@ from clearhead.pretraining.objective import TextPairs
 from clearhead.pretraining.registry import OBJECTIVES
 from clearhead.pretraining.vocab_info import read_vocab_info
 from clearhead.training.objectives.pretraining import count_targets, pretrain_losses
+from tests.parity_models import TOLERANCE, import_transformers
 from tests.planted import planted_lines
-from tests.twins import TOLERANCE, library
 
 IGNORED = -100  # what nobody is asked about
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48}
@@ -59,8 +59,8 @@ def padded(values: Any, lengths: Any, fill: int) -> torch.Tensor:
 
 def theirs(name: str, folder: Path, lesson: PretrainBatch) -> tuple[torch.Tensor, Any]:
     """Their model's own loss, padded and with labels for every token."""
-    config = library().AutoConfig.from_pretrained(folder)
-    model = getattr(library(), config.architectures[0]).from_pretrained(folder)
+    config = import_transformers().AutoConfig.from_pretrained(folder)
+    model = getattr(import_transformers(), config.architectures[0]).from_pretrained(folder)
     labels = np.full(len(lesson.ids if lesson.target_ids is None else lesson.target_ids), IGNORED)
     labels[lesson.positions] = lesson.labels
     mask = padded(np.ones(len(lesson.ids), np.int64), lesson.lengths, 0)

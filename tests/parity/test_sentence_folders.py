@@ -16,7 +16,7 @@ from clearhead import TruncationWarning
 from clearhead.errors import CheckpointError
 from clearhead.model.layers import pool
 from clearhead.shape import POOLING_MODES
-from tests.twins import library, reference
+from tests.parity_models import import_transformers, make_reference
 
 WORDS = [
     "[PAD]",
@@ -72,9 +72,11 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT with a vocabulary of its own."""
     folder = tmp_path_factory.mktemp("encoder")
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
-    reference("BertModel", sizes | {"vocab_size": len(WORDS), "max_position_embeddings": 40}).save_pretrained(folder)
+    make_reference("BertModel", sizes | {"vocab_size": len(WORDS), "max_position_embeddings": 40}).save_pretrained(
+        folder
+    )
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    library().BertTokenizer.from_pretrained(folder).save_pretrained(folder)
+    import_transformers().BertTokenizer.from_pretrained(folder).save_pretrained(folder)
     return folder
 
 

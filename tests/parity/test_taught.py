@@ -14,9 +14,9 @@ import clearhead
 from clearhead.cli import main
 from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import TrainingStep
-from tests.fine_tuned import CASES, TITLES, taught_folder
+from tests.parity_models import TOLERANCE, import_transformers
+from tests.seq2seq_folders import CASES, MODEL_CLASSES, save_seq2seq_folder
 from tests.text.tokenizer_folders import SENTENCES
-from tests.twins import TOLERANCE, library
 
 ROWS = [{"source": source, "target": target} for source, target in zip(SENTENCES[:8], SENTENCES[2:10], strict=True)]
 IGNORED = -100  # what labels are padded with
@@ -26,8 +26,8 @@ def theirs(place: Path, family: str) -> tuple[Any, Any]:
     """A folder's tokenizer and model there."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Marian's advice to install more is not our subject
-        words = library().AutoTokenizer.from_pretrained(place)
-    return words, getattr(library(), TITLES[family]).from_pretrained(place)
+        words = import_transformers().AutoTokenizer.from_pretrained(place)
+    return words, getattr(import_transformers(), MODEL_CLASSES[family]).from_pretrained(place)
 
 
 def expected(place: Path, case: str, prefix: str, smoothing: float = 0.0) -> tuple[float, float]:
@@ -70,7 +70,7 @@ def first_step(place: Path, output: Path, **choices: Any) -> TrainingStep:
 
 @pytest.mark.parametrize(("case", "smoothing"), [*((case, 0.0) for case in CASES), ("marian", 0.1), ("t5", 0.1)])
 def test_a_step_has_the_loss_and_the_gradient_of_transformers(case: str, smoothing: float, tmp_path: Path) -> None:
-    place = taught_folder(tmp_path / "base", case)
+    place = save_seq2seq_folder(tmp_path / "base", case)
     prefix = "translate: " if case.startswith("t5") else ""
     loss, gradient = expected(place, case, prefix, smoothing)
     step = first_step(place, tmp_path / "run", prefix=prefix, label_smoothing=smoothing)
@@ -83,7 +83,7 @@ def test_a_step_has_the_loss_and_the_gradient_of_transformers(case: str, smoothi
 
 
 def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
-    place = taught_folder(tmp_path / "base", "marian untied")
+    place = save_seq2seq_folder(tmp_path / "base", "marian untied")
     first_step(place, tmp_path / "run", learning_rate=0.1, weight_decay=0.0)
     before, after = (clearhead.load(folder, "core").module for folder in (place, tmp_path / "run"))
     pad = before.shape.stack.pad_id
@@ -99,7 +99,7 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
 ) -> None:
     family = CASES[case][0]
     prefix = "summarize: " if family == "t5" else ""
-    base = taught_folder(tmp_path / "base", case)
+    base = save_seq2seq_folder(tmp_path / "base", case)
     kept = json.loads((base / "generation_config.json").read_text())
     rows = [{"source": row["source"], "target": row["source"].split()[1]} for row in ROWS[:4]]
     steps: list[TrainingStep] = []

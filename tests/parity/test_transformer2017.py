@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 import clearhead
 from clearhead import Model, tensors
 from clearhead.families import FAMILIES
-from tests.tiny import flip, one
-from tests.twins import TOLERANCE, Texts, stirred, texts
+from tests.family_configs import choose, draw_bool
+from tests.parity_models import TOLERANCE, TokenBatch, make_token_batch, perturb_weights
 from tests.variation import scaled
 
 # it says so when it cannot use its nested tensors, which are of no interest here
@@ -37,11 +37,11 @@ def waves(length: int, width: int) -> torch.Tensor:
 
 def made(config: dict[str, Any], seed: int = 0) -> Model:
     model = clearhead.create("transformer", config=config, head="seq2seq", seed=seed)
-    stirred(model.module, seed)
+    perturb_weights(model.module, seed)
     return model
 
 
-def torch_logits(folder: Path, config: dict[str, Any], batch: Texts) -> torch.Tensor:
+def torch_logits(folder: Path, config: dict[str, Any], batch: TokenBatch) -> torch.Tensor:
     """Logits by torch's own modules, with every tensor of the folder in use."""
     stored = load_file(folder / "model.safetensors")
     inner = {name.removeprefix("transformer."): t for name, t in stored.items() if name.startswith("transformer.")}
@@ -77,27 +77,27 @@ def torch_logits(folder: Path, config: dict[str, Any], batch: Texts) -> torch.Te
 
 
 @st.composite
-def cases(draw: Any) -> tuple[dict[str, Any], Texts, int]:
-    heads, width = one(draw, (3, 8), (2, 6), (5, 4), (1, 12))
-    target = one(draw, None, 60, 33)
+def cases(draw: Any) -> tuple[dict[str, Any], TokenBatch, int]:
+    heads, width = choose(draw, (3, 8), (2, 6), (5, 4), (1, 12))
+    target = choose(draw, None, 60, 33)
     config = {
-        "vocab_size": one(draw, 60, 41),
+        "vocab_size": choose(draw, 60, 41),
         "target_vocab_size": target,
         "width": heads * width,
         "heads": heads,
-        "feed_width": one(draw, 20, 9),
-        "encoder_layers": one(draw, 2, 1, 3),
-        "decoder_layers": one(draw, 1, 2, 3),
-        "activation": one(draw, "relu", "gelu"),
-        "norm_first": flip(draw),
+        "feed_width": choose(draw, 20, 9),
+        "encoder_layers": choose(draw, 2, 1, 3),
+        "decoder_layers": choose(draw, 1, 2, 3),
+        "activation": choose(draw, "relu", "gelu"),
+        "norm_first": draw_bool(draw),
         "final_norm": True,
-        "eps": one(draw, 1e-5, 1e-3),
-        "tie_word_embeddings": flip(draw),
-        "output_bias": flip(draw),
+        "eps": choose(draw, 1e-5, 1e-3),
+        "tie_word_embeddings": draw_bool(draw),
+        "output_bias": draw_bool(draw),
     }
     seed = draw(st.integers(0, 1 << 20))
     sizes = st.lists(st.integers(1, 12), min_size=3, max_size=3)
-    batch = texts(
+    batch = make_token_batch(
         config["vocab_size"],
         tuple(draw(sizes)),
         targets=tuple(draw(sizes)),
@@ -107,7 +107,7 @@ def cases(draw: Any) -> tuple[dict[str, Any], Texts, int]:
     return config, batch, seed
 
 
-def check(case: tuple[dict[str, Any], Texts, int]) -> None:
+def check(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
     config, batch, seed = case
     model = made(config, seed)
     with TemporaryDirectory() as folder:
@@ -123,14 +123,14 @@ def check(case: tuple[dict[str, Any], Texts, int]) -> None:
 
 @settings(max_examples=scaled(12), phases=(Phase.generate,))
 @given(cases())
-def test_equal_to_torch(case: tuple[dict[str, Any], Texts, int]) -> None:
+def test_equal_to_torch(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
     check(case)
 
 
 @pytest.mark.exhaustive
 @settings(max_examples=300, phases=(Phase.generate,))
 @given(cases())
-def test_equal_to_torch_on_many(case: tuple[dict[str, Any], Texts, int]) -> None:
+def test_equal_to_torch_on_many(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
     check(case)
 
 
@@ -160,7 +160,7 @@ CONFIG: dict[str, Any] = {
     ],
 )
 def test_control_one_wrong_number(name: str, tmp_path: Path) -> None:
-    batch = texts(60, (9, 5), targets=(7, 8))
+    batch = make_token_batch(60, (9, 5), targets=(7, 8))
     model = made(CONFIG)
     model.save(tmp_path)
     expected = torch_logits(tmp_path, CONFIG, batch).numpy()

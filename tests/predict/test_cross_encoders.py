@@ -18,9 +18,9 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.kinds import kind_of
 from clearhead.train.finish import Run
+from tests.parity_models import import_transformers
 from tests.rows import QUICK, paired, scored
-from tests.small import labelled, tiny_sentences, write_csv
-from tests.twins import library
+from tests.tiny_models import labelled, tiny_sentence_encoder, write_csv
 
 PAIRS = [(row["sentence1"], row["sentence2"]) for row in paired(12, seed=3)]
 Foreign = Callable[..., Path]
@@ -38,7 +38,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Foreign:
     """A BertForSequenceClassification that transformers saved: one output unless said."""
 
     def make(labels: int = 1, **config: Any) -> Path:
-        theirs = library()
+        theirs = import_transformers()
         torch.manual_seed(3)
         known = json.loads((Path(tiny) / "config.json").read_text())
         keys = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -208,7 +208,7 @@ def test_pairs_learned_here_are_the_same_there(pair: Run) -> None:
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_heads_on_the_mean_are_the_same_there(kind: str, tmp_path: Path) -> None:
-    base = tiny_sentences(tmp_path / "base")
+    base = tiny_sentence_encoder(tmp_path / "base")
     rows = scored(60, two=True) if kind == "numbers" else paired(60)
     made = train(rows, output=tmp_path / "run", model=str(base), epochs=1, report=False, **QUICK)
     model = clearhead.load(made.folder)

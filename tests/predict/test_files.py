@@ -15,7 +15,7 @@ from clearhead.api import load_predictor, predict, predict_file, train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.train.finish import Run
 from tests.rows import tagged
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 NASTY = [
     'a "quoted" film',

@@ -16,7 +16,7 @@ from clearhead.api import evaluate, load_predictor, predict
 from clearhead.errors import ClearheadError, InputError, ModelNotFoundError, TokenizerError
 from clearhead.text import load_tokenizer
 from clearhead.train.finish import Run
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 Changed = Callable[..., Path]
 

@@ -12,9 +12,9 @@ import torch
 
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.tasks.tag.decoding import LENIENT
+from tests.parity_models import import_transformers
 from tests.task_rows import QUICK, options, questions, words_and_tags
 from tests.text.tokenizer_folders import LEGACY_WRITERS, write_json
-from tests.twins import library
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 SIZES: dict[str, Any] = {
@@ -39,7 +39,7 @@ TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 def checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
     """A tiny model with random weights, saved by `transformers`."""
-    theirs = library()
+    theirs = import_transformers()
     kind, title, more = FAMILIES[family]
     LEGACY_WRITERS[kind](folder)
     config = getattr(theirs, f"{title}Config")(**(SIZES | more))
@@ -149,7 +149,7 @@ def test_ours_are_loaded_by_theirs_with_the_same_logits(task: str, tiny: str, tm
         "choice": options(60),
     }[task]
     ours = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
-    theirs = library()
+    theirs = import_transformers()
     title = {"tag": "TokenClassification", "span": "QuestionAnswering", "choice": "MultipleChoice"}[task]
     model = getattr(theirs, f"AutoModelFor{title}").from_pretrained(ours.folder).eval()
     tokenizer = theirs.AutoTokenizer.from_pretrained(ours.folder)

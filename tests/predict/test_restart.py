@@ -17,7 +17,7 @@ import pytest
 
 from clearhead.api import load_predictor, predict_file, train
 from clearhead.train.finish import Run
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 ROWS = 2500  # three chunks
 

@@ -17,7 +17,7 @@ from clearhead.files import read_json
 from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import TrainingStep
 from tests.planted import planted_text
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 CHOICES: dict[str, Any] = {

@@ -17,7 +17,7 @@ from clearhead.pretrain.held_out import HeldOutScores
 from clearhead.pretraining.baselines import Baseline
 from clearhead.shape import Pooling
 from tests.planted import planted_text
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 
 SIZES: dict[str, dict[str, Any]] = {
     "bert": {

@@ -32,7 +32,7 @@ from clearhead.tasks.examples import Example, SelectedRow
 from clearhead.tasks.packed import PackedBatch, PackedDataset
 from clearhead.tasks.task import Answers
 from tests.rows import tagged
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 REPO = Path(__file__).parents[2]
 SUPPORT = REPO / "examples" / "support.csv"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clearhead
-from tests.small import labelled, tiny_model, write_csv
+from tests.tiny_models import labelled, tiny_model, write_csv
 
 BLOCK = """
 import sys

@@ -26,8 +26,8 @@ from clearhead.tasks.choice.task import OPTION_ROWS
 from clearhead.tasks.packed import pack_table
 from clearhead.tasks.ragged import RaggedArray, compute_bounds
 from clearhead.training.objectives import NetworkOutput, OptionChoice
-from tests.small import write_csv
 from tests.tasks.tokenizers import tokenizer
+from tests.tiny_models import write_csv
 from tests.variation import scaled
 
 CHOICE = get_task("choice")

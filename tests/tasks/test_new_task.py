@@ -21,7 +21,7 @@ from clearhead.tasks.answer import Answer, AnswerCodec, round_probability
 from clearhead.tasks.registry import get_task
 from clearhead.tasks.task import Decoding, TaskMetrics
 from tests.rows import QUICK
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 CLASSIFY = get_task("classify")
 

@@ -14,7 +14,7 @@ from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import detect_task, get_task
 from clearhead.tasks.span.rows import AnswerTruth, check
-from tests.small import write_csv
+from tests.tiny_models import write_csv
 
 SPAN = get_task("span")
 STORY = "Ada met Tim in Bern. Tim was late."

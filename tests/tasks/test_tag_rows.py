@@ -15,7 +15,7 @@ from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import detect_task, get_task
 from clearhead.tasks.tag.rows import check
-from tests.small import write_csv
+from tests.tiny_models import write_csv
 
 TAG = get_task("tag")
 TEXT = "Ada met Tim Ng in Bern."

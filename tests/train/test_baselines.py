@@ -24,7 +24,7 @@ from clearhead.train.baselines import BaselineComparison, describe_better_baseli
 from clearhead.train.network import MIN_DEV_ROWS, describe_kept_weights
 from clearhead.training.state import TrainingProgress
 from tests.rows import QUICK, paired, scored
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 RATES = {128: 2e-3, 256: 7e-4, 384: 5e-5, 768: 5e-5, 1024: 5e-5, 8: 2e-3}
 TAG_RATES = {128: 2e-3, 256: 7.2e-4, 384: 3.2e-4, 768: 8e-5, 1024: 4.5e-5, 8: 2e-3}

@@ -15,8 +15,8 @@ from clearhead.errors import InputError
 from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, TEMPLATE_TOKENS, add_gpt_template, has_gpt_template
 from clearhead.train.finish import Run
 from tests.rows import Rows, scored
-from tests.small import BAD, GOOD, labelled, sentence, tiny_gpt, write_csv
 from tests.task_rows import options
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, make_sentence, tiny_gpt, write_csv
 
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "report": False, "epochs": 8}
 TASKS = ("classify", "pair", "regress", "choice")
@@ -28,12 +28,12 @@ def entailed(count: int, seed: int = 0) -> Rows:
     rows = []
     for _ in range(count):
         yes = draw.random() < 0.5
-        words = (draw.choice(GOOD), draw.choice(BAD))
+        words = (draw.choice(POSITIVE_WORDS), draw.choice(NEGATIVE_WORDS))
         first, second = words if yes else reversed(words)
         rows.append(
             {
-                "premise": sentence(draw, [first], least=1, most=3),
-                "hypothesis": sentence(draw, [second], 1, 3),
+                "premise": make_sentence(draw, [first], least=1, most=3),
+                "hypothesis": make_sentence(draw, [second], 1, 3),
                 "label": "yes" if yes else "no",
             }
         )

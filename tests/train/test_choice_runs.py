@@ -12,8 +12,8 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
-from tests.small import write_csv
 from tests.task_rows import QUICK, options
+from tests.tiny_models import write_csv
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from clearhead.ladder.methods import rung_plan
 from clearhead.ladder.state import Kept
 from clearhead.train.job import read_run
 from fuzz.kill import contents
-from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_csv
+from tests.tiny_models import labelled, tiny_gpt, tiny_model, tiny_sentence_encoder, write_csv
 
 SETTINGS: dict[str, Any] = {
     "epochs": 2,
@@ -37,7 +37,7 @@ TEXTS = [row["text"] for row in ROWS[:9]]
 
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tiny_sentences(tmp_path_factory.mktemp("tiny")))
+    return str(tiny_sentence_encoder(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture(scope="module")

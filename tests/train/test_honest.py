@@ -13,7 +13,7 @@ from clearhead.api import evaluate, train
 from clearhead.errors import InputError
 from clearhead.jobs.defaults import resolve_epochs
 from clearhead.training.settings import TrainSettings
-from tests.small import labelled, sentence, tiny_model, write_csv
+from tests.tiny_models import labelled, make_sentence, tiny_model, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_rows_of_one_first_text_stay_on_one_side(tmp_path: Path) -> None:
     draw = random.Random(3)
     rows: list[dict[str, Any]] = []
     for _ in range(60):
-        first = sentence(draw, [])
+        first = make_sentence(draw, [])
         rows += [{"text": first, "aspect": word, "label": draw.choice("ab")} for word in ("plot", "music", "actor")]
     source = write_csv(tmp_path / "rows.csv", rows)
     run = train(source, output=tmp_path / "run", method="majority")

@@ -16,8 +16,8 @@ from clearhead.model import embedding, model
 from clearhead.model.embedding import TruncationWarning
 from clearhead.text import load_tokenizer
 from tests.rows import QUICK
-from tests.small import labelled, tiny_gpt, tiny_model
 from tests.text.tokenizer_folders import write_marian
+from tests.tiny_models import labelled, tiny_gpt, tiny_model
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from clearhead.api import inspect
 from clearhead.errors import InputError
 from tests.rows import paired, scored, tagged
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 
 def test_what_is_found(tiny: str, reviews: Path) -> None:

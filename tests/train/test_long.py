@@ -14,7 +14,7 @@ import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.train.finish import Run
 from tests.rows import QUICK, paired
-from tests.small import PLAIN, labelled, sentence
+from tests.tiny_models import NEUTRAL_WORDS, labelled, make_sentence
 
 ROOM = 30  # tokens of a text beside [CLS] and [SEP]
 
@@ -25,7 +25,7 @@ def late(count: int, seed: int = 0) -> list[dict[str, Any]]:
     rows = []
     for _ in range(count):
         label = draw.choice(("good", "bad"))
-        plain = " ".join(draw.choice(PLAIN) for _ in range(32))
+        plain = " ".join(draw.choice(NEUTRAL_WORDS) for _ in range(32))
         rows.append({"text": f"{plain} {' '.join([label] * 20)}", "label": label})
     return rows
 
@@ -83,7 +83,9 @@ def test_windows_overlap_by_the_stride(tiny: str, tmp_path: Path) -> None:
 
 def test_the_second_text_slides_and_the_first_stays(pair: Run) -> None:
     draw = random.Random(1)
-    rows = [{"sentence1": row["sentence1"], "sentence2": sentence(draw, [], least=60, most=60)} for row in paired(6)]
+    rows = [
+        {"sentence1": row["sentence1"], "sentence2": make_sentence(draw, [], least=60, most=60)} for row in paired(6)
+    ]
     answers = predict(pair.folder, rows)
     assert all(answer.windows > 2 and answer.truncated == 0 for answer in answers)
     both = [{"sentence1": row["sentence2"], "sentence2": row["sentence2"]} for row in rows]

@@ -19,7 +19,7 @@ from clearhead.train.method_choice import prefers_features
 from clearhead.train.network import MIN_DEV_ROWS
 from clearhead.training.state import TrainingProgress, TrainingState
 from tests.rows import Rows, paired
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 WORDS = ("good", "bad", "film", "plot", "fine", "poor", "actor", "scene", "dull", "nice")
 QUIET: dict[str, Any] = {"report": False, "precision": "float", "threads": 1}

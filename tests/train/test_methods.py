@@ -18,7 +18,7 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
 from clearhead.train.finish import Run
 from tests.rows import QUICK, scored
-from tests.small import labelled
+from tests.tiny_models import labelled
 
 METHODS: dict[str, dict[str, Any]] = {
     "finetune": {"epochs": 1, **QUICK},

@@ -11,8 +11,8 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
-from tests.small import BAD, GOOD
 from tests.task_rows import QUICK, questions, squad
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_report_of_it_is_written(tiny: str, nest: Path, tmp_path: Path) -> Non
     run = train(nest, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=3e-3)
     assert run.report is not None
     assert "no answer" in run.report.read_text()
-    assert GOOD[0] != BAD[0]
+    assert POSITIVE_WORDS[0] != NEGATIVE_WORDS[0]
 
 
 def test_an_answer_that_cannot_be_learned_is_told(tiny: str, tmp_path: Path) -> None:

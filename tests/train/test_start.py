@@ -17,7 +17,7 @@ from clearhead.model.loading import load
 from clearhead.model.runtime import ALIGNMENT, copy_aligned
 from clearhead.train.gpt_inputs import EMBEDDING_WEIGHT
 from clearhead.train.start import StartModels
-from tests.small import labelled, tiny_gpt, tiny_model
+from tests.tiny_models import labelled, tiny_gpt, tiny_model
 
 
 @pytest.mark.parametrize("view", [np.s_[:], np.s_[:, 5:9], np.s_[1:, ::2], np.s_[3:3]])

@@ -11,8 +11,8 @@ import pytest
 from clearhead.api import inspect
 from clearhead.errors import InputError
 from tests.aspect_rows import flat, marked
-from tests.small import write_csv
 from tests.task_rows import conll, options, questions, spans, squad, words_and_tags
+from tests.tiny_models import write_csv
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -17,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from clearhead.api import evaluate, predict, predict_file, train
 from clearhead.train.finish import Run
 from tests.rows import QUICK, Rows, paired, scored, tagged
-from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
 def peer_logits(folder: Path, firsts: Sequence[str], seconds: Sequence[str] | None = None) -> np.ndarray:
@@ -48,7 +48,7 @@ def test_two_classes(fitted: Run, reviews: Path) -> None:
 @pytest.mark.learns
 def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
     draw, words = random.Random(0), ("good", "bad", "film")
-    others = [word for word in PLAIN if word not in words]
+    others = [word for word in NEUTRAL_WORDS if word not in words]
     rows = [
         {"text": f"{draw.choice(others)} {words[place % 3]} {draw.choice(others)}", "label": place % 3 * 5}
         for place in range(120)
@@ -139,7 +139,7 @@ def test_transformers_reads_the_same_from_a_pair(pair: Run) -> None:
 def test_an_aspect_is_a_second_text(tiny: str, tmp_path: Path) -> None:
     rows = [
         {"sentence": f"the film was {word} but it was some music", "aspect": aspect, "polarity": label}
-        for word, label in ((GOOD[0], "positive"), (BAD[0], "negative"))
+        for word, label in ((POSITIVE_WORDS[0], "positive"), (NEGATIVE_WORDS[0], "negative"))
         for aspect in ("film", "music")
         for _ in range(10)
     ]

@@ -19,7 +19,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.tasks import Calibration
 from clearhead.train.finish import Run
 from tests.rows import QUICK, scored
-from tests.small import labelled, write_csv
+from tests.tiny_models import labelled, write_csv
 
 SHORT: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16}
 

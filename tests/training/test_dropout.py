@@ -9,10 +9,10 @@ from torch import nn
 import clearhead
 from clearhead.core.attention import AttentionId, fused_attention
 from clearhead.training.dropout import FastDropout, dropout_attention, dropout_mask, use_fast_dropout
-from tests.tiny import FIXED
+from tests.family_configs import FIXED_CONFIGS
 
 FIRST_LAYER = AttentionId("encoder", 0)
-TINY_CONFIGS = {family: FIXED[family] for family in ("bert", "deberta-v2", "gpt2")}
+TINY_CONFIGS = {family: FIXED_CONFIGS[family] for family in ("bert", "deberta-v2", "gpt2")}
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])

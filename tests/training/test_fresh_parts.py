@@ -14,7 +14,7 @@ from clearhead.pretrain.model import make_electra_pair
 from clearhead.pretrain.plan import NEW_HEAD_LEARNING_RATE, make_pretrain_plan
 from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer
 from tests.planted import planted_text
-from tests.small import tiny_model
+from tests.tiny_models import tiny_model
 
 CONFIG = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 CONFIG |= {"vocab_size": 60}

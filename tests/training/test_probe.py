@@ -22,7 +22,7 @@ from clearhead.training.loop import compute_logits
 from clearhead.training.objectives import CrossEntropy
 from clearhead.training.probe import compute_head_features, probe_head
 from clearhead.training.settings import TrainSettings
-from tests.small import labelled, tiny_model
+from tests.tiny_models import labelled, tiny_model
 
 SPACE = LabelSpace(names=("a", "b", "c"))
 

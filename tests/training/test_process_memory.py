@@ -9,7 +9,7 @@ import torch
 
 import clearhead
 from clearhead.training import process_memory
-from tests.small import labelled, tiny_model
+from tests.tiny_models import labelled, tiny_model
 
 
 def test_the_peak_can_be_reset() -> None:

@@ -14,7 +14,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import TrainingStep
 from clearhead.translate.unknown import replace_unknown
-from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
+from tests.parallel_rows import CONFIGS, TRANSLATOR_SETTINGS, make_parallel_rows, write_tsv
 from tests.report.pages import Reader
 from tests.variation import THREADS
 
@@ -23,9 +23,9 @@ from tests.variation import THREADS
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> clearhead.Run:
     """A translator of each family."""
     place = tmp_path_factory.mktemp(request.param) / "model"
-    long_enough = SMALL | {"epochs": 20, "batch_tokens": 256}
+    long_enough = TRANSLATOR_SETTINGS | {"epochs": 20, "batch_tokens": 256}
     return clearhead.train(
-        parallel(1500), family=request.param, config=CONFIGS[request.param], output=place, **long_enough
+        make_parallel_rows(1500), family=request.param, config=CONFIGS[request.param], output=place, **long_enough
     )
 
 
@@ -38,7 +38,7 @@ def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
     model = clearhead.load(made.folder)
     assert model.trained is not None
     assert model.trained.task == "translate"
-    rows = parallel(20, seed=5)
+    rows = make_parallel_rows(20, seed=5)
     said = [one.text for one in model.generate([row["de"] for row in rows], num_beams=4)]
     assert sum(text == row["en"] for text, row in zip(said, rows, strict=True)) >= 16  # 18 to 20
     kept = json.loads((made.folder / "metrics.json").read_text())
@@ -48,7 +48,7 @@ def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
 @pytest.mark.learns
 def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> None:
     model = clearhead.load(made.folder)
-    rows = parallel(60, seed=9)
+    rows = make_parallel_rows(60, seed=9)
     aligned = model.align([row["de"] for row in rows], [row["en"] for row in rows])
     links = [link for one in aligned for link in one.links if one.target_words[link[1]] != "."]  # a piece is "dog."
     assert sum(source == target for source, target in links) > 0.75 * len(links)  # word for word
@@ -86,13 +86,13 @@ def test_a_report_stands_beside_the_model(made: clearhead.Run) -> None:
 
 
 def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -> None:
-    again = clearhead.evaluate(made.folder, parallel(1500), part="test", report=tmp_path / "page.html")
+    again = clearhead.evaluate(made.folder, make_parallel_rows(1500), part="test", report=tmp_path / "page.html")
     read = Reader((tmp_path / "page.html").read_text())
     assert {"counted", "by-length", "worst-translations"} <= read.sections.keys()
     assert "texts" not in read.sections  # what was measured is not what it was trained on
     for choice in ({"against": made.folder}, {"slices": ["de"]}):
         with pytest.raises(InputError, match="measured alone"):
-            clearhead.evaluate(made.folder, parallel(5), **choice)
+            clearhead.evaluate(made.folder, make_parallel_rows(5), **choice)
     assert again.rows == made.rows["test"]
     assert again.metrics["bleu"].value == pytest.approx(made.metrics["bleu"].value, abs=0.5)
     other = clearhead.evaluate(
@@ -102,8 +102,8 @@ def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -
 
 
 def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
-    choices: dict[str, Any] = {**SMALL, "epochs": 3, "config": CONFIGS["transformer"], "vocab_size": 100}
-    rows = write_tsv(tmp_path / "pairs.tsv", parallel(200))
+    choices: dict[str, Any] = {**TRANSLATOR_SETTINGS, "epochs": 3, "config": CONFIGS["transformer"], "vocab_size": 100}
+    rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(200))
     whole = clearhead.train(rows, output=tmp_path / "whole", **choices)
 
     class StopError(Exception): ...
@@ -121,8 +121,8 @@ def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
 
 
 def test_two_vocabularies(tmp_path: Path) -> None:
-    choices: dict[str, Any] = {**SMALL, "epochs": 1, "config": CONFIGS["transformer"], "shared": False}
-    run = clearhead.train(parallel(80), output=tmp_path / "two", **choices)
+    choices: dict[str, Any] = {**TRANSLATOR_SETTINGS, "epochs": 1, "config": CONFIGS["transformer"], "shared": False}
+    run = clearhead.train(make_parallel_rows(80), output=tmp_path / "two", **choices)
     model = clearhead.load(run.folder)
     assert model.target_tokenizer is not None
     assert model.shape.decoder is not None
@@ -134,7 +134,7 @@ def test_two_vocabularies(tmp_path: Path) -> None:
 
 @pytest.mark.learns
 def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> None:
-    spoken = [{"de": row["de"], "en": row["en"].replace("dog", "cat")} for row in parallel(200, seed=3)]
+    spoken = [{"de": row["de"], "en": row["en"].replace("dog", "cat")} for row in make_parallel_rows(200, seed=3)]
     choices: dict[str, Any] = {
         "task": "translate",
         "epochs": 8,
@@ -172,6 +172,6 @@ def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, A
     "setting", [{"freeze_encoder": True}, {"gradual_unfreezing": True}, {"lm_weight": 0.5}], ids=str
 )
 def test_settings_of_other_tasks_are_refused(setting: dict[str, Any], tmp_path: Path) -> None:
-    choices: dict[str, Any] = {**SMALL, "config": CONFIGS["transformer"], **setting}
+    choices: dict[str, Any] = {**TRANSLATOR_SETTINGS, "config": CONFIGS["transformer"], **setting}
     with pytest.raises(InputError, match=f"{next(iter(setting))} is for tasks with a head"):
-        clearhead.train(parallel(50), output=tmp_path / "run", **choices)
+        clearhead.train(make_parallel_rows(50), output=tmp_path / "run", **choices)

@@ -11,7 +11,7 @@ import clearhead
 from clearhead.errors import InputError
 from clearhead.words import WordVectors
 from clearhead.words.contrast import word_table
-from tests.small import tiny_gpt, tiny_model
+from tests.tiny_models import tiny_gpt, tiny_model
 from tests.words.planted import royal
 
 

@@ -15,9 +15,9 @@ from clearhead.model import Model
 from clearhead.shape import Pooling
 from clearhead.text import load_tokenizer
 
-GOOD = ("good", "fine", "great", "nice")
-BAD = ("bad", "poor", "awful", "sad")
-PLAIN = (
+POSITIVE_WORDS = ("good", "fine", "great", "nice")
+NEGATIVE_WORDS = ("bad", "poor", "awful", "sad")
+NEUTRAL_WORDS = (
     "the",
     "a",
     "film",
@@ -39,14 +39,16 @@ PLAIN = (
     "of",
     "end",
 )
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def tiny_model(folder: Path, **changes: Any) -> Path:
     """A folder with a BERT of two layers that knows some thirty words."""
     words = folder / "vocabulary"
     words.mkdir(parents=True)
-    (words / "vocab.txt").write_text("\n".join((*SPECIAL, *GOOD, *BAD, *PLAIN)) + "\n")
+    (words / "vocab.txt").write_text(
+        "\n".join((*SPECIAL_TOKENS, *POSITIVE_WORDS, *NEGATIVE_WORDS, *NEUTRAL_WORDS)) + "\n"
+    )
     tokenizer = load_tokenizer(words, "bert", {"model_type": "bert"}).source
     sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     sizes |= {"intermediate_size": 48, "max_position_embeddings": 32} | changes
@@ -54,7 +56,7 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
     return model.save(folder / "model")
 
 
-def tiny_sentences(folder: Path, **changes: Any) -> Path:
+def tiny_sentence_encoder(folder: Path, **changes: Any) -> Path:
     """The same as a sentence-transformers folder that pools by the mean."""
     model = clearhead.load(tiny_model(folder, **changes), "core")
     said = Pooling(normalize=True, max_length=24, origin=MODULES_FILE)
@@ -63,16 +65,18 @@ def tiny_sentences(folder: Path, **changes: Any) -> Path:
 
 def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
     """A folder with a GPT of two layers and a vocabulary of bytes and a few words."""
-    learned = clearhead.learn_tokenizer([" ".join(("", *GOOD, *BAD, *PLAIN))] * 9, kind="bpe", use="gpt", size=420)
+    learned = clearhead.learn_tokenizer(
+        [" ".join(("", *POSITIVE_WORDS, *NEGATIVE_WORDS, *NEUTRAL_WORDS))] * 9, kind="bpe", use="gpt", size=420
+    )
     sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 48}
     sizes |= {"bos_token_id": 0, "eos_token_id": 0} | changes
     model: Model = clearhead.create(family, config=sizes, head="causal", tokenizer=learned.tokenizer, seed=1)
     return model.save(folder / "model")
 
 
-def sentence(draw: random.Random, words: Sequence[str], least: int = 4, most: int = 12) -> str:
+def make_sentence(draw: random.Random, words: Sequence[str], least: int = 4, most: int = 12) -> str:
     """A few plain words with these among them."""
-    made = [draw.choice(PLAIN) for _ in range(draw.randint(least, most))]
+    made = [draw.choice(NEUTRAL_WORDS) for _ in range(draw.randint(least, most))]
     for word in words:
         made.insert(draw.randrange(len(made) + 1), word)
     return " ".join(made)
@@ -84,8 +88,8 @@ def labelled(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
     rows = []
     for number in range(count):
         label = draw.choice(("good", "bad"))
-        word = draw.choice(GOOD if label == "good" else BAD)
-        rows.append({"id": f"r{number}", "text": sentence(draw, [word], **lengths), "label": label})
+        word = draw.choice(POSITIVE_WORDS if label == "good" else NEGATIVE_WORDS)
+        rows.append({"id": f"r{number}", "text": make_sentence(draw, [word], **lengths), "label": label})
     return rows
 
 

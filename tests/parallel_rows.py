@@ -22,7 +22,7 @@ WORDS = {
     "sieht": "sees",
     "isst": "eats",
 }
-SMALL: dict[str, Any] = {
+TRANSLATOR_SETTINGS: dict[str, Any] = {
     "task": "translate",
     "source": "de",
     "target": "en",
@@ -39,7 +39,7 @@ CONFIGS = {
 }
 
 
-def parallel(count: int, seed: int = 0) -> list[dict[str, str]]:
+def make_parallel_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
     """German words in a row, and the English ones in the same order."""
     draw = random.Random(seed)
     made = []

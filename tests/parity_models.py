@@ -23,7 +23,7 @@ TOLERANCE = 1e-5
 
 
 @cache
-def library() -> Any:
+def import_transformers() -> Any:
     """transformers itself, quiet."""
     import transformers
 
@@ -32,7 +32,7 @@ def library() -> Any:
     return transformers
 
 
-def stirred(theirs: Any, seed: int = 0, by: float = 0.1) -> Any:
+def perturb_weights(theirs: Any, seed: int = 0, by: float = 0.1) -> Any:
     """Every parameter moved at random, norms and biases too, so that no name can be swapped unseen."""
     draws = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -45,15 +45,15 @@ def stirred(theirs: Any, seed: int = 0, by: float = 0.1) -> Any:
     return theirs.eval()
 
 
-def reference(title: str, config: Mapping[str, Any], seed: int = 0) -> Any:
+def make_reference(title: str, config: Mapping[str, Any], seed: int = 0) -> Any:
     """A model of transformers with these config keys and stirred weights."""
-    kind = getattr(library(), title)
+    kind = getattr(import_transformers(), title)
     torch.manual_seed(seed)
-    return stirred(kind(kind.config_class(**config)), seed)
+    return perturb_weights(kind(kind.config_class(**config)), seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Texts:
+class TokenBatch:
     """A ragged batch of ids; the mask is True at real tokens."""
 
     ids: Array
@@ -87,7 +87,7 @@ class Texts:
         return {name: array[None] for name, array in made.items()} if choices else made
 
 
-def texts(
+def make_token_batch(
     vocab: int,
     lengths: tuple[int, ...],
     *,
@@ -97,7 +97,7 @@ def texts(
     targets: tuple[int, ...] = (),
     target_vocab: int | None = None,
     left: bool = False,
-) -> Texts:
+) -> TokenBatch:
     """Random ids, padded on the right or the left; the first five ids are left to special tokens."""
     draws = np.random.default_rng(seed)
 
@@ -111,34 +111,34 @@ def texts(
     ids, mask = rectangle(lengths, vocab)
     kinds: Array | None = np.array(draws.integers(0, segments, ids.shape)) if segments else None
     if not targets:
-        return Texts(ids=ids, mask=mask, segments=kinds)
+        return TokenBatch(ids=ids, mask=mask, segments=kinds)
     target_ids, target_mask = rectangle(targets, target_vocab or vocab)
-    return Texts(ids=ids, mask=mask, segments=kinds, target_ids=target_ids, target_mask=target_mask)
+    return TokenBatch(ids=ids, mask=mask, segments=kinds, target_ids=target_ids, target_mask=target_mask)
 
 
-def outputs(theirs: Any, given: Texts, *, choices: bool = False) -> dict[str, Any]:
+def compute_reference_outputs(theirs: Any, given: TokenBatch, *, choices: bool = False) -> dict[str, Any]:
     """What transformers says, under our names: lists of arrays for hidden states, arrays for the rest."""
     with torch.no_grad():
         said = theirs(**given.theirs(choices=choices), output_hidden_states=True)
     made: dict[str, Any] = {}
     paired = "decoder_hidden_states" in said
-    made["hidden"] = [_array(h) for h in (said.encoder_hidden_states if paired else said.hidden_states)]
+    made["hidden"] = [_to_array(h) for h in (said.encoder_hidden_states if paired else said.hidden_states)]
     if paired:
-        made["target_hidden"] = [_array(h) for h in said.decoder_hidden_states]
+        made["target_hidden"] = [_to_array(h) for h in said.decoder_hidden_states]
     if said.get("pooler_output") is not None:
-        made["pooled"] = _array(said.pooler_output)
+        made["pooled"] = _to_array(said.pooler_output)
     for name in ("prediction_logits", "logits"):
         if name in said:
-            made["logits"] = _array(said[name])
+            made["logits"] = _to_array(said[name])
     if "start_logits" in said:
-        made["logits"] = _array(torch.stack([said.start_logits, said.end_logits], -1))
+        made["logits"] = _to_array(torch.stack([said.start_logits, said.end_logits], -1))
     for name in ("seq_relationship_logits", "sop_logits"):
         if name in said:
-            made["next_sentence"] = _array(said[name])
+            made["next_sentence"] = _to_array(said[name])
     return made
 
 
-def differences(expected: Mapping[str, Any], got: Output, given: Texts) -> dict[str, float]:
+def compute_differences(expected: Mapping[str, Any], got: Output, given: TokenBatch) -> dict[str, float]:
     """The largest difference of each kind of output, at real positions; shapes must agree."""
     made = {}
     for name, values in expected.items():
@@ -146,11 +146,11 @@ def differences(expected: Mapping[str, Any], got: Output, given: Texts) -> dict[
         assert mine is not None, f"{name} is absent"
         pairs = list(zip(values, mine, strict=True)) if isinstance(values, list) else [(values, mine)]
         mask = given.target_mask if name != "hidden" and given.target_mask is not None else given.mask
-        made[name] = max(_distance(a, b, mask) for a, b in pairs)
+        made[name] = max(_max_difference(a, b, mask) for a, b in pairs)
     return made
 
 
-def _distance(a: Array, b: Array, mask: Array) -> float:
+def _max_difference(a: Array, b: Array, mask: Array) -> float:
     assert a.shape == b.shape, f"{a.shape} against {b.shape}"
     if a.ndim >= 2 and a.shape[: mask.ndim] == mask.shape:
         a, b = a[mask], b[mask]
@@ -159,15 +159,15 @@ def _distance(a: Array, b: Array, mask: Array) -> float:
     return float(np.abs(a - b).max())
 
 
-def assert_equal(expected: Mapping[str, Any], got: Output, given: Texts, tolerance: float = TOLERANCE) -> None:
+def assert_equal(expected: Mapping[str, Any], got: Output, given: TokenBatch, tolerance: float = TOLERANCE) -> None:
     """Every kind of output within the tolerance."""
-    found = differences(expected, got, given)
+    found = compute_differences(expected, got, given)
     assert found
     assert all(value <= tolerance for value in found.values()), found
 
 
 @contextmanager
-def saved(theirs: Any, **how: Any) -> Iterator[Path]:
+def save_reference(theirs: Any, **how: Any) -> Iterator[Path]:
     """The folder that transformers makes of a model."""
     with TemporaryDirectory() as made:
         theirs.save_pretrained(made, **how)
@@ -175,23 +175,23 @@ def saved(theirs: Any, **how: Any) -> Iterator[Path]:
 
 
 # Marian's waves are computed again; DeBERTa makes a norm for distances even where it has none
-UNUSED = ("embed_positions.weight", "encoder.LayerNorm.weight", "encoder.LayerNorm.bias")
+IGNORED_TENSORS = ("embed_positions.weight", "encoder.LayerNorm.weight", "encoder.LayerNorm.bias")
 
 
-def loaded_back(folder: Path, title: str) -> Any:
+def load_in_transformers(folder: Path, title: str) -> Any:
     """What transformers reads from a folder of ours: nothing may be missing, left over or of another size."""
-    model, found = getattr(library(), title).from_pretrained(folder, output_loading_info=True)
-    missing = [name for name in found["missing_keys"] if not name.endswith(UNUSED)]
+    model, found = getattr(import_transformers(), title).from_pretrained(folder, output_loading_info=True)
+    missing = [name for name in found["missing_keys"] if not name.endswith(IGNORED_TENSORS)]
     assert not missing, missing
     assert not any(found[key] for key in ("unexpected_keys", "mismatched_keys")), found
     return model.eval()
 
 
-def twin(theirs: Any, **how: Any) -> Model:
+def load_in_clearhead(theirs: Any, **how: Any) -> Model:
     """The same model here."""
-    with saved(theirs) as folder:
+    with save_reference(theirs) as folder:
         return clearhead.load(folder, "core", **how)
 
 
-def _array(tensor: torch.Tensor) -> Array:
+def _to_array(tensor: torch.Tensor) -> Array:
     return tensor.detach().numpy()

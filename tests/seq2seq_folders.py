@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.family_configs import FIXED_CONFIGS
+from tests.parity_models import import_transformers, make_reference
 from tests.text import tokenizer_folders
-from tests.tiny import FIXED
-from tests.twins import library, reference
 
-TITLES = {"marian": "MarianMTModel", "t5": "T5ForConditionalGeneration"}
-STILL: dict[str, Any] = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, "dropout_rate": 0.0}
+MODEL_CLASSES = {"marian": "MarianMTModel", "t5": "T5ForConditionalGeneration"}
+NO_DROPOUT: dict[str, Any] = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, "dropout_rate": 0.0}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("marian", {"scale_embedding": True}),
     "marian untied": ("marian", {"tie_word_embeddings": False}),
@@ -21,7 +21,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def taught_folder(place: Path, case: str, **changes: Any) -> Path:
+def save_seq2seq_folder(place: Path, case: str, **changes: Any) -> Path:
     """What `transformers` saves of such a model, its tokenizer beside it."""
     family, own = CASES[case]
     if family == "marian":
@@ -35,6 +35,9 @@ def taught_folder(place: Path, case: str, **changes: Any) -> Path:
         own = own | ids | {"vocab_size": sizes[0], "decoder_vocab_size": sizes[-1]}
     else:
         tokenizer_folders.write_t5(place)
-        own = own | {"vocab_size": len(library().AutoTokenizer.from_pretrained(place)), "decoder_start_token_id": 0}
-    reference(TITLES[family], FIXED[family] | STILL | own | changes).save_pretrained(place)
+        own = own | {
+            "vocab_size": len(import_transformers().AutoTokenizer.from_pretrained(place)),
+            "decoder_start_token_id": 0,
+        }
+    make_reference(MODEL_CLASSES[family], FIXED_CONFIGS[family] | NO_DROPOUT | own | changes).save_pretrained(place)
     return place
