@@ -78,7 +78,7 @@ def finetune(pace: Pace, folder: Path) -> None:
 
     rows = [{"text": text, "label": "long" if len(text) > 80 else "short"} for text in texts()]
     told = RunEvents(training_step=lambda step: pace.count(step.tokens))
-    clearhead.train(rows, output=folder / "run", epochs=1000, save_every=1e6, report=False, told=told)
+    clearhead.train(rows, output=folder / "run", epochs=1000, save_every=1e6, report=False, events=told)
 
 
 def pretrain(pace: Pace, folder: Path) -> None:
@@ -99,7 +99,7 @@ def pretrain(pace: Pace, folder: Path) -> None:
         batch_tokens=1024,
         save_every=1e6,
         report=False,
-        told=told,
+        events=told,
     )
 
 

@@ -122,7 +122,7 @@ def climb(one: DataSet, out: Path, *, budget: str, methods: str | None = None, l
         methods=methods,
         threads=threads,
         command=again,
-        told=RunEvents(message=lambda line: print(f"  {line}", flush=True)),
+        events=RunEvents(message=lambda line: print(f"  {line}", flush=True)),
     )
     fresh = path.with_suffix(".tmp")
     fresh.write_text(json.dumps({"rows": rows, "threads": threads, "command": again, "ladder": made.to_json()}))

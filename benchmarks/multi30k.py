@@ -40,11 +40,11 @@ def learn(name: str, out: Path, threads: int) -> None:
     if not (folder / "metrics.json").exists():
         print(f"{name} ...", flush=True)
         if (folder / "run.json").exists():
-            clearhead.train(resume=folder, told=told)
+            clearhead.train(resume=folder, events=told)
         else:
             recipe = HERE.parent / "recipes" / f"{name}.toml"
             command = f"clearhead train --recipe recipes/{name}.toml -o runs/{name}"
-            clearhead.train(recipe=recipe, output=folder, threads=threads, command=command, told=told)
+            clearhead.train(recipe=recipe, output=folder, threads=threads, command=command, events=told)
     speed = folder / "speed.json"
     if not speed.exists():
         rows = (data() / "val.tsv").read_text(encoding="utf-8").splitlines()

@@ -224,7 +224,7 @@ def words(kind: str, out: Path) -> Any:
     if not place.exists() and kind == "bert":
         load_tokenizers("default")[0].save(place)
     elif not place.exists():
-        learn_tokenizer(data() / "corpus_novels" / "train.txt.gz", place, use="gpt", size=8000)
+        learn_tokenizer(data() / "corpus_novels" / "train.txt.gz", place, use="gpt", vocab_size=8000)
     return load_tokenizers(place)[0]
 
 

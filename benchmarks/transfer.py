@@ -93,7 +93,7 @@ def learn(
         return
     print(f"{task} from {STARTS[start]} ...", flush=True)
     if (folder / "run.json").exists():
-        clearhead.train(resume=folder, told=RunEvents())
+        clearhead.train(resume=folder, events=RunEvents())
         return
     settings = dict(TASKS[task])
     files = {part: str(found(data() / settings.pop(part))) for part in ("train", "dev") if part in settings}

@@ -74,7 +74,7 @@ def rows_of(path: Path, most: int | None) -> Rows:
         texts = [text for pair in pairs for text in pair]
         verbs: Any = clearhead
         verbs.learn_tokenizer(
-            iter(texts), folder, kind="bpe", use="transformer", size=WORDS, split="metaspace", byte_fallback=True
+            iter(texts), folder, kind="bpe", use="transformer", vocab_size=WORDS, split="metaspace", byte_fallback=True
         )
         tokenizer = load_tokenizer(folder, "transformer", {"model_type": "transformer"}).source
     both = [pack_token_ids([one.ids for one in tokenizer.encode_ids([pair[way] for pair in pairs])]) for way in (0, 1)]

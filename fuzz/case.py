@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import clearhead
-from clearhead.cli.screen import UNSEEN
+from clearhead.cli.screen import UNSAFE_CHARACTERS
 from clearhead.errors import ClearheadError
 from clearhead.model.describe import summary, summary_rows
 from clearhead.text import load_tokenizer
@@ -190,7 +190,7 @@ def _use(model: Any, number: int, saved: Path) -> None:
     """A few calls on a model that loaded; one in eight is saved and read again."""
     summary(model).encode("utf-8", "surrogatepass")
     for row in summary_rows(model):
-        UNSEEN.sub("?", " ".join(row)).encode()
+        UNSAFE_CHARACTERS.sub("?", " ".join(row)).encode()
     if number % 8 == 0:
         shutil.rmtree(saved, ignore_errors=True)
         clearhead.load(model.save(saved), device="cpu", offline=True)

@@ -71,8 +71,8 @@ def make_seeds(base: Path) -> list[str]:
         with suppress(StopError):
             job()
 
-    stopped(lambda: train(rows, output=seeds / "half", model=model, average_epochs=2, told=stop_at(5), **QUICK))
-    stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, told=second(), **QUICK))
+    stopped(lambda: train(rows, output=seeds / "half", model=model, average_epochs=2, events=stop_at(5), **QUICK))
+    stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, events=second(), **QUICK))
     train(rows, output=seeds / "words", method="tfidf", report=False)
     stopped(
         lambda: train(
@@ -82,7 +82,7 @@ def make_seeds(base: Path) -> list[str]:
             family="rnn",
             vocab_size=120,
             config='{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
-            told=stop_at(3),
+            events=stop_at(3),
             **QUICK | {"batch_size": 8},
         )
     )
@@ -90,7 +90,7 @@ def make_seeds(base: Path) -> list[str]:
         lambda: pretrain(
             text,
             output=seeds / "pretrain",
-            told=stop_at(5),
+            events=stop_at(5),
             threads=1,
             save_every=0.0,
             objective="mlm",
@@ -108,7 +108,7 @@ def make_seeds(base: Path) -> list[str]:
         if done:
             raise StopError
 
-    stopped(lambda: predict_file(predictor, many, seeds / "predict" / "out.csv", told=halt))
+    stopped(lambda: predict_file(predictor, many, seeds / "predict" / "out.csv", progress=halt))
     return sorted(path.name for path in seeds.iterdir())
 
 
@@ -131,12 +131,12 @@ def resume(name: str, folder: Path, base: Path) -> object:
     from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
 
     if name == "pretrain":
-        return pretrain(resume=folder, report=False, told=stop_at(1))
+        return pretrain(resume=folder, report=False, events=stop_at(1))
     if name == "ladder":
         return ladder(base / "rows.csv", output=folder, methods="majority,tfidf", budget=600)
     if name == "predict":
         return predict_file(load_predictor(base / "seeds" / "words"), base / "many.csv", folder / "out.csv")
-    return train(resume=folder, report=False, told=stop_at(1))
+    return train(resume=folder, report=False, events=stop_at(1))
 
 
 def build(seed: int, number: int, base: Path, place: Path, names: list[str]) -> Case:

@@ -66,7 +66,7 @@ def tiny_sentence_encoder(folder: Path, **changes: Any) -> Path:
 def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
     """A folder with a GPT of two layers and a vocabulary of bytes and a few words."""
     learned = clearhead.learn_tokenizer(
-        [" ".join(("", *POSITIVE_WORDS, *NEGATIVE_WORDS, *NEUTRAL_WORDS))] * 9, kind="bpe", use="gpt", size=420
+        [" ".join(("", *POSITIVE_WORDS, *NEGATIVE_WORDS, *NEUTRAL_WORDS))] * 9, kind="bpe", use="gpt", vocab_size=420
     )
     sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 48}
     sizes |= {"bos_token_id": 0, "eos_token_id": 0} | changes

@@ -111,11 +111,11 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         ("num_beams=4", "num_return_sequences=2", "stop="),
     ),
     "Quantised": (
-        lambda place: clearhead.quantize(place / "bert/model", [TEXT, "a"], output=place / "int8", least_cosine=0.1),
+        lambda place: clearhead.quantize(place / "bert/model", [TEXT, "a"], output=place / "int8", min_cosine=0.1),
         ("cosine", "int8"),
     ),
     "LearnedTokenizer": (
-        lambda _: learn_tokenizer([row["text"] for row in labelled(100)], kind="bpe", use="gpt", size=300),
+        lambda _: learn_tokenizer([row["text"] for row in labelled(100)], kind="bpe", use="gpt", vocab_size=300),
         ("bpe", "tokens"),
     ),
     "LearnedWords": (

@@ -59,7 +59,7 @@ def test_an_answer_and_where_it_stands(models: dict[str, Path], run: Run) -> Non
 
 
 def test_the_best_answers(models: dict[str, Path], run: Run) -> None:
-    made = clearhead.ask(models["answers"], QUESTION, PASSAGE, best=8)
+    made = clearhead.ask(models["answers"], QUESTION, PASSAGE, top=8)
     assert len(made.nbest) == 8
     assert made.nbest[:5] == clearhead.ask(models["answers"], QUESTION, PASSAGE).nbest
     code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--best", "8")
@@ -132,7 +132,7 @@ def test_the_same_in_python(models: dict[str, Path]) -> None:
     with pytest.raises(InputError, match="The passage must be a text, got a list"):
         clearhead.ask(predictor, QUESTION, [PASSAGE])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="best must be an integer from 1 to 20, got 0"):
-        clearhead.ask(predictor, QUESTION, PASSAGE, best=0)
+        clearhead.ask(predictor, QUESTION, PASSAGE, top=0)
 
 
 def test_the_name_of_a_file_is_no_passage(models: dict[str, Path], run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.cli.loading import downloads
+from clearhead.cli.loading import download_bars
 from clearhead.cli.screen import StageBars, progress, stages
 from clearhead.cli.training import TrainingScreen
 
@@ -66,7 +66,7 @@ def test_bars_are_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress("embedding", quiet=False) as count:
         assert count is not None
         count(1, None)
-    with downloads(quiet=False) as files:
+    with download_bars(quiet=False) as files:
         assert files is not None
         files("model.safetensors", 5, 10)
     with TrainingScreen(quiet=False) as screen:
@@ -77,7 +77,7 @@ def test_bars_are_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_terminal_there_are_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
-    with stages(quiet=False) as stage, progress("embedding", quiet=False) as count, downloads(quiet=False) as files:
+    with stages(quiet=False) as stage, progress("embedding", quiet=False) as count, download_bars(quiet=False) as files:
         assert (stage, count, files) == (None, None, None)
     with TrainingScreen(quiet=False) as screen:
         screen.progress("loading the model", 0, None)

@@ -14,7 +14,7 @@ import pytest
 
 import clearhead
 from clearhead.cli import VERBS, main
-from clearhead.cli.streams import json_text, typed
+from clearhead.cli.streams import decode_arguments, to_json_text
 from clearhead.errors import InputError
 from clearhead.words import save_vectors
 from tests.tiny_models import tiny_gpt
@@ -80,7 +80,9 @@ def places(tmp_path_factory: pytest.TempPathFactory, masked_model: Path) -> dict
     (place / "über.txt").write_text(lines, encoding="utf-8")
     save_vectors(place / "royal.bin", royal())
     main(["train", str(place / "über.csv"), "--method", "majority", "-o", str(place / "counted"), "--quiet"])
-    spoken = clearhead.learn_tokenizer(["ein hund sieht ein haus über"] * 9, kind="bpe", use="transformer", size=300)
+    spoken = clearhead.learn_tokenizer(
+        ["ein hund sieht ein haus über"] * 9, kind="bpe", use="transformer", vocab_size=300
+    )
     config: dict[str, int | None] = {"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1}
     config |= {"decoder_layers": 1, "vocab_size": spoken.tokenizer.vocab_size, "pad_token_id": spoken.tokenizer.pad_id}
     config |= {"eos_token_id": spoken.tokenizer.eos_id, "decoder_start_token_id": spoken.tokenizer.bos_id}
@@ -201,18 +203,18 @@ def test_json_is_valid_in_any_encoding() -> None:
     value = {"text": "über ✓", "half": "\udc80"}
     for encoding in ("utf-8", "ascii", "latin-1", "utf-16"):
         into = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-        assert json.loads(json_text(value, into)) == value
-        line = json_text({"text": "über"}, into)
+        assert json.loads(to_json_text(value, into)) == value
+        line = to_json_text({"text": "über"}, into)
         assert ("ü" in line) == (encoding == "utf-8")
 
 
 def test_arguments_in_a_c_locale(tmp_path: Path) -> None:
     disguised = os.fsdecode("über".encode()) if sys.getfilesystemencoding() == "ascii" else "\udcc3\udcbcber"
-    assert typed(["tokens", "bert", disguised]) == ["tokens", "bert", "über"]
-    assert typed(["-o", disguised]) == ["-o", disguised]
-    assert typed(["\udcff"]) == ["\udcff"]
+    assert decode_arguments(["tokens", "bert", disguised]) == ["tokens", "bert", "über"]
+    assert decode_arguments(["-o", disguised]) == ["-o", disguised]
+    assert decode_arguments(["\udcff"]) == ["\udcff"]
     with pytest.raises(InputError, match="NUL"):
-        typed(["a\0b"])
+        decode_arguments(["a\0b"])
 
 
 def child(line: str, shell: str = "", **environment: str) -> subprocess.CompletedProcess[str]:

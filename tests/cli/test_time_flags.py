@@ -44,7 +44,9 @@ def test_finish(run: Run, command: tuple[object, ...], tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(command[1], output=tmp_path / "run", model=str(command[3]), threads=1, told=RunEvents(training_step=stop))
+        train(
+            command[1], output=tmp_path / "run", model=str(command[3]), threads=1, events=RunEvents(training_step=stop)
+        )
     code, out, _ = run("train", "--resume", tmp_path / "run", "--finish", "--json")
     assert code == 0
     assert json.loads(out)["notes"][0].startswith("finished early at epoch 1 of ")

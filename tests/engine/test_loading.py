@@ -151,7 +151,7 @@ def test_int8_that_nobody_measured_warns(folder: Path) -> None:
 
 
 def test_a_quantised_folder_runs_in_eight_bits_and_says_what_that_costs(folder: Path, tmp_path: Path) -> None:
-    made = clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", least_cosine=0.9)
+    made = clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", min_cosine=0.9)
     assert made.verdict.passed
     assert made.verdict.metric == "cosine"
     with warnings.catch_warnings():
@@ -169,7 +169,7 @@ def test_a_quantised_folder_runs_in_eight_bits_and_says_what_that_costs(folder: 
 def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
     from clearhead.checkpoint.weights import write_safetensors
 
-    clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", least_cosine=0.9)
+    clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", min_cosine=0.9)
     for name, array in {
         "even.stack.blocks.9.feed.inner.up": np.ones(4, np.float32),
         "even.stack.blocks.0.feed.inner.up": np.ones(3, np.float32),

@@ -196,7 +196,7 @@ def test_other_columns_than_in_training_can_be_said(words: Run) -> None:
 
 def test_the_rows_are_told_as_they_go(words: Run) -> None:
     told: list[int] = []
-    evaluate(words.folder, labelled(2100), told=told.append)
+    evaluate(words.folder, labelled(2100), progress=told.append)
     assert told == [1024, 2048, 2100]
 
 

@@ -101,7 +101,7 @@ def test_a_shallow_model_leaves_choices_out_with_a_reason(layers: int, left: int
 def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: Path) -> None:
     counted: list[tuple[str, int, int | None]] = []
     told = RunEvents(progress=lambda *done: counted.append(done))
-    run = train(reviews, output=tmp_path / "run", model=tiny, method="features", layers="sweep", told=told)
+    run = train(reviews, output=tmp_path / "run", model=tiny, method="features", layers="sweep", events=told)
     assert len(run.sweep) == 4 * 3 + 1
     assert all(one.score is not None and one.spread is not None and one.seconds > 0 for one in run.sweep)
     best = max(run.sweep, key=lambda one: one.score or 0.0)

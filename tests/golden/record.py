@@ -141,7 +141,7 @@ def record(root: Path) -> dict[str, Any]:
     expected["neighbors"] = read_neighbors(root / "words")
     expected["int8"] = {}
     for name in QUANTIZED:
-        folder = clearhead.quantize(root / "runs" / name, output=root / "int8" / name, allowed=5.0).folder
+        folder = clearhead.quantize(root / "runs" / name, output=root / "int8" / name, max_drop=5.0).folder
         expected["int8"][name] = read_case(folder, root, name)
     ladder = run_ladder(root, root / "ladder")
     expected["ladder"] = read_ladder(ladder)

@@ -94,7 +94,7 @@ def test_an_int8_folder_is_used_in_eight_bits(name: str, earlier: Path, expected
 def test_a_run_is_quantized_with_the_same_verdict(
     name: str, earlier: Path, expected: Values, same_machine: bool, tmp_path: Path
 ) -> None:
-    folder = clearhead.quantize(earlier / "runs" / name, output=tmp_path / "int8", allowed=5.0).folder
+    folder = clearhead.quantize(earlier / "runs" / name, output=tmp_path / "int8", max_drop=5.0).folder
     verdict = describe(folder)["passport"]["int8"]
     recorded = expected["int8"][name]
     assert not find_differences(

@@ -199,7 +199,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_translation_that_goes_on_has_the_same_bits(tmp_path: Path) -> None:
     lines = [row["de"] for row in make_parallel_rows(24)]
-    tokenizer = clearhead.learn_tokenizer(lines, kind="bpe", use="transformer", size=300).tokenizer
+    tokenizer = clearhead.learn_tokenizer(lines, kind="bpe", use="transformer", vocab_size=300).tokenizer
     config: dict[str, Any] = {"width": 32, "heads": 2, "feed_width": 48, "encoder_layers": 2, "decoder_layers": 1}
     config |= {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.pad_id}
     config |= {"eos_token_id": tokenizer.eos_id, "decoder_start_token_id": tokenizer.bos_id}

@@ -110,7 +110,7 @@ def test_evaluations_of_pretraining(base: Path, tmp_path: Path, value: Any) -> N
     folder = Path(shutil.copytree(base / "seeds" / "pretrain", tmp_path / "learned"))
     (folder / "evaluations.json").write_text(json.dumps(value))
     with pytest.raises(CheckpointError, match=r"evaluations\.json"):
-        pretrain(resume=folder, report=False, told=stop_at(1))
+        pretrain(resume=folder, report=False, events=stop_at(1))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_index_of_a_corpus(base: Path, tmp_path: Path, key: str, value: int)
     (index if key in index else index["shards"][0])[key] = value
     path.write_text(json.dumps(index))
     with pytest.raises(CheckpointError, match="corpus"):
-        pretrain(resume=folder, report=False, told=stop_at(1))
+        pretrain(resume=folder, report=False, events=stop_at(1))
 
 
 @pytest.mark.parametrize("value", [{"seed": 1, "dev": 0.5, "test": None}, {"seed": 0}, {}, [], {"seed": 0, "dev": "x"}])
@@ -131,7 +131,7 @@ def test_the_result_of_a_seed(base: Path, tmp_path: Path, value: Any) -> None:
     folder = Path(shutil.copytree(base / "seeds" / "seeds", tmp_path / "run"))
     (folder / "seeds" / "seed-0" / "result.json").write_text(json.dumps(value))
     with pytest.raises(CheckpointError, match=r"result\.json"):
-        train(resume=folder, report=False, told=stop_at(1))
+        train(resume=folder, report=False, events=stop_at(1))
 
 
 @pytest.mark.parametrize("name", ["half", "pretrain", "seeds", "translate"])

@@ -46,13 +46,13 @@ def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_
     base = tmp_path_factory.mktemp("machine")
     rows, model = write_csv(base / "rows.csv", labelled(60)), str(tiny_model(base / "tiny"))
     with pytest.raises(StopError):
-        train(rows, output=base / "half", model=model, told=stop_at(2), **QUICK)
+        train(rows, output=base / "half", model=model, events=stop_at(2), **QUICK)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
     with pytest.raises(StopError):
         pretrain(
             planted_text(base / "text.txt", 30, 5),
             output=base / "learned",
-            told=stop_at(2),
+            events=stop_at(2),
             config=sizes,
             max_length=16,
             preset="tiny",
@@ -99,7 +99,7 @@ def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.Monk
     with pytest.raises(InputError, match=rf"instruction set \w+, here {OTHER}.*allow_different_cpu=True"):
         train(resume=half)
     said: list[str] = []
-    run = train(resume=half, allow_different_cpu=True, report=False, told=RunEvents(message=said.append))
+    run = train(resume=half, allow_different_cpu=True, report=False, events=RunEvents(message=said.append))
     assert any("Resumed on another machine" in line for line in said)
     assert any("bits cannot be reproduced" in note for note in run.notes)
     saved = read_json(half / "run.json")
@@ -139,7 +139,7 @@ def test_a_run_of_an_earlier_version_resumes_with_a_note(half: Path, monkeypatch
     saved = read_json(half / "run.json")
     write_json(half / "run.json", {key: saved[key] for key in ("format", "command", "plan", "data")})
     said: list[str] = []
-    train(resume=half, report=False, told=RunEvents(message=said.append))
+    train(resume=half, report=False, events=RunEvents(message=said.append))
     assert any("does not record the CPU" in line for line in said)
     as_other(monkeypatch)
     (half / "metrics.json").unlink()
@@ -165,7 +165,7 @@ def test_pretraining_does_the_same(place: Path, tmp_path: Path, monkeypatch: pyt
 def test_a_ladder_does_the_same(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     choices: dict[str, Any] = {"methods": "head", "model": str(place / "tiny" / "model"), **QUICK}
     with pytest.raises(KeyboardInterrupt):
-        ladder(place / "rows.csv", output=tmp_path / "out", told=RunEvents(training_step=_interrupt), **choices)
+        ladder(place / "rows.csv", output=tmp_path / "out", events=RunEvents(training_step=_interrupt), **choices)
     as_other(monkeypatch)
     with pytest.raises(InputError, match="allow_different_cpu=True"):
         ladder(place / "rows.csv", output=tmp_path / "out", **choices)

@@ -105,7 +105,7 @@ def test_a_resumed_run_keeps_the_plan(tmp_path: Path, tiny: str, data: Path, tim
     timed(lambda _: 1.0)
     clearhead.train(data, output=tmp_path / "whole", model=tiny, minutes=0.5, **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
-        clearhead.train(data, output=tmp_path / "half", model=tiny, minutes=0.5, told=stop_at(number), **SETTINGS)
+        clearhead.train(data, output=tmp_path / "half", model=tiny, minutes=0.5, events=stop_at(number), **SETTINGS)
     clearhead.train(resume=tmp_path / "half", minutes=0.5, report=False)
     half, whole = contents(tmp_path / "half"), contents(tmp_path / "whole")
     if number >= 6:  # before that, the plan was made after other steps were timed
@@ -168,7 +168,7 @@ def test_methods_without_a_network_have_no_minutes(tmp_path: Path, data: Path, m
 @pytest.mark.parametrize("number", [4, 12, 15])  # before the first epoch ends, at the end of one, within one
 def test_a_stopped_run_is_finished_as_it_is(tmp_path: Path, tiny: str, data: Path, number: int) -> None:
     with pytest.raises(KeyboardInterrupt):
-        clearhead.train(data, output=tmp_path / "run", model=tiny, told=stop_at(number), **SETTINGS)
+        clearhead.train(data, output=tmp_path / "run", model=tiny, events=stop_at(number), **SETTINGS)
     run = clearhead.train(resume=tmp_path / "run", finish=True)
     assert len(log_of(run.folder)) == number
     progress = progress_of(run.folder)
@@ -191,7 +191,7 @@ def test_seeds_that_were_begun_are_finished(tmp_path: Path, tiny: str, data: Pat
     choices = SETTINGS | {"epochs": 1}
     with pytest.raises(KeyboardInterrupt):
         clearhead.train(
-            data, output=tmp_path / "run", model=tiny, seeds=3, told=RunEvents(training_step=step), **choices
+            data, output=tmp_path / "run", model=tiny, seeds=3, events=RunEvents(training_step=step), **choices
         )
     run = clearhead.train(resume=tmp_path / "run", finish=True, report=False)
     assert [score.seed for score in run.seeds] == [0, 1]
@@ -205,6 +205,6 @@ def test_nothing_to_finish_is_refused(tmp_path: Path, tiny: str, data: Path) -> 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.train(data, output=tmp_path / "run", model=tiny, told=RunEvents(started=begun), **SETTINGS)
+        clearhead.train(data, output=tmp_path / "run", model=tiny, events=RunEvents(started=begun), **SETTINGS)
     with pytest.raises(InputError, match="has made no step yet"):
         clearhead.train(resume=tmp_path / "run", finish=True)

@@ -53,7 +53,7 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
         model=tiny,
         method=method,
         threads=1,
-        told=RunEvents(progress=lambda what, *_: told.append(what)),
+        events=RunEvents(progress=lambda what, *_: told.append(what)),
         **choices,
     )
     order = list(dict.fromkeys(told))

@@ -48,7 +48,7 @@ def data(tmp_path: Path) -> Path:
 def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, tiny: str, data: Path, number: int) -> None:
     train(data, output=tmp_path / "whole", model=tiny, command="x", **SETTINGS)
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "half", model=tiny, command="x", told=stop_at(number), **SETTINGS)
+        train(data, output=tmp_path / "half", model=tiny, command="x", events=stop_at(number), **SETTINGS)
     run = train(resume=tmp_path / "half")
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
     assert run.metrics["accuracy"].value >= 0.5
@@ -78,7 +78,7 @@ def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None
             model=tiny,
             command="x",
             seeds=2,
-            told=RunEvents(training_step=step),
+            events=RunEvents(training_step=step),
             **SETTINGS,
         )
     train(resume=tmp_path / "half")
@@ -103,7 +103,7 @@ def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, 
 def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
     rows = labelled(120)
     with pytest.raises(StopError):
-        train(rows, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
+        train(rows, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
     with pytest.raises(InputError, match="nothing to train on"):
         train(resume=tmp_path / "run")
     train(rows, resume=tmp_path / "run")
@@ -112,7 +112,7 @@ def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
 
 def test_changed_rows_are_refused(tmp_path: Path, tiny: str, data: Path) -> None:
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
+        train(data, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
     data.write_text(data.read_text().replace("film", "plot", 1))
     with pytest.raises(InputError, match="are not those that"):
         train(resume=tmp_path / "run")
@@ -120,7 +120,7 @@ def test_changed_rows_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
 
 def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None:
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
+        train(data, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
     with pytest.raises(InputError, match="keeps its settings"):
         train(resume=tmp_path / "run", epochs=3)
     with pytest.raises(InputError, match="not finished: continue it with resume="):

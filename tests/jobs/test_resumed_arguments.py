@@ -33,7 +33,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_csv(tmp_path / "reviews.csv", labelled(60))
     write_csv(tmp_path / "dev.csv", labelled(20, seed=1))
     with pytest.raises(StopError):
-        train("reviews.csv", dev="dev.csv", output="run", report=False, told=RunEvents(started=stop), **CHOICES)
+        train("reviews.csv", dev="dev.csv", output="run", report=False, events=RunEvents(started=stop), **CHOICES)
     return tmp_path / "run"
 
 
@@ -118,7 +118,7 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain("text.txt", output="run", report=False, told=RunEvents(training_step=interrupt), **choices)
+        clearhead.pretrain("text.txt", output="run", report=False, events=RunEvents(training_step=interrupt), **choices)
     with pytest.raises(InputError, match="length was 16 and is 32"):
         clearhead.pretrain(resume="run", max_length=32)
     with pytest.raises(InputError, match=r"minutes was 0\.001 and is 2"):
@@ -152,7 +152,7 @@ def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, mon
     quick: dict[str, Any] = {"epochs": 1, "batch_size": 16, "threads": 1, "report": False}
     auto: dict[str, Any] = {"head_pooling": "auto", "precision": "auto"}
     with pytest.raises(StopError):
-        train("reviews.csv", model="base/model", output="run", told=RunEvents(started=stop), **quick, **auto)
+        train("reviews.csv", model="base/model", output="run", events=RunEvents(started=stop), **quick, **auto)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=r"model was .*base/model and is default"):

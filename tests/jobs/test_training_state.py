@@ -71,7 +71,7 @@ def test_the_state_goes_and_a_kill_in_between_does_not_hurt(tmp_path: Path, tiny
     assert not list(run.folder.rglob("state"))
     assert clearhead.predict(run.folder, ["a good film"])
     before = killed_before_its_end(run.folder)
-    again = clearhead.train(resume=run.folder, told=RunEvents(training_step=no_step))
+    again = clearhead.train(resume=run.folder, events=RunEvents(training_step=no_step))
     same(run.folder, before)
     assert again.seeds == run.seeds
     assert again.notes == run.notes
@@ -84,7 +84,7 @@ def test_a_translator_too(tmp_path: Path) -> None:
     run = clearhead.train(rows, output=tmp_path / "run", report=False, **TRANSLATOR, **SETTINGS)
     assert not (run.folder / "state").exists()
     before = killed_before_its_end(run.folder)
-    clearhead.train(resume=run.folder, report=False, told=RunEvents(training_step=no_step))
+    clearhead.train(resume=run.folder, report=False, events=RunEvents(training_step=no_step))
     same(run.folder, before)
 
 
@@ -94,7 +94,7 @@ def test_pretraining_too(tmp_path: Path, family: str) -> None:
     run = clearhead.pretrain(text, output=tmp_path / "run", report=False, family=family, **LANGUAGE_MODEL)
     assert not (run.folder / "state").exists()
     before = killed_before_its_end(run.folder)
-    again = clearhead.pretrain(resume=run.folder, report=False, told=RunEvents(training_step=no_step))
+    again = clearhead.pretrain(resume=run.folder, report=False, events=RunEvents(training_step=no_step))
     same(run.folder, before)
     assert again.held_out == run.held_out
 

@@ -44,7 +44,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 def call(tiny: str, folder: Path, said: list[str] | None = None, **choices: Any) -> Any:
     told = RunEvents(message=(said if said is not None else []).append)
-    return ladder(labelled(60), output=folder, model=tiny, told=told, **FAST | choices)
+    return ladder(labelled(60), output=folder, model=tiny, events=told, **FAST | choices)
 
 
 def trained_epochs(folder: Path) -> int:
@@ -190,11 +190,11 @@ def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path
     slow("finetune", 600.0, epochs=6)
     chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,finetune", **FAST}
     with pytest.raises(KeyboardInterrupt):
-        ladder(labelled(60), told=RunEvents(training_step=stop), budget="4m", **chosen)
+        ladder(labelled(60), events=RunEvents(training_step=stop), budget="4m", **chosen)
     assert begun_epochs(tmp_path / "out", "finetune") == [2]
     steps: list[int] = []
     made = ladder(
-        labelled(60), told=RunEvents(training_step=lambda step: steps.append(step.step)), budget="6m", **chosen
+        labelled(60), events=RunEvents(training_step=lambda step: steps.append(step.step)), budget="6m", **chosen
     )
     assert made.rung("finetune").epochs == 2  # three would fit by now, and those would begin anew
     assert steps[0] > 1

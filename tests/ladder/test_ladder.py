@@ -106,7 +106,7 @@ def test_the_same_call_reads_back_what_is_finished(
     monkeypatch.setattr(job, "TrainJob", never)
     said: list[str] = []
     told = RunEvents(message=said.append)
-    again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, told=told, **FAST)
+    again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, events=told, **FAST)
     assert all(rung.reused for rung in again.rungs)
     assert [replace(rung, reused=False) for rung in again.rungs] == list(climbed.rungs)
     assert (again.recommended, again.reason) == (climbed.recommended, climbed.reason)
@@ -149,7 +149,7 @@ def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ladder(rows, told=RunEvents(training_step=stop), **chosen)
+        ladder(rows, events=RunEvents(training_step=stop), **chosen)
     assert (tmp_path / "out" / "finetune" / "run.json").exists()
     made = ladder(rows, **chosen)
     assert made.rung("majority").reused
@@ -160,7 +160,7 @@ def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
 def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
-    ladder(labelled(100), output=tmp_path / "out", told=RunEvents(message=said.append), **chosen)
+    ladder(labelled(100), output=tmp_path / "out", events=RunEvents(message=said.append), **chosen)
     assert sum("it will take about" in line for line in said) == 3
     with pytest.raises(InputError, match=r'features: no time is left of 0\.00 s; budget="30s"'):
         ladder(labelled(100), output=tmp_path / "none", budget="0.001s", **chosen)

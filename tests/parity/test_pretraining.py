@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
     family, use, config = CASES[name]
     lines = planted_lines(40)
-    tokenizer = learn_tokenizer(iter(lines), use=use, size=400).tokenizer
+    tokenizer = learn_tokenizer(iter(lines), use=use, vocab_size=400).tokenizer
     objective = OBJECTIVES[name]
     named = {"pad_token_id": tokenizer.pad_id, "decoder_start_token_id": tokenizer.pad_id}
     head = objective.heads[0]

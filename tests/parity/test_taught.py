@@ -62,7 +62,7 @@ def first_step(place: Path, output: Path, **choices: Any) -> TrainingStep:
         test_share=0.0,
         threads=1,
         precision="float",
-        told=RunEvents(training_step=steps.append),
+        events=RunEvents(training_step=steps.append),
         **choices,
     )
     return steps[0]
@@ -119,7 +119,7 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
         threads=1,
         precision="float",
         num_beams=2,
-        told=RunEvents(training_step=steps.append),
+        events=RunEvents(training_step=steps.append),
     )
     assert steps[-1].loss < 0.3 * steps[0].loss
     assert json.loads((run.folder / "generation_config.json").read_text()) == kept

@@ -279,7 +279,7 @@ def test_a_damaged_mark_is_not_believed(words: Run, tmp_path: Path, change: dict
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        predict_file(words.folder, rows, output, told=stop)
+        predict_file(words.folder, rows, output, progress=stop)
     mark = tmp_path / "out.csv.partial.json"
     mark.write_text(json.dumps(json.loads(mark.read_text()) | change))
     made = predict_file(words.folder, rows, output)

@@ -52,7 +52,7 @@ def whole(words: Run, many: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def interrupted(model: Any, source: Path, out: Path, chunks: int = 1, **choices: Any) -> None:
     with pytest.raises(Stop):
-        predict_file(model, source, out, told=stop_after(chunks), **choices)
+        predict_file(model, source, out, progress=stop_after(chunks), **choices)
     assert not out.exists()
     assert out.with_name(out.name + ".partial").exists()
 
@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_stopped(chunks: int, words: Run, many: Path, whole:
     out = tmp_path / "out.csv"
     interrupted(words.folder, many, out, chunks)
     told: list[tuple[int, int | None]] = []
-    done = predict_file(words.folder, many, out, told=lambda *step: told.append(step))
+    done = predict_file(words.folder, many, out, progress=lambda *step: told.append(step))
     assert (done.resumed, done.rows) == (chunks * 1024, ROWS)
     assert told == [(rows, ROWS) for rows in (1024, 2048, ROWS)][chunks:]
     assert out.read_bytes() == whole.read_bytes()
@@ -161,7 +161,7 @@ def test_a_partial_that_is_too_short_begins_anew(words: Run, many: Path, whole: 
 def test_rows_in_memory_never_go_on_with_those_of_another_list(words: Run, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with pytest.raises(Stop):
-        predict_file(words.folder, labelled(1500, seed=1), out, told=stop_after(1))
+        predict_file(words.folder, labelled(1500, seed=1), out, progress=stop_after(1))
     assert not list(tmp_path.iterdir())
     done = predict_file(words.folder, labelled(1500, seed=2), out)
     assert (done.rows, done.resumed) == (1500, 0)
@@ -172,7 +172,7 @@ def test_rows_in_memory_never_go_on_with_those_of_another_list(words: Run, tmp_p
 def test_a_pipe_never_goes_on_with_another(words: Run, many: Path, tmp_path: Path) -> None:
     for source in (io.BytesIO(many.read_bytes()), (row for row in labelled(1500))):
         with pytest.raises(Stop):
-            predict_file(words.folder, source, tmp_path / "out.csv", told=stop_after(1))
+            predict_file(words.folder, source, tmp_path / "out.csv", progress=stop_after(1))
         assert not list(tmp_path.iterdir())
 
 

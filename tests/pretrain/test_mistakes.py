@@ -79,7 +79,7 @@ def test_a_model_too_short_for_the_sample_sentence(text: Path, tmp_path: Path, f
     choices = CHOICES | {"config": size, "max_length": 16, "objective": None, "vocab_size": 300}
     said: list[str] = []
     told = RunEvents(message=said.append)
-    run = clearhead.pretrain(text, output=tmp_path / "run", family=family, max_steps=1, told=told, **choices)
+    run = clearhead.pretrain(text, output=tmp_path / "run", family=family, max_steps=1, events=told, **choices)
     assert run.held_out is not None
     assert all(line.strip() for line in said)
 
@@ -136,7 +136,7 @@ def test_a_tokenizer_that_was_half_saved_goes(text: Path, tmp_path: Path) -> Non
         raise StopError
 
     with pytest.raises(StopError):
-        clearhead.pretrain(text, output=tmp_path / "run", max_steps=3, told=RunEvents(training_step=stop), **CHOICES)
+        clearhead.pretrain(text, output=tmp_path / "run", max_steps=3, events=RunEvents(training_step=stop), **CHOICES)
     half = tmp_path / "run" / ".vocabulary.abcd_123"
     half.mkdir()
     (half / "tokenizer.json").write_text("{")

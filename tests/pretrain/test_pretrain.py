@@ -82,7 +82,7 @@ def test_minutes_become_steps_once(text: Path, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(text, output=tmp_path / "run", told=RunEvents(training_step=stop), minutes=0.02, **CHOICES)
+        clearhead.pretrain(text, output=tmp_path / "run", events=RunEvents(training_step=stop), minutes=0.02, **CHOICES)
     saved = read_json(tmp_path / "run" / "run.json")["plan"]
     assert saved["minutes"] is None
     assert saved["max_steps"] == seen[0].steps > 2
@@ -107,7 +107,7 @@ def test_a_text_that_changed_is_refused(text: Path, tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(copy, output=tmp_path / "run", max_steps=3, told=RunEvents(training_step=stop), **CHOICES)
+        clearhead.pretrain(copy, output=tmp_path / "run", max_steps=3, events=RunEvents(training_step=stop), **CHOICES)
     copy.write_text(copy.read_text() + "\n\nMore.\n")
     with pytest.raises(CheckpointError, match="another text"):
         clearhead.pretrain(resume=tmp_path / "run")
@@ -127,7 +127,7 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
         batch_tokens=512,
         threads=1,
         report=False,
-        told=RunEvents(message=said.append),
+        events=RunEvents(message=said.append),
     )
     assert run.objective == "mlm"  # the folder has no head for next sentence
     model = clearhead.load(run.folder)
@@ -230,7 +230,7 @@ def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict
 
 
 def test_a_tokenizer_that_lacks_what_is_needed_is_refused(text: Path, tmp_path: Path) -> None:
-    clearhead.learn_tokenizer(text, tmp_path / "words", use="gpt", size=300)
+    clearhead.learn_tokenizer(text, tmp_path / "words", use="gpt", vocab_size=300)
     choices: dict[str, Any] = CHOICES | {"vocab_size": None, "config": None, "tokenizer": str(tmp_path / "words")}
     for family, said in (("bert", "no mask token"), ("electra", "no mask token"), ("t5", "no sentinels")):
         with pytest.raises(InputError, match=said):
@@ -264,7 +264,7 @@ def test_a_run_inside_its_texts_goes_on_from_elsewhere(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(".", output="model", max_steps=2, told=RunEvents(training_step=stop), **CHOICES)
+        clearhead.pretrain(".", output="model", max_steps=2, events=RunEvents(training_step=stop), **CHOICES)
     monkeypatch.chdir(tmp_path)
     assert clearhead.pretrain(resume=place / "model", report=False).documents > 50
     monkeypatch.chdir(place)

@@ -165,16 +165,16 @@ def test_any_number_of_ranks_has_the_same_texts(texts: TextPairs, vocab: VocabIn
 
 def test_a_tokenizer_says_what_stands_around_texts() -> None:
     lines = ["walking talking walked talked walker talker"] * 5
-    bert = read_vocab_info(learn_tokenizer(iter(lines), use="bert", size=40).tokenizer)
+    bert = read_vocab_info(learn_tokenizer(iter(lines), use="bert", vocab_size=40).tokenizer)
     assert (bert.prefix_ids, bert.separator_ids, bert.suffix_ids, bert.mask_id) == ((2,), (3,), (3,), 4)
     assert bert.is_special[:5].all()
     assert bert.is_continuation.any()
-    roberta = read_vocab_info(learn_tokenizer(iter(lines), use="roberta", size=300).tokenizer)
+    roberta = read_vocab_info(learn_tokenizer(iter(lines), use="roberta", vocab_size=300).tokenizer)
     assert (roberta.prefix_ids, roberta.separator_ids, roberta.suffix_ids) == ((0,), (2, 2), (2,))
-    t5 = read_vocab_info(learn_tokenizer(iter(lines), use="t5", size=200).tokenizer)
+    t5 = read_vocab_info(learn_tokenizer(iter(lines), use="t5", vocab_size=200).tokenizer)
     assert len(t5.sentinel_ids) == 100
     assert t5.is_special[list(t5.sentinel_ids)].all()
-    gpt = read_vocab_info(learn_tokenizer(iter(lines), use="gpt", size=300).tokenizer)
+    gpt = read_vocab_info(learn_tokenizer(iter(lines), use="gpt", vocab_size=300).tokenizer)
     assert (gpt.prefix_ids, gpt.mask_id) == ((), None)
     assert MASKED_TOKENS.find_problem(bert) == SPAN_CORRUPTION.find_problem(replace(t5, decoder_start_id=0)) == ""
     assert "no mask token" in MASKED_TOKENS.find_problem(gpt)
@@ -204,7 +204,7 @@ def test_words_of_a_real_vocabulary_of_bytes(weights_folder: Path, tmp_path: Pat
 
 
 def test_letters_of_several_bytes_are_not_cut() -> None:
-    tokenizer = learn_tokenizer(iter(["naïve café ## walking"] * 9), use="roberta", size=280).tokenizer
+    tokenizer = learn_tokenizer(iter(["naïve café ## walking"] * 9), use="roberta", vocab_size=280).tokenizer
     assert [word.count("Ġ") for word in words_in(tokenizer, " naïve café Ωmega")] == [1, 1, 1]
 
 

@@ -22,7 +22,7 @@ DOCUMENTS = planted_documents(30, 4)
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return learn_tokenizer((line for one in DOCUMENTS for line in one), use="bert", size=200).tokenizer
+    return learn_tokenizer((line for one in DOCUMENTS for line in one), use="bert", vocab_size=200).tokenizer
 
 
 def read(notes: list[str]) -> Iterator[Chunk]:

@@ -14,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.caller import command, setting, use_caller, verb
 from clearhead.cli import VERBS
-from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, in_flags
+from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, name_flags
 from clearhead.decode.settings import Decoding
 from clearhead.jobs.plan import RunPlan
 from clearhead.predict.files import predict_file
@@ -151,5 +151,5 @@ def test_whole_commands_for_every_caller() -> None:
     ],
 )
 def test_settings_in_the_checks_of_plans_are_flags_in_a_shell(said: str, read: str | None) -> None:
-    assert in_flags(said, "train") == (read or said)
-    assert in_flags(said, None) == said
+    assert name_flags(said, "train") == (read or said)
+    assert name_flags(said, None) == said

@@ -160,7 +160,7 @@ def test_templates(train: Callable[..., LearnedTokenizer]) -> None:
     assert train({"use": "roberta"}).tokenizer.pad_id == 1
 
 
-BYTE_LEVEL = clearhead.learn_tokenizer(make_lines(), kind="bpe", size=400)
+BYTE_LEVEL = clearhead.learn_tokenizer(make_lines(), kind="bpe", vocab_size=400)
 
 
 @settings(max_examples=scaled(300), deadline=None)
@@ -181,7 +181,7 @@ def test_byte_fallback_preserves_words(words: list[str]) -> None:
 
 
 BYTE_FALLBACK = clearhead.learn_tokenizer(
-    make_lines(), kind="bpe", use="transformer", split="metaspace", byte_fallback=True, size=600
+    make_lines(), kind="bpe", use="transformer", split="metaspace", byte_fallback=True, vocab_size=600
 )
 
 TRAINING_SCRIPT = """
@@ -213,7 +213,7 @@ def test_bpe_matches_the_library() -> None:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     options: dict[str, Any] = {"vocab_size": 500, "min_frequency": 2, "show_progress": False}
     library_tokenizer.train_from_iterator(make_lines(), trainers.BpeTrainer(initial_alphabet=alphabet, **options))
-    ours = clearhead.learn_tokenizer(make_lines(), kind="bpe", size=501)
+    ours = clearhead.learn_tokenizer(make_lines(), kind="bpe", vocab_size=501)
     assert set(library_tokenizer.get_vocab()) | {"<|endoftext|>"} == set(ours.tokenizer.vocab)
 
 
@@ -222,13 +222,13 @@ def test_unigram_matches_the_library() -> None:
     library_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     options: dict[str, Any] = {"vocab_size": 197, "show_progress": False, "unk_token": "<unk>"}
     library_tokenizer.train_from_iterator(make_lines(), trainers.UnigramTrainer(special_tokens=["<unk>"], **options))
-    ours = clearhead.learn_tokenizer(make_lines(), kind="unigram", size=200, normalize="none")
+    ours = clearhead.learn_tokenizer(make_lines(), kind="unigram", vocab_size=200, normalize="none")
     assert set(library_tokenizer.get_vocab()) == set(ours.tokenizer.vocab) - {"<pad>", "<s>", "</s>"}
 
 
 def test_reported_counts() -> None:
     texts = make_lines(200)
-    trained = clearhead.learn_tokenizer(texts, kind="wordpiece", size=200, normalize="bert-cased", characters=25)
+    trained = clearhead.learn_tokenizer(texts, kind="wordpiece", vocab_size=200, normalize="bert-cased", characters=25)
     tokens = [token for text in texts for token in trained.tokenizer.encode(text).tokens[1:-1]]
     words = sum(len(text.split()) for text in texts)
     assert (trained.lines, trained.words) == (200, words)
@@ -246,10 +246,14 @@ def test_reported_counts() -> None:
 
 def test_min_count() -> None:
     texts = ["abc abc abc xyz"] * 2
-    frequent_only = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=3)
+    frequent_only = clearhead.learn_tokenizer(
+        texts, kind="bpe", use="plain", split="metaspace", vocab_size=100, min_count=3
+    )
     assert "▁abc" in frequent_only.tokenizer.vocab
     assert "▁xyz" not in frequent_only.tokenizer.vocab
-    all_words = clearhead.learn_tokenizer(texts, kind="bpe", use="plain", split="metaspace", size=100, min_count=1)
+    all_words = clearhead.learn_tokenizer(
+        texts, kind="bpe", use="plain", split="metaspace", vocab_size=100, min_count=1
+    )
     assert "▁xyz" in all_words.tokenizer.vocab
 
 
@@ -286,7 +290,7 @@ def test_very_long_lines_are_read_in_parts(tmp_path: Path) -> None:
     with path.open("w") as file:
         for _ in range(40):
             file.write(" ".join(make_lines(300)) + " ")
-    trained = clearhead.learn_tokenizer(path, kind="bpe", size=300)
+    trained = clearhead.learn_tokenizer(path, kind="bpe", vocab_size=300)
     assert trained.lines >= 10
     assert trained.words > 40 * 300
 
@@ -301,10 +305,10 @@ def test_all_file_formats_give_the_same_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(
         "de\ten\n" + "".join(f"{first}\t{second}\n" for first, second in zip(texts[::2], texts[1::2], strict=True))
     )
-    expected = clearhead.learn_tokenizer(texts, size=300).tokenizer.vocab
+    expected = clearhead.learn_tokenizer(texts, vocab_size=300).tokenizer.vocab
 
     def learn_vocab(file: Any, **options: Any) -> dict[str, int]:
-        return clearhead.learn_tokenizer(file, size=300, **options).tokenizer.vocab
+        return clearhead.learn_tokenizer(file, vocab_size=300, **options).tokenizer.vocab
 
     assert learn_vocab(tmp_path / "plain.txt") == expected
     assert learn_vocab(str(tmp_path / "windows.en")) == expected
@@ -317,9 +321,11 @@ def test_all_file_formats_give_the_same_vocabulary(tmp_path: Path) -> None:
     )
     assert learn_vocab(io.BytesIO("\n".join(texts).encode())) == expected
     assert learn_vocab(iter(texts)) == expected
-    from_two_files = clearhead.learn_tokenizer([str(tmp_path / "plain.txt"), str(tmp_path / "rows.jsonl")], size=300)
+    from_two_files = clearhead.learn_tokenizer(
+        [str(tmp_path / "plain.txt"), str(tmp_path / "rows.jsonl")], vocab_size=300
+    )
     assert from_two_files.lines == 120
-    assert clearhead.learn_tokenizer(texts, size=300, limit=7).lines == 7
+    assert clearhead.learn_tokenizer(texts, vocab_size=300, limit=7).lines == 7
 
 
 HOSTILE_TOKENS = [
@@ -358,7 +364,7 @@ def test_special_tokens_with_special_syntax(
 @pytest.mark.parametrize("token", ["$A", "[SEP]:1", "<b>"])
 def test_templates_with_special_syntax(token: str, load_reference: Callable[[Path], Any], tmp_path: Path) -> None:
     trained = clearhead.learn_tokenizer(
-        make_lines(40), tmp_path / "trained", use="bert", size=200, special=[f"cls={token}"]
+        make_lines(40), tmp_path / "trained", use="bert", vocab_size=200, special=[f"cls={token}"]
     )
     assert trained.tokenizer.encode("rad").tokens[0] == token == trained.tokenizer.cls_token
     assert (
@@ -367,7 +373,7 @@ def test_templates_with_special_syntax(token: str, load_reference: Callable[[Pat
 
 
 def test_special_tokens_in_the_text_are_noted() -> None:
-    trained = clearhead.learn_tokenizer(["a </s> b"] * 300, kind="unigram", size=50)
+    trained = clearhead.learn_tokenizer(["a </s> b"] * 300, kind="unigram", vocab_size=50)
     assert any("'</s>' stands in 300 words" in note for note in trained.notes)
 
 
@@ -425,7 +431,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     for name, (data, options, message) in cases.items():
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ClearheadError) as error:
-            clearhead.learn_tokenizer(tmp_path / name, size=300, **options)
+            clearhead.learn_tokenizer(tmp_path / name, vocab_size=300, **options)
         assert message in str(error.value), name
     with pytest.raises(InputError, match=r"nowhere\.txt is not there"):
         clearhead.learn_tokenizer("nowhere.txt")
@@ -433,12 +439,12 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="other names in the list are files"):
         clearhead.learn_tokenizer([str(tmp_path / "good.txt"), str(tmp_path / "gone.txt")])
     (tmp_path / "greek.txt").write_bytes(("καλημέρα κόσμε\n" * 30).encode("cp1253"))
-    latin1 = clearhead.learn_tokenizer(tmp_path / "greek.txt", size=300)
+    latin1 = clearhead.learn_tokenizer(tmp_path / "greek.txt", vocab_size=300)
     assert latin1.notes[0] == "greek.txt was read as Latin-1."
-    greek = clearhead.learn_tokenizer(tmp_path / "greek.txt", kind="unigram", size=60, encoding="cp1253")
+    greek = clearhead.learn_tokenizer(tmp_path / "greek.txt", kind="unigram", vocab_size=60, encoding="cp1253")
     assert "κ" in greek.tokenizer.vocab
     (tmp_path / "odd.txt").write_bytes(valid_text.encode() + b"\nbad \xff\xfe\n" + valid_text.encode())
-    partly_invalid = clearhead.learn_tokenizer(tmp_path / "odd.txt", size=300)
+    partly_invalid = clearhead.learn_tokenizer(tmp_path / "odd.txt", vocab_size=300)
     assert any("1 lines that are not UTF-8 text, the first is line 31" in note for note in partly_invalid.notes)
 
 
@@ -446,16 +452,16 @@ def test_existing_folders_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match="is there already and not empty"):
-        clearhead.learn_tokenizer(make_lines(30), tmp_path / "out", size=300)
+        clearhead.learn_tokenizer(make_lines(30), tmp_path / "out", vocab_size=300)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
     with pytest.raises(InputError, match="too small"):
-        clearhead.learn_tokenizer(make_lines(30), tmp_path / "new", size=10)
+        clearhead.learn_tokenizer(make_lines(30), tmp_path / "new", vocab_size=10)
     assert not (tmp_path / "new").exists()
 
 
 def test_smaller_vocabularies_are_noted() -> None:
     for kind in ("bpe", "unigram", "wordpiece"):
-        trained = clearhead.learn_tokenizer(["to be or not to be"], kind=kind, size=5000)
+        trained = clearhead.learn_tokenizer(["to be or not to be"], kind=kind, vocab_size=5000)
         assert trained.vocabulary < 5000
         assert any("fewer than the 5,000 that were asked for" in note for note in trained.notes)
         assert any("6 words are little text" in note for note in trained.notes)
@@ -463,7 +469,7 @@ def test_smaller_vocabularies_are_noted() -> None:
 
 def test_a_single_character_is_enough_text() -> None:
     for kind in ("bpe", "unigram", "wordpiece"):
-        trained = clearhead.learn_tokenizer(["a"], kind=kind, size=300)
+        trained = clearhead.learn_tokenizer(["a"], kind=kind, vocab_size=300)
         assert trained.tokenizer.encode("a").ids
 
 

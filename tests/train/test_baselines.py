@@ -188,10 +188,10 @@ def test_too_few_dev_rows_keep_the_last_epoch(tiny: str, tmp_path: Path) -> None
 
 
 def test_the_end_of_a_run_shows_baselines(tiny: str, reviews: Path, tmp_path: Path, capsys: Any) -> None:
-    from clearhead.cli.train import show_run
+    from clearhead.cli.train import print_run
 
     choices: dict[str, Any] = {"model": tiny, "epochs": 1, "report": False, **QUICK}
-    show_run(train(reviews, output=tmp_path / "run", dev_share=0.3, **choices))
+    print_run(train(reviews, output=tmp_path / "run", dev_share=0.3, **choices))
     out = capsys.readouterr()
     assert "baselines on the same test rows" in out.out
     assert "majority" in out.out

@@ -123,6 +123,6 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        predict_file(predictor, quiz, tmp_path / "half.csv", told=stop)
+        predict_file(predictor, quiz, tmp_path / "half.csv", progress=stop)
     assert predict_file(predictor, quiz, tmp_path / "half.csv").resumed > 0
     assert (tmp_path / "half.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

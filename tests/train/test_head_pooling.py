@@ -92,7 +92,7 @@ def test_other_encoders_keep_their_head(tmp_path: Path) -> None:
 def test_both_runtimes_and_int8_say_the_same(tmp_path: Path, trained: Path) -> None:
     core = logits(trained, runtime="core")
     np.testing.assert_allclose(logits(trained, runtime="engine", precision="float"), core, atol=1e-4)
-    small = quantize(trained, ROWS[:40], output=tmp_path / "int8", allowed=100.0).folder
+    small = quantize(trained, ROWS[:40], output=tmp_path / "int8", max_drop=100.0).folder
     assert clearhead.load(small).shape.head_pooling == "mean"
     spread = float(np.abs(core).max())
     np.testing.assert_allclose(logits(small), core, atol=0.1 * spread)
@@ -156,7 +156,7 @@ def test_a_stopped_run_goes_on_with_its_head(tmp_path: Path, sentences: str) -> 
     given = SETTINGS | {"model": sentences, "seeds": 2, "command": "x", "report": False}
     train(data, output=tmp_path / "whole", **given)
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "half", told=RunEvents(training_step=stop), **given)
+        train(data, output=tmp_path / "half", events=RunEvents(training_step=stop), **given)
     train(resume=tmp_path / "half", report=False)
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 

@@ -47,7 +47,7 @@ def test_few_pairs_are_learned_by_features(tiny: str) -> None:
 
 def test_phases_are_told(tiny: str) -> None:
     told: list[tuple[str, int, int | None]] = []
-    inspect(labelled(2500), model=tiny, told=lambda *one: told.append(one))
+    inspect(labelled(2500), model=tiny, progress=lambda *one: told.append(one))
     order = list(dict.fromkeys(what.split()[0] for what, _, _ in told))
     assert order == ["reading", "trying"]
     steps = [one for one in told if one[0].startswith("trying")]

@@ -66,7 +66,7 @@ def test_who_names_a_method_or_a_setting_of_networks_gets_one(said: dict[str, An
 def test_few_pairs_are_learned_by_features(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     told = RunEvents(message=said.append)
-    run = train(paired(10 * MIN_DEV_ROWS - 60), output=tmp_path / "run", model=tiny, told=told, **QUIET)
+    run = train(paired(10 * MIN_DEV_ROWS - 60), output=tmp_path / "run", model=tiny, events=told, **QUIET)
     assert run.method == "features"
     assert [one.method for one in run.baselines] == ["majority", "cosine"]
     assert any(line.startswith("method: features (two texts and too few dev rows") for line in said)

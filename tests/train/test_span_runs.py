@@ -137,7 +137,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            predict_file(predictor, nest, tmp_path / f"half{ending}", format=form, told=stop)
+            predict_file(predictor, nest, tmp_path / f"half{ending}", format=form, progress=stop)
         assert predict_file(predictor, nest, tmp_path / f"half{ending}", format=form).resumed > 0
         assert (tmp_path / f"half{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
 

@@ -169,7 +169,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        predict_file(predictor, columns, tmp_path / f"half{ending}", told=stop)
+        predict_file(predictor, columns, tmp_path / f"half{ending}", progress=stop)
     told = predict_file(predictor, columns, tmp_path / f"half{ending}")
     assert told.resumed > 0
     assert (tmp_path / f"half{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
@@ -185,7 +185,7 @@ def test_a_stopped_run_ends_in_the_same_bits(tiny: str, columns: Path, tmp_path:
 
     with pytest.raises(KeyboardInterrupt):
         train(
-            columns, output=tmp_path / "half", model=tiny, command="x", told=RunEvents(training_step=step), **settings
+            columns, output=tmp_path / "half", model=tiny, command="x", events=RunEvents(training_step=step), **settings
         )
     train(resume=tmp_path / "half")
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")

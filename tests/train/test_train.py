@@ -100,7 +100,7 @@ def test_several_seeds_keep_the_best_on_dev(tiny: str, tmp_path: Path) -> None:
     begun: list[tuple[int, int, int]] = []
     told = RunEvents(seed_started=lambda *seed: begun.append(seed))
     rows = [{**row, "split": ("train", "train", "dev", "test")[n % 4]} for n, row in enumerate(labelled(120))]
-    run = train(rows, output=tmp_path / "run", model=tiny, seeds=3, seed=4, told=told, **SHORT)
+    run = train(rows, output=tmp_path / "run", model=tiny, seeds=3, seed=4, events=told, **SHORT)
     assert begun == [(4, 0, 3), (5, 1, 3), (6, 2, 3)]
     assert [score.seed for score in run.seeds] == [4, 5, 6]
     assert trained_of(run)["seeds"] == [4, 5, 6]
@@ -162,7 +162,7 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
         resolve_epochs(10, settings).head_learning_rate or 0
     ) > settings.learning_rate  # a new head has little time to learn
     said: list[str] = []
-    train(labelled(20), output=tmp_path / "run", model=tiny, told=RunEvents(message=said.append))
+    train(labelled(20), output=tmp_path / "run", model=tiny, events=RunEvents(message=said.append))
     assert "epochs: 20 (chosen from the dataset size; override with epochs)" in said
     assert any(line.startswith("task: classify (one text, one label or several; 2 labels: bad, good)") for line in said)
 

@@ -216,7 +216,7 @@ def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], made: s
 def test_signs_come_along_where_the_unknown_token_swallows_them(
     kind: str, split: str, texts: list[str], takes: bool
 ) -> None:
-    made = learn_tokenizer(iter(texts * 20), kind=kind, use="transformer", size=60, split=split, normalize="nfc")
+    made = learn_tokenizer(iter(texts * 20), kind=kind, use="transformer", vocab_size=60, split=split, normalize="nfc")
     assert takes_signs(made.tokenizer) is takes
 
 

@@ -113,7 +113,7 @@ def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
             raise StopError
 
     with pytest.raises(StopError):
-        clearhead.train(rows, output=tmp_path / "half", told=RunEvents(training_step=stop), **choices)
+        clearhead.train(rows, output=tmp_path / "half", events=RunEvents(training_step=stop), **choices)
     again = clearhead.train(resume=tmp_path / "half")
     assert again.metrics == whole.metrics
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "half"))

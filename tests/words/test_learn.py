@@ -29,7 +29,7 @@ def test_words_that_stand_together_become_neighbours(mode: str) -> None:
 def first_tables_of(settings: WordSettings):  # type: ignore[no-untyped-def]
     from dataclasses import replace
 
-    return learn_words(topics(200), replace(settings, epochs=1, rate=1e-9, last_rate=0.0)).vectors
+    return learn_words(topics(200), replace(settings, epochs=1, learning_rate=1e-9, min_learning_rate=0.0)).vectors
 
 
 @pytest.mark.parametrize("mode", ["skipgram", "cbow"])
@@ -48,9 +48,9 @@ def test_several_threads_learn_too() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"rate": 0.3},
-        {"mode": "cbow", "rate": 0.2},
-        {"mode": "cbow", "sample": 0.0, "rate": 0.1},
+        {"learning_rate": 0.3},
+        {"mode": "cbow", "learning_rate": 0.2},
+        {"mode": "cbow", "sample": 0.0, "learning_rate": 0.1},
         {"window": 10, "negative": 20},
         {"width": 7, "sample": 0.0},
     ],
@@ -186,7 +186,7 @@ def test_texts_that_cannot_be_learned_from(sentences: list[list[str]], said: str
         {"mode": "glove"},
         {"width": 0},
         {"window": 0},
-        {"rate": 0.0},
+        {"learning_rate": 0.0},
         {"epochs": 0},
         {"sample": 2.0},
         {"threads": 0},

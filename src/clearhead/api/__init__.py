@@ -1,6 +1,6 @@
-"""Every public verb, a few lines each: what the command line, notebooks and programs call.
+"""Every public function, a few lines each: what the command line, notebooks and programs call.
 
-Heavy libraries and whole jobs are imported when a verb is called, not before.
+Heavy libraries and whole jobs are imported when a function is called, not before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The public verbs about a model that is finished: copy it, export it, make it smaller, see how fast it runs."""
+"""Public functions for finished models: convert, export, quantize, bench and list."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.files import atomic_file, atomic_folder, check_output_folder
 from clearhead.model.loading import load, require_torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
-    """Copy a model to a folder of safetensors; pickled weights only if you trust them, in a child process."""
+    """Copy a model to a folder of safetensors; `allow_pickle` also reads pickles you trust, in a child process."""
     from clearhead.checkpoint.hub import locate
 
     located = locate(source, pickle=allow_pickle)
@@ -30,12 +31,12 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
 
     if allow_pickle and has_pickle(located.folder):
         require_torch("Reading a pickle")
-        with atomic_folder(target) as made, convert_pickles(located.folder) as folder:
-            replace(load(folder), reference=str(source)).save(made)
+        with atomic_folder(target) as new_folder, convert_pickles(located.folder) as folder:
+            replace(load(folder), reference=str(source)).save(new_folder)
         return target
     model = load(located.folder)
-    with atomic_folder(target) as made:
-        model.save(made)
+    with atomic_folder(target) as new_folder:
+        model.save(new_folder)
     return target
 
 
@@ -47,10 +48,10 @@ def export(
     precision: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
+    """Write a model as ONNX with its tokenizer and passport; returns the folder.
 
-    Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
-    standard alone. `precision` is as in `load`. `progress` receives (file, bytes done, bytes in all).
+    The default graph has fused operators of ONNX Runtime, which runs it fast; a `portable` graph has only operators of
+    the ONNX standard. `precision` is as in `load`. `progress` receives (file, bytes done, total bytes).
     """
     from clearhead.deploy.export import run_export
 
@@ -71,12 +72,12 @@ def bench(
     download: Progress | None = None,
     **limits: Any,
 ) -> Bench:
-    """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
+    """Measure how fast a model embeds texts on this machine, in each installed runtime.
 
-    `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
-    `texts` are a list, a file or whatever else `embed` reads; without them, sentences written for this project are
-    taken. `seconds` is about how long the first one works; `output` is an .svg file for a picture.
-    `progress` receives (turns done, turns in all), and `download` (file, bytes done, bytes in all).
+    `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers" (default: all that are
+    installed). `texts` are a list, a file or anything else that `embed` reads (default: built-in sentences). `seconds`
+    is the approximate running time of the first runtime; `output` is an .svg file for a figure. `progress` receives
+    (rounds done, total rounds), and `download` (file, bytes done, total bytes).
     """
     from clearhead.data.sources.paths import is_text
     from clearhead.data.sources.texts import read_texts
@@ -85,11 +86,11 @@ def bench(
     path = None if output is None else Path(output)
     if path is not None and path.suffix != ".svg":
         raise InputError(f"{path} must end in .svg.")
-    is_read = texts is not None and not (isinstance(texts, str) and is_text(texts))  # one text is refused below
-    read = read_texts(texts, column, format=input_format) if is_read else texts
-    timed = run_bench(
+    is_source = texts is not None and not (isinstance(texts, str) and is_text(texts))  # run_bench rejects one text
+    text_list = read_texts(texts, column, format=input_format) if is_source else texts
+    result = run_bench(
         os.fspath(model),
-        read,
+        text_list,
         runtimes=runtimes,
         threads=threads,
         seconds=seconds,
@@ -99,10 +100,11 @@ def bench(
     )
     if path is not None:
         with atomic_file(path) as file:
-            file.write(timed.svg().encode())
-    return timed
+            file.write(result.svg().encode())
+    return result
 
 
+@renamed_parameters(told="progress", allowed="max_drop", least_cosine="min_cosine")
 def quantize(
     model: str | os.PathLike[str],
     source: Any = None,
@@ -114,16 +116,16 @@ def quantize(
     options: str | None = None,
     from_column: str | None = None,
     to_column: str | None = None,
-    allowed: float = 0.5,
-    least_cosine: float = 0.995,
-    told: Progress | None = None,
+    max_drop: float = 0.5,
+    min_cosine: float = 0.995,
+    progress: Progress | None = None,
 ) -> Quantised:
-    """Make a model run in eight bits if it stays good enough, measured on your own rows or texts; else refuse.
+    """Convert a model to int8 if it stays accurate on your own rows or texts; otherwise refuse.
 
-    A model that answers with labels takes rows whose labels are known (without any, the development rows of its run)
-    and may lose `allowed` points of its metric. A translator takes rows with their translations, and neither BLEU nor
-    chrF may lose more; `from_column` and `to_column` say what is read and what is written. An encoder takes a list of
-    texts, or a file with a column of them, and its vectors must keep a mean cosine of `least_cosine` with float.
+    Models with a task head take labeled rows (default: the dev rows of their run) and may lose `max_drop` percentage
+    points of their metric. Translators take rows with reference translations in `from_column` and `to_column`; neither
+    BLEU nor chrF may lose more. Encoders take a list or file of texts; their int8 vectors need a mean cosine of
+    `min_cosine` to the float32 vectors.
     """
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
@@ -142,8 +144,8 @@ def quantize(
         rows,
         Path(output),
         part=part,
-        allowed=allowed,
-        least_cosine=least_cosine,
+        max_drop=max_drop,
+        min_cosine=min_cosine,
         columns={
             "text": text,
             "text_b": text_b,
@@ -152,12 +154,12 @@ def quantize(
             "source": from_column,
             "target": to_column,
         },
-        progress=told or no_progress,
+        progress=progress or no_progress,
     )
 
 
 def models() -> list[LocalModel]:
-    """The models on this machine: aliases, shipped ones and the Hugging Face cache; nothing is loaded or fetched."""
+    """List the models on this machine (aliases, included, Hugging Face cache) without loading or downloading any."""
     from clearhead.checkpoint.hub import list_local_models
 
     return list_local_models()

@@ -1,4 +1,4 @@
-"""The public verbs that tell what is inside: what a folder contains, what a model is, what it looks at."""
+"""Public functions that look inside: kind_of, describe and explain."""
 
 from __future__ import annotations
 
@@ -64,18 +64,17 @@ def explain(
     max_length: int | None = None,
     download: Progress | None = None,
 ) -> Explanation:
-    """What each word looks at, or how a decoder finds its words: shown in a notebook, saved to a file, or as numbers.
+    """Attention, alignments or decoding steps of a model, for a notebook, a file or as numbers.
 
-    `show` is attention, alignment, beams, steps or positions; without it, alignment for models that write and attention
-    for others. `target` is what a model with a decoder writes; without it, the model writes one itself. With an
-    `output`, the picture (.svg, .png), page (.html) or numbers (.json) are saved, too.
+    `show` is attention, alignment, beams, steps or positions (default: alignment for models with a decoder, attention
+    for others). `target` is the output of a model with a decoder (default: the model generates it). `output` also
+    saves a figure (.svg, .png), a page (.html) or the numbers (.json).
     """
     from clearhead.explain.explanation import make_explanation
     from clearhead.explain.figure import check_file
 
     path = None if output is None else check_file(output)
     loaded = as_model(model, progress=download)
-    note = loaded.reference or ""
     settings = {
         "second": second,
         "target": target,
@@ -90,8 +89,8 @@ def explain(
         "top": top,
         "max_length": max_length,
     }
-    chosen = {name: value for name, value in settings.items() if value is not None}
-    explanation = make_explanation(loaded, text, show, chosen, source_note=note)
+    options = {name: value for name, value in settings.items() if value is not None}
+    explanation = make_explanation(loaded, text, show, options, source_note=loaded.reference or "")
     if path is not None:
         explanation.save(path)
     return explanation

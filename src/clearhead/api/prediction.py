@@ -1,4 +1,4 @@
-"""The public verbs of a trained model: ask it, predict with it, measure it."""
+"""Public functions for trained models: predict, ask and evaluate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.caller import setting
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.progress import CountCallback, DoneCallback, from_counts, from_done
 
@@ -20,19 +21,20 @@ if TYPE_CHECKING:
 
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
-    """A trained folder, loaded once to evaluate or predict with it many times."""
+    """Load a trained model once, to predict or evaluate with it many times."""
     from clearhead.aspects.predictor import load_aspects
     from clearhead.jobs.kinds import local_kind
     from clearhead.predict.loading import load_predictor as loaded
 
     if local_kind(model) == "aspect model":
         if choices.get("precision") == "int8":
-            raise InputError(f"{model} holds two models: quantise its folders find and judge, each by itself.")
-        kept = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
-        return load_aspects(Path(model), **kept)
+            raise InputError(f"{model} holds two models: quantize its folders find and judge separately.")
+        options = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
+        return load_aspects(Path(model), **options)
     return loaded(os.fspath(model), **choices)
 
 
+@renamed_parameters(told="progress")
 def evaluate(
     model: str | os.PathLike[str] | Predictor,
     source: Any,
@@ -47,14 +49,14 @@ def evaluate(
     report: str | os.PathLike[str] | None = None,
     skip_bad_rows: bool = False,
     input_format: str | None = None,
-    told: DoneCallback | None = None,
+    progress: DoneCallback | None = None,
     command: str = "",
 ) -> Evaluation:
-    """Measure a trained model on rows whose labels are known; with `against`, beside another model.
+    """Measure a trained model on labeled rows; with `against`, compare it with another model on the same rows.
 
-    The source is a file, a table, a list of dicts, or of a model of single texts a list of (text, label) pairs.
-    `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
-    `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
+    The source is a file, a table, a list of dicts, or for models of single texts a list of (text, label) pairs.
+    `part` ("dev" or "test") selects the rows of the training file that the run held out. `input_format` is csv, tsv,
+    jsonl or text, for files and handles whose name does not show it.
     """
     from clearhead.aspects.predictor import AspectScorer
     from clearhead.aspects.reviews import spans_source
@@ -67,15 +69,15 @@ def evaluate(
         known = tuple(read_trained(Path(model)).columns.values())
         opened = open_source(source, format=input_format, expected=known)
         if against is not None or slices:
-            both = f"{setting('against')} and {setting('slices')}"
-            raise InputError(f"Translators are measured alone and by source length; leave {both} out.")
+            rejected = f"{setting('against')} and {setting('slices')}"
+            raise InputError(f"{rejected} are not available for translators, which are measured by source length.")
         return evaluate_translator(
             Path(model),
             opened,
             part=part,
             columns=(text, label),
             skip_bad_rows=skip_bad_rows,
-            progress=from_done(told),
+            progress=from_done(progress),
             report=None if report is None else Path(report),
             command=command,
         )[0]
@@ -85,7 +87,7 @@ def evaluate(
         opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
-    made = run_evaluate(
+    evaluation = run_evaluate(
         predictor,
         opened,
         text=text,
@@ -95,13 +97,13 @@ def evaluate(
         slices=slices,
         part=part,
         skip_bad_rows=skip_bad_rows,
-        progress=from_done(told),
+        progress=from_done(progress),
         against=None if against is None else _predictor(against),
     )
     if report is not None:
         columns = predictor.resolve_columns(opened, text, text_b, label)
-        save_evaluation_report(predictor, opened, made, Path(report), command, columns)
-    return made
+        save_evaluation_report(predictor, opened, evaluation, Path(report), command, columns)
+    return evaluation
 
 
 def predict(
@@ -114,10 +116,10 @@ def predict(
     skip_bad_rows: bool = False,
     input_format: str | None = None,
 ) -> list[Prediction]:
-    """What a trained model says of each row, as a list: of a file, a table, a Series, texts, pairs of texts or dicts.
+    """Predict each row of a file, a table, a Series, or a list of texts, pairs of texts or dicts.
 
-    One text, one dict, or one tuple for a model of pairs is one row, and gives a list of one; a string is a text unless
-    it names a file, or looks like the name of one.
+    A single text or dict, or a tuple for models of pairs, is one row and gives a list with one answer. A string is a
+    text unless it is, or looks like, a file name.
     """
     from clearhead.data import open_source
     from clearhead.predict.column_roles import report_columns
@@ -125,7 +127,7 @@ def predict(
 
     predictor = _predictor(model)
     if isinstance(source, tuple) and len(source) == 2 and predictor.reads_pairs and all(map(_is_string, source)):
-        source = [source]  # one pair, and not two texts
+        source = [source]  # one pair, not two texts
     opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
     columns = predictor.resolve_columns(opened, text, text_b, options=options, labeled=False)
     report_columns(predictor, opened, columns)
@@ -137,54 +139,56 @@ def _is_string(value: object) -> bool:
 
 
 def _rows(source: Any) -> Any:
-    """One text and one row as a list of one; the rest as it is."""
+    """A list with one row for a single text or dict; other sources unchanged."""
     from clearhead.data.sources.paths import is_text
 
     if isinstance(source, str):
         if not source.strip():
-            raise InputError("The text is empty; give a text, a file, rows or a table.")
+            raise InputError("The text is empty; pass a text, a file, rows or a table.")
         return [source] if is_text(source) else source
     if isinstance(source, Mapping) and any(isinstance(value, str) for value in source.values()):
-        return [source]  # columns are lists
+        return [source]  # a dict of columns has lists
     return source
 
 
 def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Prediction:
-    """The answer to one text, to a pair, to a question and its passage, or to a question and its options."""
+    """Predict one text, a pair of texts, a question with its passage, or a question with its options."""
     from clearhead.predict.one_text import answer_texts
 
     if not texts:
-        raise InputError("There is no text to answer.")
+        raise InputError("No text given.")
     return answer_texts(_predictor(model), texts)
 
 
-def ask(model: str | os.PathLike[str] | Predictor, question: str, passage: str, *, best: int = 5) -> Prediction:
-    """The answer to a question out of a passage, as it stands there, with the `best` answers in `nbest`.
+@renamed_parameters(best="top")
+def ask(model: str | os.PathLike[str] | Predictor, question: str, passage: str, *, top: int = 5) -> Prediction:
+    """Extract the answer to a question from a passage, with the `top` answers in `nbest`.
 
-    An `answer` of "" means that the passage does not say. A long passage is read in windows.
+    An `answer` of "" means that the passage does not answer the question. A long passage is read in windows.
     """
     from clearhead.predict.one_text import answer_question
 
-    return answer_question(_predictor(model), question, passage, best)
+    return answer_question(_predictor(model), question, passage, top)
 
 
+@renamed_parameters(told="progress")
 def predict_file(
     model: str | os.PathLike[str] | Predictor,
     source: Any,
     output: str | os.PathLike[str] | IO[bytes],
     *,
     input_format: str | None = None,
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
     **choices: Any,
 ) -> PredictionSummary:
-    """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
+    """Predict each row into a file that keeps all input columns; the same call resumes an interrupted file."""
     from clearhead.data import open_source
     from clearhead.predict.files import predict_file as written
 
-    place = Path(output) if isinstance(output, str | os.PathLike) else output
+    target = Path(output) if isinstance(output, str | os.PathLike) else output
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
-    return written(predictor, opened, place, progress=from_counts(told), **choices)
+    return written(predictor, opened, target, progress=from_counts(progress), **choices)
 
 
 def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:

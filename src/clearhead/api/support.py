@@ -1,4 +1,4 @@
-"""What the command line shows and checks around the verbs; every name is looked up when it is first used."""
+"""What the command line needs besides the public functions; names are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clearhead.data.sources.texts import is_text_source
     from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
     from clearhead.explain.growth_picture import check_picture
-    from clearhead.files import describe_os_error, format_path, to_printable
+    from clearhead.files import describe_os_error, format_path, read_json, to_printable
     from clearhead.html import format_interval, format_number
     from clearhead.jobs.events import RunEvents
     from clearhead.jobs.kinds import has_vectors, local_kind
@@ -47,6 +47,7 @@ _HOMES = {
     "format_path": "files",
     "on_stop_request": "training.interrupt",
     "parse_set": "jobs.plan",
+    "read_json": "files",
     "format_bytes": "checkpoint.inventory",
     "describe_os_error": "files",
     "rung_cells": "ladder.methods",
@@ -55,7 +56,7 @@ _HOMES = {
 
 
 def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
-    """What the files of a model take that are needed to use it; None where they are not known."""
+    """Size of the files that are needed to use a model; None if its folder is unknown."""
     from clearhead.embeddings.vector_files import model_folder
     from clearhead.predict.latency import measure_disk_bytes as size_of
 
@@ -64,7 +65,7 @@ def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
 
 
 def exported_facts(folder: Path) -> dict[str, Any]:
-    """What an exported folder says about its graph."""
+    """The facts about the graph in an exported folder."""
     from clearhead.engine.export import EXPORT_FILE
     from clearhead.files import read_json
 
@@ -108,6 +109,7 @@ __all__ = [
     "local_kind",
     "on_stop_request",
     "parse_set",
+    "read_json",
     "rung_cells",
     "to_printable",
 ]

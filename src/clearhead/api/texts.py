@@ -1,4 +1,4 @@
-"""The public verbs of texts: embed, translate, generate, fill, and how a tokenizer cuts them."""
+"""Public functions on texts: embed, translate, generate, fill and tokens."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def embed(
 ) -> Array | Vectors:
     """Turn texts into vectors: an array with a row for each, or a file (.npy, .jsonl, .jsonl.gz, .parquet).
 
-    The source is a text, a list of texts, a file or whatever else `train` reads; a string is a text unless it names a
-    file, or looks like the name of one. The same call resumes an interrupted file.
+    The source is a text, a list of texts, a file or anything else that `train` reads; a string is a text unless it is,
+    or looks like, a file name. The same call resumes an interrupted file.
     """
     from clearhead.embeddings.job import EmbedOptions, embed_file, embed_texts
 
@@ -132,12 +132,12 @@ def translate(
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
 ) -> list[Translation] | TextsWritten:
-    """Translate a text, or those of a list, a file or whatever else `train` reads, in their order.
+    """Translate a text, or the texts of a list, a file or anything else that `train` reads, in order.
 
-    With an `output`, a file or an open stream gets a line for each, or a JSON object with `as_json`; an interrupted
-    file is resumed. `align` adds which source word each word looked at (None: where the model can tell), and
+    `output` is a file or an open stream that receives a line per text, or a JSON object with `as_json`; an interrupted
+    file is resumed. `align` adds the source word that each word attends to most (None: if the model can compute it).
     `decoding` are further fields of `Decoding`: num_return_sequences, sample, top_p, ... A string is a text unless it
-    names a file.
+    is a file name.
     """
     from clearhead.translate.stream import translate_texts
 
@@ -154,7 +154,7 @@ def translate(
         progress=from_counts(progress),
         download=download,
         notify=notify,
-        **_search(decoding, num_beams, 4, max_length),
+        **_resolve_beams(decoding, num_beams, 4, max_length),
     )
 
 
@@ -186,9 +186,9 @@ def generate(
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
 ) -> list[Continuation] | TextsWritten:
-    """Let a causal model go on from a prompt, or from those of a list, a file or whatever else `train` reads.
+    """Continue a prompt, or the prompts of a list, a file or anything else that `train` reads, with a causal model.
 
-    Arguments are those of `translate`; `new_only` writes what was added alone, without the prompt.
+    Arguments are those of `translate`; `new_only` omits the prompt from the output.
     """
     from clearhead.translate.generate import generate_texts
 
@@ -204,7 +204,7 @@ def generate(
         progress=from_counts(progress),
         download=download,
         notify=notify,
-        **_search(decoding, num_beams, 1, max_length),
+        **_resolve_beams(decoding, num_beams, 1, max_length),
     )
 
 
@@ -218,7 +218,7 @@ def generate_stream(
     download: Progress | None = None,
     **decoding: Any,
 ) -> Iterator[str]:
-    """What a causal model writes after one prompt, in pieces, each as soon as it is known."""
+    """Yield the continuation of a prompt in pieces, each as soon as it is generated."""
     from clearhead.translate.generate import generate_pieces
 
     options = {"max_length": max_length, **decoding}
@@ -231,12 +231,12 @@ def fill(model: Reference, text: str, top: int = 5, *, download: Progress | None
 
 
 def tokens(model: Reference, text: str, second: str | None = None) -> Encoding:
-    """How the tokenizer of a model cuts a text, or a pair of texts: tokens, ids, offsets, words, segments."""
+    """Tokenize a text or a pair of texts: tokens, ids, offsets, words, segments."""
     tokenizer = load_tokenizers(model)[0] if isinstance(model, str | os.PathLike) else model.tokenizer
     return tokenizer.encode(text, second)
 
 
-def _search(decoding: dict[str, Any], num_beams: int | None, default: int, max_length: int) -> dict[str, Any]:
+def _resolve_beams(decoding: dict[str, Any], num_beams: int | None, default: int, max_length: int) -> dict[str, Any]:
     """Fields of `Decoding`; the default number of beams is 1 for sampling."""
     if num_beams is None:
         num_beams = 1 if decoding.get("sample") else default

@@ -1,4 +1,4 @@
-"""Verbs that make models from data: inspect, train, pretrain and ladder."""
+"""Public functions that build models from data: inspect, train, pretrain and ladder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.deprecation import rename_settings
+from clearhead.deprecation import rename_settings, renamed_parameters
 from clearhead.errors import InputError
 from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.output_folder import choose_ladder_folder, choose_run_folder, lock_output, resolve_model_path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clearhead.train.finish import Run
 
 
+@renamed_parameters(told="progress")
 def inspect(
     source: Any,
     *,
@@ -33,19 +34,19 @@ def inspect(
     options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
-    told: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Inspection:
-    """What a careful person would want to know of data before training on it.
+    """Check data before training: columns, labels, duplicates, leaks, lengths, and the cost of training.
 
-    With a model, texts are measured in its tokens; with `estimate`, a few training steps tell what a run would take.
-    Without a `task`, rows are read as they look. `told` receives (stage, done, total).
+    With a model, lengths are measured in its tokens; with `estimate`, a few training steps measure time and memory.
+    Without a `task`, it is detected from columns and labels. `progress` receives (stage, done, total).
     """
     columns = {"text": text, "text_b": text_b, "label": label}
     if task == "aspect":
         from clearhead.aspects.inspection import inspect_reviews
 
         return inspect_reviews(
-            source, dev=dev, test=test, columns=columns, options=options, model=model, progress=told or no_progress
+            source, dev=dev, test=test, columns=columns, options=options, model=model, progress=progress or no_progress
         )
     from clearhead.train.inspection import run_inspect
 
@@ -58,10 +59,11 @@ def inspect(
         options=options,
         model=model,
         estimate=estimate,
-        progress=told or no_progress,
+        progress=progress or no_progress,
     )
 
 
+@renamed_parameters(told="events")
 @lock_output
 def train(
     rows: Any = None,
@@ -76,16 +78,16 @@ def train(
     allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
-    told: RunEvents | None = None,
+    events: RunEvents | None = None,
     **choices: Any,
 ) -> Run:
-    """Train on rows that say what is right, measure on rows held out, and leave a model folder with a report.
+    """Train on labeled rows, measure on held-out rows, and write a model folder with a report.
 
     `choices` are the fields of `RunPlan` and `TrainSettings`: task, text, label, model, method, epochs, seed, ...
-    `resume` goes on with a run that was stopped; rows that came as Python values are then given again, and what else is
-    said must be what was said when the run began. A `command` that is run again goes on with its own run in the same
-    way. On a machine that cannot reproduce the bits of the run it is refused, unless `allow_different_cpu`. `minutes`
-    ends training in that time; `resume` with `finish` takes a stopped run as it is: best weights, measured and saved.
+    `resume` continues an interrupted run; pass rows that are Python values again, and any other arguments must equal
+    those of the first call. Repeating a `command` resumes its run, too. A machine that cannot reproduce the bits of the
+    run is refused unless `allow_different_cpu`. `minutes` limits the training time; `resume` with `finish` stops
+    training, then measures and saves the best weights so far.
     """
     from clearhead.data import open_source
     from clearhead.jobs.job import JobRequest, run_job
@@ -95,17 +97,17 @@ def train(
     from clearhead.train.job import TrainJob, read_run
 
     choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
-    given = {"train": rows, "dev": dev, "test": test}
-    paths = {part: _path(rows) for part, rows in given.items()}
+    parts = {"train": rows, "dev": dev, "test": test}
+    paths = {part: _absolute_path(source) for part, source in parts.items()}
     recipes = {} if recipe is None else read_recipe(Path(recipe))
     if finish and resume is None:
-        raise InputError(f"{setting('finish')} is for a run that was stopped: name it with {setting('resume')}.")
+        raise InputError(f"{setting('finish')} needs an interrupted run; name it with {setting('resume', 'RUN')}.")
     if resume is not None:
         plan, command = read_run(Path(resume))
         folder = Path(resume)
-        again = find_repeated_paths(plan, paths)
-        check_resumed(folder, plan, recipes | again | choices, output)
-        given |= dict.fromkeys(again)  # they are read from where the run has them
+        repeated = find_repeated_paths(plan, paths)
+        check_resumed(folder, plan, recipes | repeated | choices, output)
+        parts |= dict.fromkeys(repeated)  # read from the paths in the stored plan
     else:
         plan = resolve_model_path(make_plan(recipes, paths, choices))
         folder = Path(output) if output is not None else choose_run_folder(plan.train, plan, command)
@@ -116,13 +118,13 @@ def train(
                 test=test,
                 resume=folder,
                 report=report,
-                told=told,
+                events=events,
                 allow_different_cpu=allow_different_cpu,
             )
-    sources = {part: getattr(plan, part) if some is None else some for part, some in given.items()}
+    sources = {part: getattr(plan, part) if source is None else source for part, source in parts.items()}
     if sources["train"] is None:
-        raise InputError("There is nothing to train on: give a file, a folder or rows.")
-    opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
+        raise InputError("No training data given; name a file or a folder, or pass rows.")
+    opened = {part: open_source(source) for part, source in sources.items() if source is not None}
     request = JobRequest(
         plan=plan,
         sources=opened,
@@ -132,13 +134,15 @@ def train(
         allow_different_cpu=allow_different_cpu,
         finish=finish,
         report=report,
-        events=told or NO_EVENTS,
+        events=events or NO_EVENTS,
     )
     if plan.task == "aspect":
         from clearhead.aspects.job import AspectJob
 
         if finish:
-            raise InputError("aspect trains two models, one after the other: resume it to its end instead of finish.")
+            raise InputError(
+                f"{setting('finish')} is not available for aspect, which trains two models; resume the run without it."
+            )
         return run_job(AspectJob(request))
     if plan.task == "translate":
         from clearhead.translate.job import TranslateJob
@@ -147,6 +151,7 @@ def train(
     return run_job(TrainJob(request))
 
 
+@renamed_parameters(told="events")
 @lock_output
 def pretrain(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
@@ -158,15 +163,14 @@ def pretrain(
     allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
-    told: RunEvents | None = None,
+    events: RunEvents | None = None,
     **choices: Any,
 ) -> PretrainResult:
-    """Make a language model from plain text: a tokenizer, lessons without labels, and a judgement on held-out text.
+    """Pre-train a language model on plain text: tokenizer, training without labels, loss on held-out text.
 
     `choices` are the fields of `PretrainPlan` and `TrainSettings`: family, objective, preset, model, minutes, ...
-    `resume` goes on with a run that was stopped, and so does a `command` that is run again; what else is said must be
-    what was said when it began. On a machine that cannot reproduce the bits of the run it is refused, unless
-    `allow_different_cpu`.
+    `resume` continues an interrupted run, and so does repeating a `command`; any other arguments must equal those of
+    the first call. A machine that cannot reproduce the bits of the run is refused unless `allow_different_cpu`.
     """
     from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.restart import is_same_run
@@ -177,23 +181,27 @@ def pretrain(
     from clearhead.pretraining.documents import find_corpus_files, make_absolute
 
     choices = rename_pretrain_settings(choices, stacklevel=3)  # the caller of the decorated function
-    learned, held = _names(files), _names(dev)
+    train_names, dev_names = _list_names(files), _list_names(dev)
     if resume is not None:
         saved = read_pretrain_run(Path(resume))
-        texts = {"files": make_absolute(learned) or None, "dev": make_absolute(held) or None}
+        texts = {"files": make_absolute(train_names) or None, "dev": make_absolute(dev_names) or None}
         check_resumed(Path(resume), saved.plan, resolve_config(choices) | texts, output)
         plan, folder, command = saved.plan, Path(resume), saved.command
     else:
-        if not learned:
-            raise InputError("No training text: pass files, folders or glob patterns.")
+        if not train_names:
+            raise InputError("No text given; name files, folders or patterns.")
         for key in ("model", "tokenizer"):
             if choices.get(key) and Path(choices[key]).is_dir():
                 choices[key] = str(Path(choices[key]).absolute())
-        plan = make_pretrain_plan({"files": make_absolute(learned), "dev": make_absolute(held), **choices})
-        first = str(find_corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
-        folder = Path(output) if output is not None else choose_run_folder(first, plan, command)
+        plan = make_pretrain_plan({"files": make_absolute(train_names), "dev": make_absolute(dev_names), **choices})
+        if output is not None:
+            folder = Path(output)
+        else:
+            is_folder = Path(train_names[0]).is_dir()
+            first_file = train_names[0] if is_folder else str(find_corpus_files(train_names)[0])
+            folder = choose_run_folder(first_file, plan, command)
         if is_same_run(folder, plan, command):
-            return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)
+            return pretrain(resume=folder, report=report, events=events, allow_different_cpu=allow_different_cpu)
     request = JobRequest(
         plan=plan,
         folder=folder,
@@ -201,15 +209,16 @@ def pretrain(
         resume=resume is not None,
         allow_different_cpu=allow_different_cpu,
         report=report,
-        events=told or NO_EVENTS,
+        events=events or NO_EVENTS,
     )
     return run_job(PretrainJob(request))
 
 
-def _names(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    return [str(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
+def _list_names(names: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    return [str(name) for name in ([names] if isinstance(names, str | os.PathLike) else names)]
 
 
+@renamed_parameters(told="events")
 @lock_output
 def ladder(
     source: Any,
@@ -222,13 +231,13 @@ def ladder(
     margin: float | None = None,
     allow_different_cpu: bool = False,
     command: str = "",
-    told: RunEvents | None = None,
+    events: RunEvents | None = None,
     **choices: Any,
 ) -> Ladder:
-    """Train several methods on the same rows as far as the budget allows, and recommend the cheapest that is as good.
+    """Train several methods on the same rows within a time budget, and recommend the cheapest one that is good enough.
 
-    As good: with its 95 % interval at most `margin` worse than the best (None: 0.01, or as the metric has it).
-    `choices` are those of `train`; the same call with the same `output` goes on with what is finished there.
+    Good enough: at most `margin` worse than the best, including its 95 % interval (None: 0.01, or as usual for the
+    metric). `choices` are those of `train`; the same call with the same `output` resumes.
     """
     from clearhead.data import open_source
     from clearhead.jobs.job import JobRequest, run_job
@@ -239,21 +248,22 @@ def ladder(
 
     choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
     check_choices(choices)
-    given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
-    paths = {part: _path(rows) for part, rows in given.items()}
+    candidates = {"train": source, "dev": dev, "test": test}
+    parts = {part: rows for part, rows in candidates.items() if rows is not None}
+    paths = {part: _absolute_path(rows) for part, rows in parts.items()}
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
     folder = choose_ladder_folder(paths.get("train")) if output is None else Path(output)
-    opened = {part: open_source(rows) for part, rows in given.items()}
+    opened = {part: open_source(rows) for part, rows in parts.items()}
     request = JobRequest(
         plan=LadderPlan(methods=plans, budget=budget_seconds(budget), margin=checked_margin(margin)),
         sources=opened,
         folder=folder,
         command=command,
         allow_different_cpu=allow_different_cpu,
-        events=told or NO_EVENTS,
+        events=events or NO_EVENTS,
     )
     return run_job(LadderJob(request))
 
 
-def _path(rows: Any) -> str | None:
+def _absolute_path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None

@@ -1,4 +1,4 @@
-"""The verbs of what came before attention: word vectors learned, asked, and contrasted with vectors in context."""
+"""Public functions for word vectors: word2vec, words, and contrast with vectors in context."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.model.loading import load
 from clearhead.progress import CountCallback, Progress, from_counts
@@ -27,16 +28,16 @@ def load_words(
     progress: CountCallback | None = None,
     download: Progress | None = None,
 ) -> WordVectors:
-    """Word vectors: of a GloVe or word2vec file, of a folder of ours, or the word table of any Transformer.
+    """Load word vectors from a GloVe or word2vec file, a folder of `word2vec`, or a Transformer's embedding table.
 
-    `limit` reads the first words of a file alone, which are the most frequent in files that others share.
+    `limit` reads only the first words of a file; published files are sorted by frequency.
     """
     from clearhead.jobs.kinds import has_vectors
     from clearhead.words import load_vectors
     from clearhead.words.contrast import word_table
     from clearhead.words.files import check_limit
 
-    if has_vectors(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
+    if has_vectors(reference) or Path(reference).expanduser().is_file():  # reports why a file is not one of vectors
         return load_vectors(reference, limit=limit, progress=from_counts(progress))
     check_limit(limit)
     made = word_table(load(reference, head=None, progress=download))
@@ -54,10 +55,10 @@ def words(
     limit: int | None = None,
     progress: CountCallback | None = None,
 ) -> WordAnswers:
-    """The neighbours of a word or of a sum such as "king", "-", "man", "+", "woman", and how good word vectors are.
+    """Neighbors of a word or of a sum such as "king", "-", "man", "+", "woman", and scores on benchmarks.
 
-    `similar` are two words for their cosine; `wordsim`, `simlex` and `analogies` are files to measure the vectors on.
-    The vectors are loaded once, or what `load_words` takes.
+    `similar` are two words for their cosine; `wordsim`, `simlex` and `analogies` are benchmark files. `vectors` are
+    loaded vectors, or anything that `load_words` takes.
     """
     from clearhead.words import WordVectors
     from clearhead.words.answers import answer_words, check_question
@@ -78,22 +79,23 @@ def words(
 def contrast(
     model: str | os.PathLike[str] | Model | WordVectors, first: str, second: str, word: str, *, also: Sequence[str] = ()
 ) -> Contrast:
-    """One word in two sentences: how alike its vectors are, layer by layer; `also` are further sentences with it."""
+    """Compare the vectors of a word in two sentences, layer by layer; `also` are further sentences with it."""
     from clearhead.jobs.kinds import has_vectors
     from clearhead.words import WordVectors, load_vectors
     from clearhead.words.contrast import contrast_model, contrast_vectors
 
     sentences = [first, second, *([also] if isinstance(also, str) else also)]
     if isinstance(model, str | os.PathLike):
-        named = has_vectors(model) or Path(model).expanduser().is_file()
-        model = load_vectors(model) if named else load(model, head=None)
+        is_vector_file = has_vectors(model) or Path(model).expanduser().is_file()
+        model = load_vectors(model) if is_vector_file else load(model, head=None)
     if isinstance(model, WordVectors):
         return contrast_vectors(model, sentences, word)
     return contrast_model(model, sentences, word)
 
 
+@renamed_parameters(rate="learning_rate")
 def word2vec(
-    given: str | os.PathLike[str] | Iterable[Any],
+    texts: str | os.PathLike[str] | Iterable[Any],
     output: str | os.PathLike[str] | None = None,
     *,
     text: str | Sequence[str] | None = None,
@@ -101,11 +103,11 @@ def word2vec(
     progress: Progress | None = None,
     **settings: Any,
 ) -> LearnedWords:
-    """Learn word vectors from files of text, or from sentences that are lists of words.
+    """Train word vectors on text files, or on sentences that are lists of words.
 
     `settings` are the fields of `WordSettings`: mode (skipgram or cbow), width, window, negative, min_count, epochs,
-    rate, seed, threads, ... `output` is a new folder, or a word2vec file by its ending (.txt, .vec, .bin); `text` names
-    the columns of a table that hold text.
+    learning_rate, seed, threads, ... `output` is a new folder, or a word2vec file (.txt, .vec, .bin); `text` names the
+    columns with text.
     """
     from clearhead.files import check_output_folder, to_printable
     from clearhead.words.corpus import file_sentences
@@ -114,31 +116,34 @@ def word2vec(
     from clearhead.words.steps import WordSettings
 
     try:
-        chosen = WordSettings(**settings)
+        word_settings = WordSettings(**settings)
     except TypeError as error:
         raise InputError(f"Settings of word2vec: {to_printable(error, 120)}.") from None
-    chosen.check()
+    word_settings.check()
     if output is not None and is_file_name(Path(output)) and Path(output).exists():
-        raise InputError(f"{output} is there already; name a new file.")
+        raise InputError(f"Output file {output} already exists.")
     if output is not None:
         check_output_folder(Path(output))
     notes: list[str] = []
-    files = _files(given)
-    sentences = given if files is None else file_sentences(files, text, encoding, notes)
-    learned = learn_words(sentences, chosen, progress=progress)  # type: ignore[arg-type]
+    files = _list_files(texts)
+    sentences = texts if files is None else file_sentences(files, text, encoding, notes)
+    learned = learn_words(sentences, word_settings, progress=progress)  # type: ignore[arg-type]
     learned = replace(learned, vectors=replace(learned.vectors, notes=tuple(notes)))
     if output is not None:
         save_vectors(output, learned.vectors, learned=learned.facts())
     return learned
 
 
-def _files(given: Any) -> list[Any] | None:
-    """What is to be opened; None where sentences were given."""
-    if isinstance(given, str | os.PathLike) or callable(getattr(given, "read", None)):
-        return [given]
-    some = list(given) if isinstance(given, list | tuple) else []
-    opened = some and all(isinstance(one, str | os.PathLike) or callable(getattr(one, "read", None)) for one in some)
-    return some if opened else None
+def _list_files(texts: Any) -> list[Any] | None:
+    """Paths and open files; None for sentences."""
+    if _is_file(texts):
+        return [texts]
+    files = list(texts) if isinstance(texts, list | tuple) else []
+    return files if files and all(map(_is_file, files)) else None
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) or callable(getattr(value, "read", None))
 
 
 __all__ = ["contrast", "load_words", "word2vec", "words"]

@@ -1,71 +1,87 @@
-"""The command line: one file per verb, imported only when the verb is used, so that --help is instant."""
+"""The command line: one file per command, imported only when the command is used, so that --help is fast."""
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # nothing is imported before `main`, which says it in one line when Ctrl-C stops an import
+TYPE_CHECKING = False  # nothing is imported before `main`, which handles Ctrl-C during imports
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cyclopts import App
+
 __all__ = ["VERBS", "main"]
 
-INTERRUPTED = 130  # exit code of what Ctrl-C stopped: 128 and the number of the signal
-# verb -> (where it lives, what --help says of it)
+INTERRUPTED = 130  # exit code after Ctrl-C: 128 and the number of the signal
+DATA, TRAIN, USE = "Check and train", "Pre-train and tokenize", "Use a model"
+INSIDE, WORDS, DEPLOY = "Look inside", "Word vectors", "Compress and measure"
+# command -> (module and function, group in --help, summary)
 VERBS = {
-    "inspect": ("inspect:inspect", "Look at data before training on it: columns, labels, duplicates, leaks, lengths."),
-    "train": ("train:train", "Train on a file of texts and labels; leaves a model folder and a report."),
-    "pretrain": ("pretrain:pretrain", "Make a language model from plain text, and judge it on text held out."),
-    "ladder": ("ladder:ladder", "Train every method on the same rows and recommend the cheapest that is as good."),
-    "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
-    "predict": ("predict:predict", "Answer a text, or every row of a file, with a trained model."),
-    "ask": ("ask:ask", "Find the answer to a question in a passage."),
-    "models": ("models:models", "List the models on this machine: aliases, shipped ones and the hub's cache."),
-    "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
-    "learn-tokenizer": ("learn_tokenizer:learn_tokenizer", "Learn a tokenizer from text: BPE, unigram or WordPiece."),
-    "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
-    "embed": ("embed:embed", "Turn the texts of a file into vectors."),
-    "fill": ("fill:fill", "Guess the words behind [MASK]."),
-    "word2vec": ("word2vec:word2vec", "Learn a vector for each word of a text: skip-gram or CBOW."),
-    "words": ("words:words", "Ask word vectors: neighbours, king - man + woman, WordSim, SimLex and analogies."),
-    "contrast": ("contrast:contrast", "Show what context does to a word: one word in two sentences, layer by layer."),
-    "generate": ("generate:generate", "Let a causal model go on from a prompt, a file of prompts or a pipe."),
-    "translate": ("translate:translate", "Translate a text, a file or a pipe, line by line."),
-    "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
-    "explain": ("explain:explain", "Draw what each word looks at, and how a decoder finds its words."),
-    "bench": ("bench:bench", "Measure how fast a model runs on this machine, beside what others would run it with."),
-    "complexity": ("complexity:complexity", "Time self-attention, recurrence and convolution over length and width."),
-    "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),
-    "export": ("export:export", "Write a model as ONNX with its tokenizer, for other runtimes."),
+    "inspect": ("inspect:inspect", DATA, "Check data before training: columns, labels, duplicates, leaks, lengths."),
+    "train": ("train:train", DATA, "Train on texts and labels; writes a model folder and a report."),
+    "evaluate": ("evaluate:evaluate", DATA, "Measure a trained model on labeled rows."),
+    "ladder": ("ladder:ladder", DATA, "Train several methods and recommend the cheapest one that is good enough."),
+    "pretrain": ("pretrain:pretrain", TRAIN, "Pre-train a language model on plain text."),
+    "learn-tokenizer": ("learn_tokenizer:learn_tokenizer", TRAIN, "Train a BPE, unigram or WordPiece tokenizer."),
+    "predict": ("predict:predict", USE, "Predict one text, or every row of a file."),
+    "ask": ("ask:ask", USE, "Answer a question from a passage."),
+    "embed": ("embed:embed", USE, "Turn texts into vectors."),
+    "fill": ("fill:fill", USE, "Predict the words behind [MASK]."),
+    "generate": ("generate:generate", USE, "Continue prompts with a causal language model."),
+    "translate": ("translate:translate", USE, "Translate a text, a file or standard input."),
+    "models": ("models:models", USE, "List the models on this machine."),
+    "describe": ("describe:describe", INSIDE, "Show architecture, sizes, tokenizer, head and passport of a model."),
+    "tokens": ("tokens:tokens", INSIDE, "Show the tokens of a text, with ids and character offsets."),
+    "explain": ("explain:explain", INSIDE, "Draw attention, alignments and decoding steps."),
+    "complexity": ("complexity:complexity", INSIDE, "Time self-attention, recurrence and convolution."),
+    "word2vec": ("word2vec:word2vec", WORDS, "Train word vectors with skip-gram or CBOW."),
+    "words": ("words:words", WORDS, "Query word vectors: neighbors, analogies, similarity benchmarks."),
+    "contrast": ("contrast:contrast", WORDS, "Compare the vectors of a word in two sentences, layer by layer."),
+    "quantize": ("quantize:quantize", DEPLOY, "Convert a model to int8 if it stays accurate on your data."),
+    "export": ("export:export", DEPLOY, "Write a model as ONNX with its tokenizer."),
+    "convert": ("convert:convert", DEPLOY, "Copy a model to a safetensors folder, also from a trusted pickle."),
+    "bench": ("bench:bench", DEPLOY, "Measure speed and memory of a model on this machine."),
 }
+FIRST_STEPS = """\
+Clearhead trains, measures and runs language models on an ordinary machine.
+
+Start with:
+  clearhead inspect FILE             Check columns, labels, duplicates and lengths.
+  clearhead train FILE               Train a model and write a report.
+  clearhead evaluate MODEL FILE      Measure a model on labeled rows.
+  clearhead predict MODEL TEXT|FILE  Predict a text, or every row of a file.
+  clearhead embed MODEL FILE -o OUT  Turn texts into vectors.
+
+`clearhead --help` lists all commands, `clearhead COMMAND --help` their options.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one verb; a user's mistake is one sentence on stderr and exit code 2.
+    """Run one command; a user's mistake is one sentence on stderr and exit code 2.
 
-    So is whatever the system refuses: a name that is too long, a disk that is full, a stream that is closed. Ctrl-C is
-    a line and exit code 130, also while a library is imported that turns it into an error of its own.
+    The same holds for errors of the operating system, such as a full disk or a closed stream. Ctrl-C ends with one line
+    and exit code 130, even during an import that turns it into an error of its own.
     """
     interrupts: list[int] = []
-    noted = False
+    is_recording = False
     try:
-        noted = arguments is None and _note_interrupts(interrupts)
-        _guarded(arguments, interrupts)
+        is_recording = arguments is None and _record_interrupts(interrupts)
+        _run_reporting_errors(arguments, interrupts)
     except KeyboardInterrupt as error:
-        _stop_interrupted(noted, reported=getattr(error, "reported", False))
+        _exit_interrupted(is_recording, reported=getattr(error, "reported", False))
     except Exception:
         if not interrupts:
             raise
-        _stop_interrupted(noted)
+        _exit_interrupted(is_recording)
     finally:
-        if noted and not interrupts:
+        if is_recording and not interrupts:
             import signal
 
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _note_interrupts(interrupts: list[int]) -> bool:
-    """Note every Ctrl-C and raise KeyboardInterrupt as Python does; False where somebody else handles it."""
+def _record_interrupts(interrupts: list[int]) -> bool:
+    """Record every Ctrl-C and raise KeyboardInterrupt, as Python does; False if another handler is installed."""
     import signal
     import threading
 
@@ -83,89 +99,112 @@ def _note_interrupts(interrupts: list[int]) -> bool:
     return True
 
 
-def _guarded(arguments: Sequence[str] | None, interrupts: list[int]) -> None:
+def _run_reporting_errors(arguments: Sequence[str] | None, interrupts: list[int]) -> None:
     from contextlib import nullcontext
 
     from cyclopts import CycloptsError
 
     from clearhead.cli.screen import plain_warnings
-    from clearhead.cli.streams import any_streams, flush_output, leave_output
+    from clearhead.cli.streams import flush_output, leave_output, usable_streams
+    from clearhead.cli.verbose import print_traceback, split_verbose, use_verbose
     from clearhead.errors import ClearheadError, MissingExtraError, MissingPackageError
 
-    with any_streams(), plain_warnings() if arguments is None else nullcontext():  # a program shows its own
+    typed, verbose = split_verbose(sys.argv[1:] if arguments is None else arguments)
+    verb = next((argument for argument in typed if argument in VERBS), None)
+    own_warnings = plain_warnings() if arguments is None else nullcontext()  # a calling program shows its own
+    with usable_streams(), own_warnings, use_verbose(verbose):
         try:
-            _run(sys.argv[1:] if arguments is None else arguments)
+            _run(typed, verb)
             flush_output()
         except (MissingExtraError, MissingPackageError) as error:
-            if interrupts:  # the package is there, and its import was interrupted
+            if interrupts:  # the package is installed, but its import was interrupted
                 raise KeyboardInterrupt from None
-            _stop(str(error))
+            print_traceback(error)
+            _exit_with_message(str(error))
         except ClearheadError as error:
-            typed = sys.argv[1:] if arguments is None else arguments
-            _stop(_in_flags(str(error), typed), INTERRUPTED if interrupts else 2)
+            from clearhead.cli.flags import name_flags
+
+            print_traceback(error)
+            _exit_with_message(name_flags(str(error), verb), INTERRUPTED if interrupts else 2)
         except CycloptsError as error:
-            _stop(_plain(error))
-        except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
+            _exit_with_message(_format_usage_error(error, verb))
+        except BrokenPipeError:  # the reader of our output has ended
             leave_output()
             sys.exit(1)
         except OSError as error:
-            _stop(_refused(error))
+            print_traceback(error)
+            _exit_with_message(_format_os_error(error))
 
 
-def _run(arguments: Sequence[str]) -> None:
-    from cyclopts import App
+def _run(arguments: Sequence[str], verb: str | None) -> None:
+    from clearhead.caller import use_caller
+    from clearhead.cli.flags import ShellCaller, replace_former_flags
+    from clearhead.cli.streams import decode_arguments
+    from clearhead.cli.verbose import print_settings, timed_command
+
+    if not arguments:
+        sys.stdout.write(FIRST_STEPS)
+        return
+    with use_caller(ShellCaller(verb)):
+        app = _make_app(verb)
+        tokens = replace_former_flags(decode_arguments(arguments), verb)
+        command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        print_settings(verb, bound)
+        with timed_command():
+            command(*bound.args, **bound.kwargs)
+
+
+def _make_app(verb_in_use: str | None) -> App:
+    """The cyclopts application; the modules of its commands are imported when they are used."""
+    from cyclopts import App, Group, Parameter
 
     from clearhead import __version__
-    from clearhead.caller import use_caller
-    from clearhead.cli.flags import ShellCaller
-    from clearhead.cli.streams import typed
+    from clearhead.cli.help_layout import HelpLayout
 
+    groups = {
+        group: Group(group, sort_key=number) for number, group in enumerate(dict.fromkeys(v[1] for v in VERBS.values()))
+    }
     app = App(
         name="clearhead",
         help="From the text you have to a language model you understand, can trust and can afford to run.",
+        help_epilogue="All commands accept --verbose: settings, timings and tracebacks on stderr.",
         version=__version__,
         help_format="plaintext",
-        result_action="return_value",
+        help_formatter=HelpLayout(),
+        group_commands=Group("Other", sort_key=99),
+        default_parameter=Parameter(show_default=False, negative=()),
         suppress_keyboard_interrupt=False,
     )
-    for verb, (place, said) in VERBS.items():
-        app.command(f"clearhead.cli.{place}", name=verb, help=said)
-    app.register_install_completion_command(help="Install completion for this shell.")
-    spoken = next((argument for argument in arguments if argument in VERBS), None)
-    with use_caller(ShellCaller(spoken)):
-        app(typed(arguments), exit_on_error=False, print_error=False)
+    for number, (verb, (function, group, summary)) in enumerate(VERBS.items()):
+        options = {} if verb == verb_in_use else {"help": summary}  # a command's own help is its docstring
+        app.command(f"clearhead.cli.{function}", name=verb, group=groups[group], sort_key=number, **options)
+    app.register_install_completion_command(help="Install shell completion.")
+    return app
 
 
-def _in_flags(message: str, arguments: Sequence[str]) -> str:
-    """A message with the flags of the verb that was typed."""
-    from clearhead.cli.flags import in_flags
+def _format_usage_error(error: Exception, verb: str | None) -> str:
+    """A mistake in the arguments on one line, with the command that shows the right ones."""
+    help_command = "clearhead --help" if verb is None else f"clearhead {verb} --help"
+    return f"{' '.join(str(error).split())} (see {help_command})"
 
-    return in_flags(message, next((argument for argument in arguments if argument in VERBS), None))
 
-
-def _refused(error: OSError) -> str:
-    """What the system refused, as one sentence."""
+def _format_os_error(error: OSError) -> str:
+    """An error of the operating system as one sentence."""
     from clearhead.api.support import describe_os_error, format_path
 
     if error.filename is not None:
         return f"{format_path(error.filename)} cannot be read or written: {describe_os_error(error)}."
-    return f"Standard output or a file cannot be written: {describe_os_error(error)}."  # the system does not say which
+    return f"Standard output or a file cannot be written: {describe_os_error(error)}."  # the system does not name it
 
 
-def _plain(error: Exception) -> str:
-    """A mistake in the arguments as one line, with the way out."""
-    said = " ".join(str(error).split())
-    return f"{said} (see clearhead --help)"
-
-
-def _stop(said: str, code: int = 2) -> None:
+def _exit_with_message(message: str, code: int = 2) -> None:
     from contextlib import suppress
 
     from clearhead.cli.streams import flush_output, leave_output
     from clearhead.errors import ClearheadError
 
     with suppress(OSError):
-        sys.stderr.write(f"clearhead: {said}\n")
+        sys.stderr.write(f"clearhead: {message}\n")
     with suppress(ClearheadError, BrokenPipeError):
         flush_output()
         sys.exit(code)
@@ -173,11 +212,11 @@ def _stop(said: str, code: int = 2) -> None:
     sys.exit(code)
 
 
-def _stop_interrupted(noted: bool, *, reported: bool = False) -> None:
-    """One line, unless the verb has said more; a second Ctrl-C ends the process at once."""
+def _exit_interrupted(is_recording: bool, *, reported: bool = False) -> None:
+    """Print one line, unless the command has printed its own; a second Ctrl-C ends the process at once."""
     from contextlib import suppress
 
-    if noted:
+    if is_recording:
         import signal
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -190,6 +229,3 @@ def _stop_interrupted(noted: bool, *, reported: bool = False) -> None:
 
         leave_output()
     sys.exit(INTERRUPTED)
-
-
-__all__ = ["VERBS", "main"]

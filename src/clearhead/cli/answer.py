@@ -1,73 +1,75 @@
-"""One answer on the screen: what `clearhead predict MODEL "a text"` prints."""
+"""The output of `clearhead predict MODEL "a text"`: one answer with its probabilities."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.cli.screen import UNSEEN, print_json, say
+from clearhead.cli.screen import make_printable, print_json, print_note
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
     from clearhead.api.support import Prediction, Predictor
 
-BAR = 24  # characters of a probability of 1
-NEW_LINE = "\n"  # in a label or an answer
-MOST_LABELS = 10  # that are listed, the most probable ones
+BAR_WIDTH = 24  # characters of a probability of 1
+MAX_LABELS = 10  # listed, most probable first
 
 
-def print_answer(predictor: Predictor, made: Prediction, texts: Sequence[str], *, json: bool, quiet: bool) -> None:
-    """One JSON object, the bare answer, or the answer with its probabilities; an option is shown by its text."""
+def print_answer(predictor: Predictor, answer: Prediction, texts: Sequence[str], *, json: bool, quiet: bool) -> None:
+    """Print one JSON object, the bare answer, or the answer with its probabilities; an option is shown by its text."""
     if json:
-        print_json(made.to_json())
+        print_json(answer.to_json())
         return
-    if made.option is not None:
-        made = made.with_option_names(texts[-len(made.probabilities) :])
-    if made.truncated:
-        say(f"{made.truncated:,} tokens were cut off: the text is longer than the model reads", quiet=quiet)
-    lines = [_plain(made)] if quiet else _lines(predictor, made)
-    sys.stdout.write("".join(f"{UNSEEN.sub('?', line.replace(NEW_LINE, ' '))}\n" for line in lines))
+    if answer.option is not None:
+        answer = answer.with_option_names(texts[-len(answer.probabilities) :])
+    if answer.truncated:
+        print_note(f"The text is too long for the model; {answer.truncated:,} tokens were truncated.", quiet=quiet)
+    lines = [_format_bare(answer)] if quiet else _format_lines(predictor, answer)
+    sys.stdout.write("".join(f"{make_printable(line)}\n" for line in lines))
 
 
-def _plain(made: Prediction) -> str:
-    """The answer alone; empty when the model abstains."""
-    if made.value is not None:
-        return f"{made.value:.4f}"
-    if made.tags is not None:
-        return " ".join(made.tags)
-    if made.labels is not None:
-        return ", ".join(made.labels)
-    return made.label or made.answer or ""
+def _format_bare(answer: Prediction) -> str:
+    """The answer without its probability; empty if the model abstains."""
+    if answer.value is not None:
+        return f"{answer.value:.4f}"
+    if answer.tags is not None:
+        return " ".join(answer.tags)
+    if answer.labels is not None:
+        return ", ".join(answer.labels)
+    return answer.label or answer.answer or ""
 
 
-def _lines(predictor: Predictor, made: Prediction) -> list[str]:
-    if made.value is not None:
-        return [f"{made.value:.4f}"]
-    if made.tags is not None:
-        return _tagged(made)
-    if made.answer is not None:
-        return _found(made)
-    threshold = predictor.calibration.abstain_below
-    sure = "" if made.probability is None else f" {made.probability:.3f}"
-    if made.abstained:
-        limit = "" if threshold is None else f", less than {threshold:g}"
-        return [f"no answer (probability{sure}{limit})", *_bars(made)]
-    head = f"{_plain(made)}{sure}" if made.labels is None else (_plain(made) or "no label")
-    return [head, *_bars(made)]
+def _format_lines(predictor: Predictor, answer: Prediction) -> list[str]:
+    if answer.value is not None:
+        return [f"{answer.value:.4f}"]
+    if answer.tags is not None:
+        return _format_entities(answer)
+    if answer.answer is not None:
+        return _format_spans(answer)
+    probability = "" if answer.probability is None else f" {answer.probability:.3f}"
+    if answer.abstained:
+        threshold = predictor.calibration.abstain_below
+        limit = "" if threshold is None else f", below {threshold:g}"
+        return [f"no answer (probability{probability}{limit})", *_format_bars(answer)]
+    bare = _format_bare(answer)
+    return [f"{bare}{probability}" if answer.labels is None else (bare or "no label"), *_format_bars(answer)]
 
 
-def _bars(made: Prediction) -> list[str]:
-    """A bar for each label, the most probable first."""
-    best = sorted(made.probabilities.items(), key=lambda item: -item[1])
-    wide = max((len(name) for name, _ in best[:MOST_LABELS]), default=0)
-    sign = _sign()
-    lines = [f"  {name:<{wide}}  {sign * round(BAR * prob):<{BAR}}  {prob:.3f}" for name, prob in best[:MOST_LABELS]]
-    left = len(best) - MOST_LABELS
-    return [*lines, f"  and {left} labels more"] if left > 0 else lines
+def _format_bars(answer: Prediction) -> list[str]:
+    """A bar for each label, most probable first."""
+    ranked = sorted(answer.probabilities.items(), key=lambda item: -item[1])
+    width = max((len(name) for name, _ in ranked[:MAX_LABELS]), default=0)
+    block = _bar_character()
+    lines = [
+        f"  {name:<{width}}  {block * round(BAR_WIDTH * probability):<{BAR_WIDTH}}  {probability:.3f}"
+        for name, probability in ranked[:MAX_LABELS]
+    ]
+    hidden = len(ranked) - MAX_LABELS
+    return [*lines, f"  and {hidden} more labels"] if hidden > 0 else lines
 
 
-def _sign() -> str:
+def _bar_character() -> str:
     try:
         "█".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -75,28 +77,28 @@ def _sign() -> str:
     return "█"
 
 
-def _tagged(made: Prediction) -> list[str]:
-    """What was found, with its place in the text; a text without anything says so."""
-    if not made.spans:
-        tags = " ".join(made.tags or ())
-        return ["nothing found" if not tags.replace("O", "").strip() else tags]
-    wide = max(len(span.text) for span in made.spans)
-    return [f"{span.text:<{wide}}  {span.label}  {span.probability:.3f}" for span in made.spans]
+def _format_entities(answer: Prediction) -> list[str]:
+    """The entities in a text with their probabilities."""
+    if not answer.spans:
+        tags = " ".join(answer.tags or ())
+        return [tags if tags.replace("O", "").strip() else "no entities"]
+    width = max(len(span.text) for span in answer.spans)
+    return [f"{span.text:<{width}}  {span.label}  {span.probability:.3f}" for span in answer.spans]
 
 
-def _found(made: Prediction) -> list[str]:
-    """The answer with its probability, and the next ones."""
-    sure = "" if made.probability is None else f" {made.probability:.3f}"
-    head = f"{made.answer}{sure}" if made.answer else f"no answer in the passage{sure}"
-    others = [f"  {span.text}  {span.probability:.3f}" for span in made.nbest if span.text != made.answer]
-    return [head, *others]
+def _format_spans(answer: Prediction) -> list[str]:
+    """The answer span with its probability, and the next best ones."""
+    probability = "" if answer.probability is None else f" {answer.probability:.3f}"
+    best = f"{answer.answer}{probability}" if answer.answer else f"no answer in the passage{probability}"
+    others = [f"  {span.text}  {span.probability:.3f}" for span in answer.nbest if span.text != answer.answer]
+    return [best, *others]
 
 
-def refuse_file_options(given: dict[str, Any]) -> None:
-    """Options that only rows of a file have, together with a text."""
-    for name, value in given.items():
+def refuse_file_options(options: Mapping[str, Any]) -> None:
+    """Reject options for files if a single text is predicted."""
+    for name, value in options.items():
         if value:
-            raise InputError(f"--{name.replace('_', '-')} is for files; a text is answered on the screen.")
+            raise InputError(f"--{name.replace('_', '-')} is only for files; a single text is answered on the screen.")
 
 
 __all__ = ["print_answer", "refuse_file_options"]

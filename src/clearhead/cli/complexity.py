@@ -1,78 +1,75 @@
-"""clearhead complexity: self-attention, recurrence and convolution over length and width."""
+"""clearhead complexity: how self-attention, recurrence and convolution scale."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.screen import print_json, print_table, progress, say
+from clearhead.cli.options import MEASUREMENT, Json, OutputFile, Quiet, Threads
+from clearhead.cli.screen import print_blank_line, print_json, print_note, print_table, progress
 from clearhead.errors import InputError
 
 
 def complexity(
     *,
-    lengths: str | None = None,
-    widths: str | None = None,
-    kernel: int = 3,
-    repeats: int = 5,
-    threads: int | None = None,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    json: bool = False,
-    quiet: bool = False,
+    lengths: Annotated[str | None, Parameter(group=MEASUREMENT)] = None,
+    widths: Annotated[str | None, Parameter(group=MEASUREMENT)] = None,
+    kernel: Annotated[int, Parameter(group=MEASUREMENT)] = 3,
+    repeats: Annotated[int, Parameter(group=MEASUREMENT)] = 5,
+    threads: Annotated[
+        Threads, Parameter(group=MEASUREMENT, help="Number of CPU threads (default: torch's own number).")
+    ] = None,
+    output: OutputFile = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Time one layer of self-attention, recurrence and convolution over lengths n and widths d of a text.
+    """Time one layer of self-attention, recurrence and convolution over sequence lengths n and widths d.
 
-    Prints the lecture's table (cost, sequential steps, longest path) with the growth that was measured, the
-    milliseconds, and the length at which self-attention and recurrence cross.
+    Prints cost, sequential steps and longest path of each layer type with the measured growth, the milliseconds, and
+    the length at which self-attention becomes slower than recurrence.
 
     Parameters
     ----------
     lengths
-        Lengths in words, with commas; without it, 32 to 2048.
+        Sequence lengths in tokens, separated by commas (default: 32 to 2048).
     widths
-        Widths of a word's vector, with commas; without it, 128, 256 and 512.
+        Hidden sizes, separated by commas (default: 128, 256, 512).
     kernel
-        How many neighbours the convolution sums over.
+        Kernel size of the convolution (default: 3).
     repeats
-        How often each is measured, in turns; the median counts.
-    threads
-        How many threads may work; without it, as many as torch takes.
+        Measurements of each size (default: 5); the median is reported.
     output
-        Where a picture goes: .svg, .png, or .html with the tables.
-    json
-        Print one JSON object.
-    quiet
-        Say nothing but the answer.
+        Write a figure: .svg, .png, or .html with the tables.
     """
     from clearhead import api
     from clearhead.api.support import LENGTHS, MS, WIDTHS, check_picture
 
     if output is not None:
         check_picture(output)
-    chosen = _numbers("lengths", lengths, LENGTHS), _numbers("widths", widths, WIDTHS)
+    sizes = _parse_integers("lengths", lengths, LENGTHS), _parse_integers("widths", widths, WIDTHS)
     with progress("measuring", quiet=quiet or json) as bar:
-        made = api.complexity(*chosen, kernel=kernel, repeats=repeats, threads=threads, progress=bar)
+        growth = api.complexity(*sizes, kernel=kernel, repeats=repeats, threads=threads, progress=bar)
     if output is not None:
-        made.save(output)
+        growth.save(output)
     if json:
-        print_json(made.to_json())
+        print_json(growth.to_json())
         return
-    print_table(*made.lecture(), title=made.title)
-    print_table(*made.table(), title=MS)
-    for note in made.notes:
+    print_table(*growth.lecture(), title=growth.title)
+    print_blank_line()
+    print_table(*growth.table(), title=MS)
+    for note in growth.notes:
         sys.stdout.write(f"{note}\n")
     if output is not None:
-        say(f"picture: {output}", quiet=quiet)
+        print_note(f"figure: {output}", quiet=quiet)
 
 
-def _numbers(name: str, text: str | None, otherwise: Sequence[int]) -> Sequence[int]:
-    """Numbers with commas between them."""
+def _parse_integers(name: str, text: str | None, default: Sequence[int]) -> Sequence[int]:
+    """Integers separated by commas."""
     try:
-        return otherwise if text is None else [int(part) for part in text.split(",")]
+        return default if text is None else [int(part) for part in text.split(",")]
     except ValueError:
-        said = f"--{name} must be whole numbers with commas, such as 64,128, and it is {text!r:.60}."
-        raise InputError(said) from None
+        message = f"--{name} must be integers separated by commas, such as 64,128, got {text!r:.60}."
+        raise InputError(message) from None

@@ -1,67 +1,76 @@
-"""clearhead contrast: what context does to a word."""
+"""clearhead contrast: what context does to the vector of a word."""
 
 from __future__ import annotations
 
-from clearhead.cli.screen import print_json, print_table, say
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clearhead.cli.options import DATA, Json, Quiet
+from clearhead.cli.screen import print_blank_line, print_json, print_note, print_table
 
 
 def contrast(
-    reference: str,
+    model: str,
     first: str,
     second: str,
     word: str,
     /,
     *,
-    also: list[str] | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    also: Annotated[list[str] | None, Parameter(group=DATA)] = None,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print only the cosine of the last layer.")] = False,
 ) -> None:
-    """Show one word in two sentences: equal in the word table, and told apart by the layers that read its neighbours.
+    """Compare the vectors of a word in two sentences, layer by layer.
+
+    Both start as the same vector in the embedding table; each layer mixes in more of their contexts.
 
     Parameters
     ----------
-    reference
-        A model folder, a hub id or an alias; or word vectors, which cannot tell the sentences apart.
+    model
+        A model folder, a hub id or an alias; or word vectors, which are the same in every sentence.
     first
-        A sentence with the word.
+        A sentence that contains the word.
     second
-        Another sentence with the word.
+        Another sentence that contains the word.
     word
         The word.
     also
-        A further sentence with the word, to find the nearest sense; can be said again.
-    json
-        Print one JSON object.
-    quiet
-        Print the cosine of the last layer alone.
+        Another sentence with the word, to find its nearest sense; repeatable.
     """
     from clearhead import api
     from clearhead.api.support import has_vectors
     from clearhead.cli.loading import load_model
     from clearhead.cli.words import load_vectors
 
-    still = quiet or json
-    if has_vectors(reference):
-        made = api.contrast(load_vectors(reference, limit=None, quiet=still), first, second, word, also=also or ())
+    silent = quiet or json
+    if has_vectors(model):
+        loaded = load_vectors(model, limit=None, quiet=silent)
+        comparison = api.contrast(loaded, first, second, word, also=also or ())
     else:
-        made = api.contrast(load_model(reference, quiet=still), first, second, word, also=also or ())
+        comparison = api.contrast(load_model(model, quiet=silent), first, second, word, also=also or ())
     if json:
-        print_json(made.to_json())
+        print_json(comparison.to_json())
         return
+    layers = comparison.layers
     if quiet:
-        print(f"{made.layers[-1].cosine:.4f}")
+        print(f"{layers[-1].cosine:.4f}")
         return
-    rows = [(layer.name, f"{layer.cosine:.4f}", "#" * round(20 * max(layer.cosine, 0.0))) for layer in made.layers]
-    print_table(("", "cosine", ""), rows, title=f"{word} in the two sentences")
-    if len(made.layers) == 1:  # word vectors: every occurrence has the same neighbours
-        near = [(one.text, f"{one.cosine:.4f}") for one in made.occurrences[0].words]
-        print_table(("neighbours", "cosine"), near)
+    rows = [(layer.name, f"{layer.cosine:.4f}", "#" * round(20 * max(layer.cosine, 0.0))) for layer in layers]
+    print_table(("layer", "cosine", ""), rows, title=f"{word} in the two sentences")
+    print_blank_line()
+    if len(layers) == 1:  # word vectors: every occurrence has the same neighbors
+        neighbors = [(near.text, f"{near.cosine:.4f}") for near in comparison.occurrences[0].words]
+        print_table(("neighbor", "cosine"), neighbors)
     elif not also:
-        near = [(place.sentence, ", ".join(one.text for one in place.words)) for place in made.occurrences]
-        print_table(("sentence", "nearest words in it, last layer"), near)
+        nearest = [
+            (occurrence.sentence, ", ".join(near.text for near in occurrence.words))
+            for occurrence in comparison.occurrences
+        ]
+        print_table(("sentence", "nearest words in it (last layer)"), nearest)
     else:
-        for place in made.occurrences:
-            senses = [(one.text, f"{one.cosine:.4f}") for one in place.senses]
-            print_table((f"nearest to {word} in: {place.sentence}", "cosine"), senses)
-    for note in made.notes:
-        say(note)
+        for occurrence in comparison.occurrences:
+            senses = [(sense.text, f"{sense.cosine:.4f}") for sense in occurrence.senses]
+            print_table((f"nearest to {word} in: {occurrence.sentence}", "cosine"), senses)
+    for note in comparison.notes:
+        print_note(note)

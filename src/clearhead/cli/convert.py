@@ -1,37 +1,43 @@
-"""clearhead convert: a safe copy of a model."""
+"""clearhead convert: a safetensors copy of a model."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from clearhead.cli.screen import model_notes, print_json, say
+from cyclopts import Parameter
+
+from clearhead.cli.options import MODEL, Json, Quiet
+from clearhead.cli.screen import model_notes, print_json, print_note
 
 
 def convert(
-    source: str, destination: Path, /, *, allow_pickle: bool = False, json: bool = False, quiet: bool = False
+    model: str,
+    folder: Path,
+    /,
+    *,
+    allow_pickle: Annotated[bool, Parameter(group=MODEL)] = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Copy a model to a folder of safetensors that clearhead, transformers and sentence-transformers read.
 
     Parameters
     ----------
-    source
-        A model folder, a hub id, or an alias.
-    destination
+    model
+        A model folder, a hub id or an alias.
+    folder
         A new folder.
     allow_pickle
-        Read a pytorch_model.bin if there is nothing else. Only for files you trust; it is read in a child process
-        that takes tensors and nothing else.
-    json
-        Print one JSON object.
-    quiet
-        Say nothing.
+        Read pytorch_model.bin if there are no safetensors. Only for files you trust; a child process reads it and
+        accepts nothing but tensors.
     """
     from clearhead import api
 
     with model_notes(quiet=quiet or json):
-        folder = api.convert(source, destination, allow_pickle=allow_pickle)
-    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        copy = api.convert(model, folder, allow_pickle=allow_pickle)
+    files = sorted(str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file())
     if json:
-        print_json({"folder": str(folder), "files": files})
+        print_json({"folder": str(copy), "files": files})
     else:
-        say(f"{folder}: {', '.join(files)}", quiet=quiet)
+        print_note(f"{copy}: {', '.join(files)}", quiet=quiet)

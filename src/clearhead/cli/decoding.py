@@ -1,72 +1,73 @@
-"""The options of decoding that `translate` and `generate` share; what each verb sets by default is its own."""
+"""The decoding options that `translate` and `generate` share; each command has its own defaults."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from clearhead.cli.options import DECODING
+
 STANDARD_OUTPUT = Path("-")
+OF_DECODING = Parameter(group=DECODING)
+MaxLength = Annotated[int, Parameter(group=DECODING)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class DecodingOptions:
-    """How the words are chosen, beyond the beam and the longest length.
+    """How tokens are selected.
 
     Parameters
     ----------
-    best
-        How many answers to each text, the best first; at most --beam, or that many samples.
+    num_return_sequences
+        Number of outputs per text, best first; at most --num-beams, or this many samples.
     min_length
-        Tokens of an answer at least.
+        Minimum number of tokens of an output.
     length_penalty
-        Above 0 longer answers are preferred, below 0 shorter ones.
+        Values above 0 favor longer outputs, values below 0 shorter ones (default: 1).
     sample
-        Draw every word by its probability; --beam is then 1.
+        Sample tokens from the predicted distribution, without beams.
     temperature
         Sampling temperature: lower is more deterministic, higher is more random.
     top_k
-        Of samples: only the so many likeliest words.
+        Sample only from the k most likely tokens.
     top_p
-        Of samples: only the likeliest words that have so much probability together.
+        Sample only from the most likely tokens whose probabilities sum to p.
     min_p
-        Of samples: only words that are so many times as likely as the likeliest.
+        Sample only tokens at least p times as likely as the most likely one.
     seed
-        Of samples.
-    no_repeat_ngram
-        Never so many tokens in a row twice.
+        Random seed of sampling (default: 0).
+    no_repeat_ngram_size
+        Never repeat this many consecutive tokens.
     repetition_penalty
-        Above 1: words that were said already become less likely.
+        Values above 1 make tokens that already occurred less likely.
     prefix
-        What every answer begins with.
-    forbid
-        A word that no answer may have; may be given several times.
+        Text that every output starts with.
+    bad_words
+        A word that no output may contain; repeatable.
     stop
-        A text at which an answer ends; may be given several times.
+        A text at which an output ends; repeatable.
     """
 
-    best: int = 1
-    min_length: int | None = None
-    length_penalty: float = 1.0
-    sample: bool = False
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    seed: int = 0
-    no_repeat_ngram: int = 0
-    repetition_penalty: float | None = None
-    prefix: str = ""
-    forbid: list[str] | None = None
-    stop: list[str] | None = None
+    num_return_sequences: Annotated[int, OF_DECODING] = 1
+    min_length: Annotated[int | None, OF_DECODING] = None
+    length_penalty: Annotated[float, OF_DECODING] = 1.0
+    sample: Annotated[bool, OF_DECODING] = False
+    temperature: Annotated[float | None, OF_DECODING] = None
+    top_k: Annotated[int | None, OF_DECODING] = None
+    top_p: Annotated[float | None, OF_DECODING] = None
+    min_p: Annotated[float | None, OF_DECODING] = None
+    seed: Annotated[int, OF_DECODING] = 0
+    no_repeat_ngram_size: Annotated[int, OF_DECODING] = 0
+    repetition_penalty: Annotated[float | None, OF_DECODING] = None
+    prefix: Annotated[str, OF_DECODING] = ""
+    bad_words: Annotated[list[str] | None, OF_DECODING] = None
+    stop: Annotated[list[str] | None, OF_DECODING] = None
 
-    def choices(self, *, beam: int, max_length: int) -> dict[str, Any]:
-        """Fields of `Decoding`, as `Model.generate` takes them."""
-        renamed = ("best", "no_repeat_ngram", "forbid", "stop")
-        settings = {name: value for name, value in vars(self).items() if name not in renamed}
-        settings |= {"num_return_sequences": self.best, "no_repeat_ngram_size": self.no_repeat_ngram}
-        settings |= {"bad_words": tuple(self.forbid or ()), "stop": tuple(self.stop or ())}
-        return settings | {"num_beams": 1 if self.sample else beam, "max_length": max_length}
+    def to_settings(self, *, num_beams: int, max_length: int) -> dict[str, Any]:
+        """The fields of `Decoding`, as `Model.generate` takes them."""
+        lists = {"bad_words": tuple(self.bad_words or ()), "stop": tuple(self.stop or ())}
+        return vars(self) | lists | {"num_beams": 1 if self.sample else num_beams, "max_length": max_length}

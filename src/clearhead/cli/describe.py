@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import Json, Quiet
+from clearhead.cli.screen import model_notes, print_blank_line, print_facts, print_json
 
 
-def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> None:
-    """Tell what a model is: architecture, sizes, tokenizer, head, passport.
+def describe(model: str, /, *, json: Json = False, quiet: Quiet = False) -> None:
+    """Show architecture, sizes, tokenizer, head and passport of a model.
 
     Parameters
     ----------
-    reference
-        A model folder, a hub id (org/name or org/name@revision), or an alias such as `default`; of a folder of
-        `train --task aspect`, both of its models are told. Counted words (`train --method tfidf`) are a model too.
-    json
-        Print one JSON object instead of a table.
-    quiet
-        Say nothing but the answer.
+    model
+        A model folder, a hub id (org/name or org/name@revision) or an alias such as `default`. TF-IDF models
+        (`train --method tfidf`) and both models of `train --task aspect` are described, too.
     """
     from clearhead import api
 
     silent = quiet or json
-    with model_notes(quiet=silent), downloads(quiet=silent) as bars:
-        made = api.describe(reference, download=bars)
+    with model_notes(quiet=silent), download_bars(quiet=silent) as bars:
+        description = api.describe(model, download=bars)
     if json:
-        print_json(made.to_json())
+        print_json(description.to_json())
         return
-    for title, rows in made.tables:
-        print_table(("what", "value"), rows, title=title)
+    for number, (title, facts) in enumerate(description.tables):
+        if number:
+            print_blank_line()
+        print_facts(facts, title=title)

@@ -7,79 +7,69 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, progress, say, truncations
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import MODEL, OUTPUT, InputFormat, Json, Precision, Quiet, StreamArgument, TextColumn
+from clearhead.cli.screen import collect_truncations, model_notes, print_json, print_note, progress
 from clearhead.cli.streams import input_stream
 
 
 def embed(
-    reference: str,
-    file: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
+    model: str,
+    file: StreamArgument,
     /,
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    column: str | None = None,
-    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
-    layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,  # -2 is a layer
-    pooling: str | None = None,
-    normalize: bool | None = None,
-    prompt: str | None = None,
-    prompt_name: str | None = None,
-    precision: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), group=OUTPUT)],
+    text: TextColumn = None,
+    input_format: InputFormat = None,
+    layer: Annotated[str | None, Parameter(allow_leading_hyphen=True, group=MODEL)] = None,  # -2 is a layer
+    pooling: Annotated[str | None, Parameter(group=MODEL)] = None,
+    normalize: Annotated[bool | None, Parameter(group=MODEL, negative="--no-normalize")] = None,
+    prompt: Annotated[str | None, Parameter(group=MODEL)] = None,
+    prompt_name: Annotated[str | None, Parameter(group=MODEL)] = None,
+    precision: Precision = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Turn the texts of a file into vectors.
 
     Parameters
     ----------
-    reference
-        A model folder, a hub id, or an alias such as `default`.
+    model
+        A model folder, a hub id or an alias such as `default`.
     file
-        Plain text (one text a line), .csv, .tsv, .json, .jsonl, .parquet, each also gzipped (.gz), or - for standard
-        input.
+        Plain text (one text per line), .csv, .tsv, .json, .jsonl or .parquet, optionally gzipped; - for standard input.
     output
-        Where the vectors go: .npy, .jsonl, .jsonl.gz or .parquet. After an interruption the same command resumes.
-    column
-        The column that holds the text.
-    input_format
-        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
+        File for the vectors: .npy, .jsonl, .jsonl.gz or .parquet. The same command resumes an interrupted file.
     layer
-        A layer's number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four.
+        Layer number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four (default: last).
     pooling
-        mean, first, max or pooler; without it, as the model folder says.
+        mean, first, max or pooler (default: from the model folder).
     normalize
-        Make every vector one long, or do not; without it, as the model folder says.
+        Scale vectors to unit length (default: from the model folder).
     prompt
-        A text to put before each text.
+        Text to put before each text.
     prompt_name
-        The name of one of the model's own prompts.
-    precision
-        float or int8; without it, int8 where `clearhead quantize` found it good enough.
-    json
-        Print one JSON object about what was done.
-    quiet
-        Say nothing.
+        Name of one of the model's own prompts.
     """
     from clearhead import api
 
-    chosen: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
+    layer_choice: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
     source: Any = input_stream() if file == "-" else Path(file)
     silent = quiet or json
     try:
         with (
             model_notes(quiet=silent),
-            downloads(quiet=silent) as bars,
+            download_bars(quiet=silent) as bars,
             progress("embedding", quiet=silent) as bar,
-            truncations() as cut,
+            collect_truncations() as truncations,
         ):
-            made = api.embed(
-                reference,
+            vectors = api.embed(
+                model,
                 source,
                 output,
-                column=column,
+                column=text,
                 input_format=input_format,
-                layer=chosen,
+                layer=layer_choice,
                 pooling=pooling,
                 normalize=normalize,
                 prompt=prompt,
@@ -90,15 +80,21 @@ def embed(
             )
     except KeyboardInterrupt as error:
         if getattr(error, "resumable", False):
-            say("stopped; the same command continues where it stopped.")
+            print_note("stopped; the same command resumes.")
             error.reported = True  # type: ignore[attr-defined]
         raise
     if json:
         print_json(
-            {"texts": made.texts, "width": made.width, "output": str(output), "truncated": cut, "resumed": made.resumed}
+            {
+                "texts": vectors.texts,
+                "width": vectors.width,
+                "output": str(output),
+                "truncated": truncations,
+                "resumed": vectors.resumed,
+            }
         )
         return
-    for line in cut:
-        say(line, quiet=quiet)
-    again = f" ({made.resumed} of them by an earlier, interrupted command)" if made.resumed else ""
-    say(f"{made.texts} texts, {made.width} numbers each{again}: {output}", quiet=quiet)
+    for line in truncations:
+        print_note(line, quiet=quiet)
+    earlier = f" ({vectors.resumed:,} of them from an interrupted run)" if vectors.resumed else ""
+    print_note(f"{vectors.texts:,} texts, width {vectors.width}{earlier}: {output}", quiet=quiet)

@@ -1,4 +1,4 @@
-"""clearhead evaluate: how good a trained model is on rows whose labels are known."""
+"""clearhead evaluate: metrics of a trained model on labeled rows."""
 
 from __future__ import annotations
 
@@ -9,74 +9,73 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table, progress, say
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import (
+    DATA,
+    MEASUREMENT,
+    OUTPUT,
+    InputFormat,
+    Json,
+    LabelColumn,
+    OptionColumns,
+    Precision,
+    Quiet,
+    SecondTextColumn,
+    SkipBadRows,
+    StreamArgument,
+    TextColumn,
+)
+from clearhead.cli.screen import model_notes, print_blank_line, print_json, print_note, print_table, progress
 from clearhead.cli.streams import input_bytes
 from clearhead.errors import InputError
 
+INTERVAL = "95 % interval"
+
 
 def evaluate(
-    reference: str,
-    file: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
+    model: str,
+    file: StreamArgument,
     /,
     *,
-    text: str | None = None,
-    text_b: str | None = None,
-    label: str | None = None,
-    options: str | None = None,
-    slice: Annotated[list[str] | None, Parameter(name="--slice")] = None,  # noqa: A002
-    part: str | None = None,
-    against: str | None = None,
-    report: Path | None = None,
-    skip_bad_rows: bool = False,
-    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
-    precision: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    text: TextColumn = None,
+    text_b: SecondTextColumn = None,
+    label: LabelColumn = None,
+    options: OptionColumns = None,
+    part: Annotated[str | None, Parameter(group=DATA)] = None,
+    input_format: InputFormat = None,
+    skip_bad_rows: SkipBadRows = False,
+    precision: Precision = None,
+    slice: Annotated[list[str] | None, Parameter(name="--slice", group=MEASUREMENT)] = None,  # noqa: A002
+    against: Annotated[str | None, Parameter(group=MEASUREMENT)] = None,
+    report: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Measure a trained model on rows whose labels are known.
+    """Measure a trained model on labeled rows, with confidence intervals.
 
     Parameters
     ----------
-    reference
-        A model folder that `clearhead train` made, or a checkpoint with a head for labels, tags, answers or options.
+    model
+        A folder of `clearhead train`, or a checkpoint with a head for labels, tags, answers or options.
     file
-        Rows with labels, or - for standard input.
-    text
-        The column with the text; without it, as in training.
-    text_b
-        The column with the second text.
-    label
-        The column with the label: the class, the tags or spans, the answers, the right option.
-    options
-        The columns with the options of a question, commas between them.
-    slice
-        A column by whose values the metric is shown apart; may be given several times.
+        Labeled rows, or - for standard input.
     part
-        dev or test: of the training file, the rows alone that the run held out.
+        dev or test: only the rows of the training file that the run held out.
+    slice
+        Also measure each value of this column separately; repeatable.
     against
-        Another model: the difference on the same rows, with its interval and the chance of so much by luck.
+        Another model, for a paired comparison on the same rows: difference, interval, p-value.
     report
-        Write an HTML page about it.
-    skip_bad_rows
-        Leave out rows that cannot be used, and count them.
-    input_format
-        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
-    precision
-        float or int8; without it, int8 where `clearhead quantize` found it good enough.
-    json
-        Print one JSON object.
-    quiet
-        Say nothing but the answer.
+        Write an HTML report to this file.
     """
     from clearhead import api
 
     silent = quiet or json
     rows: Any = input_bytes() if file == "-" else file
-    with model_notes(quiet=quiet), downloads(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
-        own = _own(reference, precision)
-        made = api.evaluate(
-            api.load_predictor(reference, precision=precision, progress=bars) if own is None else own,
+    with model_notes(quiet=quiet), download_bars(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
+        is_translator = _is_translator(model, precision)
+        evaluation = api.evaluate(
+            model if is_translator else api.load_predictor(model, precision=precision, progress=bars),
             rows,
             text=text,
             text_b=text_b,
@@ -88,62 +87,71 @@ def evaluate(
             report=report,
             skip_bad_rows=skip_bad_rows,
             input_format=input_format,
-            told=None if bar is None else lambda done: bar(done, None),
+            progress=None if bar is None else lambda done: bar(done, None),
             command=shlex.join(["clearhead", *sys.argv[1:]]),
         )
     if json:
-        print_json(made.to_json())
+        print_json(evaluation.to_json())
         return
-    print_table(("metric", "value", "95 % interval"), metric_rows(made.metrics), title=f"{made.rows:,} rows")
-    for name, paired in made.against.items():
-        chance = f"95 % {paired.low:+.4f} to {paired.high:+.4f}, p = {paired.p:.3f}"
-        say(f"{name}: {paired.difference:+.4f} against {against} ({chance})", quiet=quiet)
+    print_table(("metric", "value", INTERVAL), metric_rows(evaluation.metrics), title=f"{evaluation.rows:,} rows")
+    for name, paired in evaluation.against.items():
+        interval = f"95 % interval {paired.low:+.4f} to {paired.high:+.4f}, p = {paired.p:.3f}"
+        print_note(f"{name}: difference {paired.difference:+.4f} to {against} ({interval})", quiet=quiet)
     if slice:
-        shown = [part for part in made.slices if part.column in slice]
-        table = [(one.column, one.name, f"{one.rows:,}", f"{one.value:.4f}", _range(one.interval)) for one in shown]
-        print_table(("column", "slice", "rows", "value", "95 % interval"), table)
-    if made.task == "translate" and made.slices:
-        by_length = [(one.name, f"{one.rows:,}", f"{one.value:.2f}", _range(one.interval)) for one in made.slices]
-        print_table(("words of the source", "rows", "BLEU", "95 % interval"), by_length)
-    for line in counted(made):
-        say(line, quiet=quiet)
+        cells = [
+            (part.column, part.name, f"{part.rows:,}", f"{part.value:.4f}", _format_interval(part.interval))
+            for part in evaluation.slices
+            if part.column in slice
+        ]
+        print_blank_line()
+        print_table(("column", "slice", "rows", "value", INTERVAL), cells)
+    if evaluation.task == "translate" and evaluation.slices:
+        by_length = [
+            (part.name, f"{part.rows:,}", f"{part.value:.2f}", _format_interval(part.interval))
+            for part in evaluation.slices
+        ]
+        print_blank_line()
+        print_table(("source length in words", "rows", "BLEU", INTERVAL), by_length)
+    for line in describe_row_counts(evaluation):
+        print_note(line, quiet=quiet)
     if report is not None:
-        say(f"report: {report}", quiet=quiet)
+        print_note(f"report: {report}", quiet=quiet)
 
 
-def _own(reference: str, precision: str | None) -> str | None:
-    """A translator's folder, which is measured by its texts and not by logits."""
+def _is_translator(model: str, precision: str | None) -> bool:
+    """Whether the model is a translator, which is measured by its texts and not by logits."""
     from clearhead.api.support import local_kind
 
-    if local_kind(reference) != "translator":
-        return None
+    if local_kind(model) != "translator":
+        return False
     if precision is not None:
-        raise InputError("Translators are measured in the precision that their folder has; leave --precision out.")
-    return reference
+        raise InputError("Translators are measured in the precision of their folder; omit --precision.")
+    return True
 
 
 def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Metrics as lines of a table."""
-    return [(name, _shown(interval.value), _range(interval)) for name, interval in metrics.items()]
+    """Metrics with their intervals as rows of a table."""
+    return [(name, _format_value(interval.value), _format_interval(interval)) for name, interval in metrics.items()]
 
 
-def _shown(value: float) -> str:
-    return "not defined" if value != value else f"{value:.4f}"
+def _format_value(value: float) -> str:
+    return "undefined" if value != value else f"{value:.4f}"
 
 
-def _range(interval: Any) -> str:
+def _format_interval(interval: Any) -> str:
     return "" if interval.low != interval.low else f"{interval.low:.4f} to {interval.high:.4f}"
 
 
-def counted(made: Any) -> list[str]:
-    """What happened to rows on the way."""
-    said = []
-    if made.skipped:
-        said.append(f"left out: {', '.join(f'{count:,} rows ({what})' for what, count in made.skipped.items())}")
-    if made.windowed:
-        said.append(f"{made.windowed:,} rows are longer than the model reads and were answered from windows.")
-    if made.truncated:
-        said.append(f"{made.truncated:,} rows were cut.")
-    if made.abstained:
-        said.append(f"{made.abstained:,} rows without an answer, for it was not sure enough.")
-    return said
+def describe_row_counts(counts: Any) -> list[str]:
+    """Sentences about rows that were skipped, read in windows, truncated or not answered."""
+    lines = []
+    if counts.skipped:
+        reasons = ", ".join(f"{count:,} rows ({reason})" for reason, count in counts.skipped.items())
+        lines.append(f"skipped: {reasons}")
+    if counts.windowed:
+        lines.append(f"{counts.windowed:,} rows are too long for the model and were read in windows.")
+    if counts.truncated:
+        lines.append(f"{counts.truncated:,} rows were truncated.")
+    if counts.abstained:
+        lines.append(f"{counts.abstained:,} rows have no answer because the model was not confident enough.")
+    return lines

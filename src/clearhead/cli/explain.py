@@ -1,97 +1,93 @@
-"""clearhead explain: what each word looks at, and how a decoder finds its words."""
+"""clearhead explain: attention, alignments and decoding steps."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table, progress, say, truncations
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import DECODING, FIGURE, Json, NumBeams, OutputFile, Quiet
+from clearhead.cli.screen import collect_truncations, model_notes, print_json, print_note, print_table, progress
 from clearhead.errors import InputError
 
-Show = Literal["attention", "alignment", "beams", "steps", "positions"]
+View = Literal["attention", "alignment", "beams", "steps", "positions"]
+OF_FIGURE = Parameter(group=FIGURE)
+OF_DECODING = Parameter(group=DECODING)
 
 
 def explain(
-    reference: str,
+    model: str,
     text: str | None = None,
     second: str | None = None,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    show: Show | None = None,
-    target: str | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    word: str | None = None,
-    part: str | None = None,
-    special: bool = False,
-    all_words: bool = False,
-    words: bool = False,
-    beam: int | None = None,
-    top: int | None = None,
-    max_length: int | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    show: Annotated[View | None, OF_FIGURE] = None,
+    layer: Annotated[int | None, OF_FIGURE] = None,
+    head: Annotated[int | None, OF_FIGURE] = None,
+    word: Annotated[str | None, OF_FIGURE] = None,
+    part: Annotated[str | None, OF_FIGURE] = None,
+    special: Annotated[bool, OF_FIGURE] = False,
+    all_words: Annotated[bool, OF_FIGURE] = False,
+    words: Annotated[bool, OF_FIGURE] = False,
+    target: Annotated[str | None, OF_DECODING] = None,
+    num_beams: Annotated[NumBeams, Parameter(help="Beams of the search (default: 4; 1 for --show steps).")] = None,
+    top: Annotated[int | None, OF_DECODING] = None,
+    max_length: Annotated[int | None, OF_DECODING] = None,
+    output: OutputFile = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Draw what each word looks at, and how a decoder finds its words.
+    """Draw attention, alignments and decoding steps of a model.
 
     Parameters
     ----------
-    reference
-        A model folder, a hub id, or an alias such as `default`.
+    model
+        A model folder, a hub id or an alias such as `default`.
     text
-        The text, which --show positions can do without.
+        The text; not needed for --show positions.
     second
         A second text, for pairs.
-    output
-        A file: .svg or .png (a picture), .html (a page to look around in) or .json (the numbers).
     show
-        attention: who looks at whom. alignment: which source words each written word looked at. beams: the tree of the
-        search. steps: the likeliest words at each step. positions: how places are numbered. Without it, alignment for
-        models that write, attention for others.
-    target
-        For a model with a decoder: the text it writes; without it, the model writes one itself.
+        attention: which tokens attend to which. alignment: which source words each target word attends to. beams: the
+        tree of beam search. steps: the most likely tokens at each step. positions: the position embeddings. Default:
+        alignment for models with a decoder, attention for others.
     layer
-        Which layer an .svg or .png shows, counted from 0.
+        Layer of an .svg or .png figure, from 0.
     head
-        Which head; without it, all heads together, or the mean of them.
+        Head (default: all heads, or their mean).
     word
-        Only the lines from this word; without it, those from the most informative word.
+        Show only the attention of this word (default: the most informative word).
     part
-        encoder, decoder or cross attention; without it, all of them.
+        encoder, decoder or cross attention (default: all).
     special
-        Show special tokens such as [CLS] and [SEP], which are hidden otherwise.
+        Show special tokens such as [CLS] and [SEP], which are hidden by default.
     all_words
-        Draw the lines from all words.
+        Show the attention of all words.
     words
-        Take the tokens of a word together in an alignment.
-    beam
-        How many beginnings are kept while searching; without it 4, and 1 for steps: the likeliest word each time.
+        Merge the tokens of a word in an alignment.
+    target
+        Output text of a model with a decoder (default: the model generates it).
     top
-        How many candidates each step shows; without it, 5.
+        Candidates shown at each step (default: 5).
     max_length
-        New tokens at most; without it 128, and 20 for a model that goes on with a prompt.
-    json
-        Print one JSON object about what was done; without -o, the numbers themselves.
-    quiet
-        Say nothing.
+        Maximum number of generated tokens (default: 128; 20 for causal models).
+    output
+        Write a figure (.svg, .png), an interactive page (.html) or the numbers (.json).
     """
     from clearhead import api
 
     if output is None and not json and show == "positions":
-        raise InputError("Name a file for the picture of positions with -o, such as positions.svg, .png or .html.")
+        raise InputError("--show positions needs a file for its figure; name one with -o, such as positions.svg.")
     silent = quiet or json
     with (
         model_notes(quiet=silent),
-        downloads(quiet=silent) as bars,
-        progress("looking", quiet=silent),
-        truncations() as cut,
+        download_bars(quiet=silent) as bars,
+        progress("computing", quiet=silent),
+        collect_truncations() as truncations,
     ):
-        made = api.explain(
-            reference,
+        explanation = api.explain(
+            model,
             text,
             second,
             output=output,
@@ -104,16 +100,16 @@ def explain(
             special=special,
             all_words=all_words,
             words=words,
-            num_beams=beam,
+            num_beams=num_beams,
             top=top,
             max_length=max_length,
             download=bars,
         )
-    for line in cut:
-        say(line, quiet=silent)
+    for line in truncations:
+        print_note(line, quiet=silent)
     if json:
-        print_json(made.to_json() if output is None else {"output": str(output), **made.facts})
+        print_json(explanation.to_json() if output is None else {"output": str(output), **explanation.facts})
     elif output is not None:
-        say(f"{made.summary}: {output}", quiet=quiet)
-    elif made.table is not None:
-        print_table(*made.table())
+        print_note(f"{explanation.summary}: {output}", quiet=quiet)
+    elif explanation.table is not None:
+        print_table(*explanation.table())

@@ -3,51 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, say
+from cyclopts import Parameter
+
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import MODEL, Json, Precision, Quiet
+from clearhead.cli.screen import model_notes, print_json, print_note
 
 
 def export(
-    source: str,
-    destination: Path,
+    model: str,
+    folder: Path,
     /,
     *,
-    portable: bool = False,
-    precision: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    portable: Annotated[bool, Parameter(group=MODEL)] = False,
+    precision: Precision = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Write model.onnx with the tokenizer, config.json and passport, and export.json that says how to use it.
+    """Write a model as ONNX: model.onnx, tokenizer, config.json, passport, and export.json with instructions for use.
 
     Parameters
     ----------
-    source
-        A model folder, a hub id, or an alias.
-    destination
+    model
+        A model folder, a hub id or an alias.
+    folder
         A new folder.
     portable
-        Operators of the ONNX standard alone, for any runtime; without it, fused ones that ONNX Runtime runs faster.
-    precision
-        float or int8; without it, int8 where `clearhead quantize` found it good enough.
-    json
-        Print one JSON object.
-    quiet
-        Say nothing.
+        Use only operators of the ONNX standard, which any runtime supports; the default graph is fused for ONNX
+        Runtime, which runs it faster.
     """
     from clearhead import api
     from clearhead.api.support import exported_facts
 
     silent = quiet or json
-    with model_notes(quiet=silent), downloads(quiet=silent) as bars:
-        folder = api.export(source, destination, portable=portable, precision=precision, progress=bars)
-    about = exported_facts(folder)
-    files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    with model_notes(quiet=silent), download_bars(quiet=silent) as bars:
+        exported = api.export(model, folder, portable=portable, precision=precision, progress=bars)
+    facts = exported_facts(exported)
+    files = {path.name: path.stat().st_size for path in sorted(exported.iterdir())}
+    total = sum(files.values())
     if json:
-        print_json({"folder": str(folder), "files": files, "disk_bytes": sum(files.values()), **about})
+        print_json({"folder": str(exported), "files": files, "disk_bytes": total, **facts})
         return
-    say(f"{folder}: {', '.join(files)} ({sum(files.values()) / 1e6:,.1f} MB)", quiet=quiet)
-    inputs, outputs = (", ".join(about[part]) for part in ("inputs", "outputs"))
-    say(f"The {about['graph']} graph in {about['precision']} takes {inputs} and gives {outputs}.", quiet=quiet)
-    for note in about["notes"]:
-        say(note, quiet=quiet)
+    print_note(f"{exported}: {', '.join(files)} ({total / 1e6:,.1f} MB)", quiet=quiet)
+    inputs, outputs = (", ".join(facts[part]) for part in ("inputs", "outputs"))
+    graph = f"{facts['graph']} graph, {facts['precision']}"
+    print_note(f"{graph}; inputs: {inputs}; outputs: {outputs}", quiet=quiet)
+    for note in facts["notes"]:
+        print_note(note, quiet=quiet)

@@ -1,37 +1,53 @@
-"""clearhead fill: words for a mask."""
+"""clearhead fill: predict masked words."""
 
 from __future__ import annotations
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import OUTPUT, Json, Quiet
+from clearhead.cli.screen import model_notes, print_blank_line, print_json, print_table
 
 
-def fill(reference: str, text: str, /, *, top: int = 5, json: bool = False, quiet: bool = False) -> None:
-    """Guess the words behind [MASK], as masked-word training taught the model to.
+def fill(
+    model: str,
+    text: str,
+    /,
+    *,
+    top: Annotated[int, Parameter(group=OUTPUT)] = 5,
+    json: Annotated[Json, Parameter(help="Print one JSON list with a list of guesses per mask.")] = False,
+    quiet: Annotated[Quiet, Parameter(help="Print only the most likely word of each mask.")] = False,
+) -> None:
+    """Predict the words behind [MASK], the objective that BERT was pre-trained with.
 
     Parameters
     ----------
-    reference
-        A model with a masked-word head: a folder, a hub id, or an alias.
+    model
+        A model with a masked language modeling head: a folder, a hub id or an alias.
     text
-        A text with one or more [MASK] in it.
+        A text with one or more [MASK].
     top
-        How many guesses for each mask.
-    json
-        Print one JSON list with a list of guesses per mask.
-    quiet
-        Print the best guess for each mask and nothing else.
+        Number of guesses per mask (default: 5).
     """
     from clearhead import api
 
-    with model_notes(quiet=quiet or json), downloads(quiet=quiet or json) as bars:
-        guesses = api.fill(reference, text, top, download=bars)
+    with model_notes(quiet=quiet or json), download_bars(quiet=quiet or json) as bars:
+        masks = api.fill(model, text, top, download=bars)
     if json:
-        print_json([[{"token": g.token, "probability": g.probability, "id": g.id} for g in mask] for mask in guesses])
+        print_json(
+            [
+                [{"token": guess.token, "probability": guess.probability, "id": guess.id} for guess in guesses]
+                for guesses in masks
+            ]
+        )
         return
     if quiet:
-        print(*(mask[0].token for mask in guesses))
+        print(*(guesses[0].token for guesses in masks))
         return
-    for number, mask in enumerate(guesses, start=1):
-        title = None if len(guesses) == 1 else f"mask {number}"
-        print_table(("word", "probability"), [(g.token, f"{g.probability:.3f}") for g in mask], title)
+    for number, guesses in enumerate(masks, start=1):
+        if number > 1:
+            print_blank_line()
+        title = None if len(masks) == 1 else f"mask {number}"
+        print_table(("word", "probability"), [(guess.token, f"{guess.probability:.3f}") for guess in guesses], title)

@@ -1,11 +1,11 @@
-"""The flags of every verb, out of the signatures of their functions: what a message may name."""
+"""The flags of every command, read from the signatures of its function, so that messages can name them."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -15,75 +15,115 @@ from typing import Any, get_args, get_type_hints
 from cyclopts import Parameter
 
 from clearhead.cli import VERBS
+from clearhead.cli.screen import print_note
 
-ALIASES = {  # settings whose flags have other names
-    "slices": "slice",
-    "bad_words": "forbid",
-    "num_beams": "beam",
-    "num_return_sequences": "best",
-    "no_repeat_ngram_size": "no_repeat_ngram",
-}
+ALIASES = {"slices": "slice", "column": "text", "max_length": "max_length"}  # settings whose flags have other names
 SHORT = {"--output": "-o"}
 COLUMNS = frozenset({"text", "text_b", "label", "source", "target", "id", "group"})  # often columns of the user's own
+REMOVED_IN = "0.3"
+FORMER_DECODING_FLAGS = {
+    "--beam": "--num-beams",
+    "--best": "--num-return-sequences",
+    "--no-repeat-ngram": "--no-repeat-ngram-size",
+    "--forbid": "--bad-words",
+}
+FORMER_TEXT_FLAGS = {"--column": "--text", "--format": "--input-format"}
+FORMER_FLAGS = {  # command -> former flag -> current flag
+    "ask": {"--best": "--top"},
+    "bench": FORMER_TEXT_FLAGS,
+    "embed": FORMER_TEXT_FLAGS,
+    "evaluate": {"--format": "--input-format"},
+    "explain": {"--beam": "--num-beams"},
+    "generate": FORMER_DECODING_FLAGS | FORMER_TEXT_FLAGS,
+    "learn-tokenizer": {"--size": "--vocab-size"},
+    "pretrain": {
+        "--rate": "--learning-rate",
+        "--vocabulary": "--vocab-size",
+        "--steps": "--max-steps",
+        "--length": "--max-length",
+    },
+    "quantize": {"--allowed": "--max-drop", "--least-cosine": "--min-cosine"},
+    "train": {"--rate": "--learning-rate", "--batch-rows": "--batch-size"},
+    "translate": FORMER_DECODING_FLAGS | FORMER_TEXT_FLAGS,
+    "word2vec": {"--rate": "--learning-rate"},
+}
+
+
+def replace_former_flags(arguments: Sequence[str], verb: str | None) -> list[str]:
+    """Arguments with former flags under their current names, each with a deprecation note on stderr."""
+    renamed = FORMER_FLAGS.get(verb or "", {})
+    replaced = []
+    for argument in arguments:
+        flag, equals, value = argument.partition("=")
+        if flag in renamed:
+            print_note(f"clearhead: {flag} is deprecated and will be removed in {REMOVED_IN}; use {renamed[flag]}.")
+            argument = f"{renamed[flag]}{equals}{value}"
+        replaced.append(argument)
+    return replaced
 
 
 @cache
 def flags_of(verb: str) -> dict[str, tuple[str, ...]]:
-    """Settings of a verb by their names in Python, each with its flags."""
+    """The flags of each setting of a command, by the setting's name in Python."""
     module, name = VERBS[verb][0].split(":")
     function = getattr(import_module(f"clearhead.cli.{module}"), name)
     hints = get_type_hints(function, include_extras=True)
-    made: dict[str, tuple[str, ...]] = {}
+    flags: dict[str, tuple[str, ...]] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            made |= _flags(parameter.name, hints[parameter.name])
-    return made
+            flags |= _flags_of_parameter(parameter.name, hints[parameter.name])
+    return flags
 
 
-def _flags(name: str, hint: Any) -> dict[str, tuple[str, ...]]:
-    for group in (hint, *get_args(hint)) if isinstance(hint, UnionType) else (hint,):
-        if is_dataclass(group):
-            return {field.name: (_flag(field.name),) for field in fields(group)}
-    named = next((part.name for part in get_args(hint) if isinstance(part, Parameter) and part.name), ())
-    return {name: tuple(named) or (_flag(name),)}
+def _flags_of_parameter(name: str, hint: Any) -> dict[str, tuple[str, ...]]:
+    for kind in (hint, *get_args(hint)) if isinstance(hint, UnionType) else (hint,):
+        if is_dataclass(kind):
+            field_hints = get_type_hints(kind, include_extras=True)
+            return {
+                key: value
+                for field in fields(kind)
+                for key, value in _flags_of_parameter(field.name, field_hints[field.name]).items()
+            }
+    named = [part.name for part in get_args(hint) if isinstance(part, Parameter) and part.name]
+    return {name: tuple(named[-1]) if named else (_to_flag(name),)}
 
 
-def _flag(name: str) -> str:
+def _to_flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
 def every_flag() -> Iterator[str]:
-    """All flags of all verbs, and the `--no-` forms of what can be switched off."""
-    yield from ("--help", "--version", "--install-completion")
+    """All flags of all commands, and the `--no-` forms of those that can be switched off."""
+    yield from ("--help", "--version", "--install-completion", "--verbose")
     for verb in VERBS:
         for flags in flags_of(verb).values():
             yield from flags
             yield from (f"--no-{flag.removeprefix('--')}" for flag in flags if flag.startswith("--"))
 
 
-def in_flags(message: str, verb: str | None) -> str:
-    """A message with its settings as flags where the verb has them: checks of plans name them as Python does.
+def name_flags(message: str, verb: str | None) -> str:
+    """A message with settings as flags if the command has them; checks of plans name settings as Python does.
 
-    Only what can be nothing else is changed: names with an underscore, and plain words that something is said of.
+    Only unambiguous names are replaced: names with an underscore, and plain words that are the subject of a sentence.
     """
     known = {} if verb is None else {name: flags[0] for name, flags in flags_of(verb).items() if name not in COLUMNS}
     for name, flag in known.items():
         if flag.startswith("--"):
-            alone = rf"(?<![\w./'\"=-]){name}(?![\w/'\"=(-]|\.\w)"
-            spoken_of = rf"(?:^|(?<=: )|(?<=, )){name}(?= (?:must |is for |is '))"
-            message = re.sub(alone if "_" in name else spoken_of, flag, message)
+            anywhere = rf"(?<![\w./'\"=-]){name}(?![\w/'\"=(-]|\.\w)"
+            as_subject = rf"(?:^|(?<=: )|(?<=, )){name}(?= (?:must |is for |is '))"
+            message = re.sub(anywhere if "_" in name else as_subject, flag, message)
             message = re.sub(rf"(?<![\w./'\"-]){name}=(?=[a-z0-9])", f"{flag} ", message)
     return message
 
 
 class ShellCaller:
-    """A person who typed a verb: its settings are flags, or pairs for --set."""
+    """A user of the shell: settings are flags, or pairs for --set."""
 
     def __init__(self, verb: str | None) -> None:
         self._verb = verb
 
     def setting(self, name: str, value: object, of: str | None) -> str:
-        """`--epochs 3`; `--set stride=16` where the verb has no flag of its own; the bare name where it has neither."""
+        """`--epochs 3`; `--set stride=16` if the command has no such flag; the bare name if it has no --set either."""
         verb = of or self._verb
         known = flags_of(verb) if verb is not None else {}
         flags = known.get(name) or known.get(ALIASES.get(name, name))
@@ -100,8 +140,8 @@ class ShellCaller:
 
     def command(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, object]) -> str:
         """`clearhead train --resume runs/one`."""
-        given = (
+        options = (
             self.setting(key, shlex.quote(value) if isinstance(value, str) else value, name)
             for key, value in settings.items()
         )
-        return " ".join((self.verb(name), *given, *map(shlex.quote, arguments)))
+        return " ".join((self.verb(name), *options, *map(shlex.quote, arguments)))

@@ -1,64 +1,67 @@
-"""clearhead inspect: what is in a file, before anything is trained on it."""
+"""clearhead inspect: check data before training."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
-from clearhead.cli.screen import model_notes, print_json, print_table, stages
+from cyclopts import Parameter
 
-KINDS = {"classes": "classes", "multilabel": "several a row", "number": "numbers"}
+from clearhead.cli.options import (
+    DATA,
+    MEASUREMENT,
+    MODEL,
+    Json,
+    LabelColumn,
+    OptionColumns,
+    Quiet,
+    SecondTextColumn,
+    TextColumn,
+)
+from clearhead.cli.screen import model_notes, print_blank_line, print_facts, print_json, print_table, stages
+
+LABEL_KINDS = {"classes": "one class per row", "multilabel": "several classes per row", "number": "numbers"}
+MAX_LABELS = 30  # listed, most frequent first
+HISTOGRAM_STEPS = " ▁▂▃▄▅▆▇█"
 
 
 def inspect(
     file: str,
     /,
     *,
-    dev: str | None = None,
-    test: str | None = None,
-    task: str | None = None,
-    text: str | None = None,
-    text_b: str | None = None,
-    label: str | None = None,
-    options: str | None = None,
-    model: str = "default",
-    estimate: bool = True,
-    json: bool = False,
-    quiet: bool = False,
+    dev: Annotated[str | None, Parameter(group=DATA, metavar="FILE")] = None,
+    test: Annotated[str | None, Parameter(group=DATA, metavar="FILE")] = None,
+    task: Annotated[str | None, Parameter(group=DATA)] = None,
+    text: TextColumn = None,
+    text_b: SecondTextColumn = None,
+    label: LabelColumn = None,
+    options: OptionColumns = None,
+    model: Annotated[str, Parameter(group=MODEL)] = "default",
+    estimate: Annotated[bool, Parameter(group=MEASUREMENT, negative="--no-estimate")] = True,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print only the findings.")] = False,
 ) -> None:
-    """Look at data before training on it: columns, labels, duplicates, leaks, lengths, and what training would take.
+    """Check data before training: columns, labels, duplicates, leaks, lengths, and the cost of training.
 
     Parameters
     ----------
     file
-        Rows in any form that `train` reads.
+        Rows in any format that `train` reads.
     dev
-        Development rows, to look for leaks between the parts.
+        Dev rows, to find leaks between the splits.
     test
-        Test rows.
+        Test rows, to find leaks between the splits.
     task
-        classify, pair, regress, tag, span, choice or aspect; without it, by the columns and labels.
-    text
-        The column with the text; guessed where it is not given.
-    text_b
-        The column with the second text.
-    label
-        The column with the label.
-    options
-        The columns with the options of a question, commas between them, or the one that holds them all.
+        classify, pair, regress, tag, span, choice or aspect (default: detected from columns and labels).
     model
-        The model whose tokens lengths are measured in.
+        Model whose tokenizer measures the lengths (default: default).
     estimate
-        Try a few training steps to tell time and memory, or do not (--no-estimate).
-    json
-        Print one JSON object.
-    quiet
-        Only the findings.
+        Run a few training steps to estimate time and memory (default: yes).
     """
     from clearhead import api
 
     with model_notes(quiet=True), stages(quiet=quiet or json) as bar:
-        found = api.inspect(
+        inspection = api.inspect(
             file,
             dev=dev,
             test=test,
@@ -69,79 +72,87 @@ def inspect(
             options=options,
             model=model,
             estimate=estimate,
-            told=bar,
+            progress=bar,
         )
     if json:
-        print_json(found.to_json())
+        print_json(inspection.to_json())
         return
     if not quiet:
-        print_table(("what", "value"), facts(found), title=", ".join(found.sources))
-        if found.labels:
-            print_table(("label", "rows", "share"), balance(found))
-        for listing in found.unusable:  # as `train` lists them
+        print_facts(summarize(inspection), title=", ".join(inspection.sources))
+        if inspection.labels:
+            print_blank_line()
+            print_table(("label", "rows", "share"), label_rows(inspection))
+        for listing in inspection.unusable:  # as `train` lists them
             sys.stdout.write(listing + "\n")
-    print_table(("", "finding"), [(one.severity, one.sentence) for one in found.findings] or [("", "nothing odd")])
+        print_blank_line()
+    findings = [(finding.severity, finding.sentence) for finding in inspection.findings]
+    if findings:
+        print_table(("severity", "finding"), findings)
+    else:
+        sys.stdout.write("No problems found.\n")
 
 
-def facts(found: Any) -> list[tuple[str, str]]:
-    """The lines of the first table."""
-    columns = found.columns
-    parts = ", ".join(f"{count:,} {part}" for part, count in found.parts.items())
-    lines = [("read as", "; ".join(found.said))]
-    lines += [("columns", said) for said in columns.said]
-    lines += [("rows", parts)]
-    lines += [("cannot be used", f"{count:,} ({what})") for what, count in found.bad.items()]
-    lines += [("labels", KINDS.get(found.kind, "none"))]
-    if found.numbers is not None:
-        least, mean, most = found.numbers
-        lines.append(("numbers", f"{least:g} to {most:g}, mean {mean:g}"))
-    for name, lengths in (("characters", found.characters), ("tokens", found.tokens)):
+def summarize(inspection: Any) -> list[tuple[str, str]]:
+    """Names and values of the summary."""
+    parts = ", ".join(f"{count:,} {part}" for part, count in inspection.parts.items())
+    facts = [("format", "; ".join(inspection.said))]
+    facts += [("" if number else "columns", line) for number, line in enumerate(inspection.columns.said)]
+    facts += [("rows", parts)]
+    facts += [("unusable rows", f"{count:,} ({reason})") for reason, count in inspection.bad.items()]
+    facts += [("labels", LABEL_KINDS.get(inspection.kind, "none"))]
+    if inspection.numbers is not None:
+        least, mean, most = inspection.numbers
+        facts.append(("numbers", f"{least:g} to {most:g}, mean {mean:g}"))
+    for unit, lengths in (("characters", inspection.characters), ("tokens", inspection.tokens)):
         if lengths is not None:
-            said = f"median {lengths.median:,}, 90 % up to {lengths.p90:,}, longest {lengths.most:,}"
-            lines += [(name, said), (f"{name}, histogram", histogram(lengths.histogram))]
-    if found.too_long is not None:
-        lines.append(("longer than the model", f"{found.too_long:,} rows over {found.max_length} tokens"))
-    same = (("the same text", found.exact), ("nearly the same text", found.near), ("in two parts", found.leaks))
-    lines += [(what, f"{alike.rows:,} rows in {alike.groups:,} groups") for what, alike in same if alike.rows]
-    if found.conflicts.groups:
-        lines.append(("conflicting labels", f"{found.conflicts.groups:,} texts"))
-    return lines + estimated(found.estimate)
+            summary = f"median {lengths.median:,}, 90 % up to {lengths.p90:,}, longest {lengths.most:,}"
+            facts += [(unit, summary), (f"{unit}, histogram", format_histogram(lengths.histogram))]
+    if inspection.too_long is not None:
+        facts.append(("too long", f"{inspection.too_long:,} rows over {inspection.max_length} tokens"))
+    duplicates = (
+        ("duplicates", inspection.exact),
+        ("near duplicates", inspection.near),
+        ("in two splits", inspection.leaks),
+    )
+    facts += [(name, f"{groups.rows:,} rows in {groups.groups:,} groups") for name, groups in duplicates if groups.rows]
+    if inspection.conflicts.groups:
+        facts.append(("conflicting labels", f"{inspection.conflicts.groups:,} texts"))
+    return facts + describe_estimate(inspection.estimate)
 
 
-def estimated(estimate: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What training would take."""
+def describe_estimate(estimate: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """The estimated cost of training."""
     if estimate is None:
         return []
     if "notes" in estimate:
         return [("training", note) for note in estimate["notes"]]
-    cost = f"about {lasting(estimate['seconds'])} and {estimate['memory_mb']:,} MB"
-    said = f"{cost} for {estimate['epochs']} epochs of {estimate['method']}"
-    lines = [("training", f"{said} with {estimate['model']} here ({estimate['tokens_per_second']:,} tokens/s)")]
+    cost = f"about {format_duration(estimate['seconds'])} and {estimate['memory_mb']:,} MB"
+    work = f"{estimate['epochs']} epochs of {estimate['method']} with {estimate['model']}"
+    facts = [("training", f"{cost} for {work} ({estimate['tokens_per_second']:,} tokens/s on this machine)")]
     if estimate["default_method"] != estimate["method"]:
-        few = "two texts, and too few dev rows to compare methods on"
-        quick = f"without --method, train fits {estimate['default_method']} in seconds instead: {few}"
-        lines.append(("training", quick))
-    return lines
+        reason = "two texts, and too few dev rows to compare methods on"
+        facts.append(("training", f"without --method, train uses {estimate['default_method']}, in seconds ({reason})"))
+    return facts
 
 
-def lasting(seconds: float) -> str:
-    """A time in the unit that people would use."""
+def format_duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever reads best."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def histogram(bars: Any) -> str:
-    """Lengths as bars of text, each twice as far as the one before."""
-    most = max((count for _, count in bars), default=1)
-    steps = " ▁▂▃▄▅▆▇█"
-    drawn = "".join(steps[0 if not count else 1 + round(7 * count / most)] for _, count in bars)
-    return f"{drawn}  (up to {bars[0][0]:,} ... {bars[-1][0]:,})" if bars else ""
+def format_histogram(bars: Any) -> str:
+    """Lengths as block characters; each bin is twice as wide as the one before."""
+    highest = max((count for _, count in bars), default=1)
+    blocks = "".join(HISTOGRAM_STEPS[0 if not count else 1 + round(7 * count / highest)] for _, count in bars)
+    return f"{blocks}  (up to {bars[0][0]:,} ... {bars[-1][0]:,})" if bars else ""
 
 
-def balance(found: Any) -> list[tuple[str, str, str]]:
-    """The most frequent labels."""
-    total = max(found.rows, 1)
-    lines = [(name, f"{count:,}", f"{count / total:.1%}") for name, count in list(found.labels.items())[:30]]
-    more = len(found.labels) - 30
-    return [*lines, (f"and {more:,} more", "", "")] if more > 0 else lines
+def label_rows(inspection: Any) -> list[tuple[str, str, str]]:
+    """The most frequent labels as rows of a table."""
+    total = max(inspection.rows, 1)
+    frequent = list(inspection.labels.items())[:MAX_LABELS]
+    rows = [(name, f"{count:,}", f"{count / total:.1%}") for name, count in frequent]
+    hidden = len(inspection.labels) - MAX_LABELS
+    return [*rows, (f"and {hidden:,} more", "", "")] if hidden > 0 else rows

@@ -1,4 +1,4 @@
-"""clearhead learn-tokenizer: a vocabulary of one's own."""
+"""clearhead learn-tokenizer: train a tokenizer."""
 
 from __future__ import annotations
 
@@ -7,79 +7,69 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.screen import print_json, print_table, say, stages
-from clearhead.cli.streams import input_bytes
+from clearhead.cli.options import DATA, MODEL, OUTPUT, Encoding, Json, Quiet, StreamArgument, TextColumns
+from clearhead.cli.screen import print_facts, print_json, print_note, stages
+from clearhead.cli.streams import open_text_files
+
+OF_DATA, OF_MODEL = (Parameter(group=group) for group in (DATA, MODEL))
 
 
 def learn_tokenizer(
-    *files: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    kind: str | None = None,
-    size: int = 8000,
-    use: Annotated[str | None, Parameter(name="--for")] = None,
-    text: str | None = None,
-    special: list[str] | None = None,
-    normalize: str | None = None,
-    split: str | None = None,
-    min_count: int | None = None,
-    characters: int | None = None,
-    byte_fallback: bool = False,
-    limit: int | None = None,
-    encoding: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    *files: StreamArgument,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), group=OUTPUT)],
+    text: TextColumns = None,
+    encoding: Encoding = None,
+    limit: Annotated[int | None, OF_DATA] = None,
+    kind: Annotated[str | None, OF_MODEL] = None,
+    vocab_size: Annotated[int, OF_MODEL] = 8000,
+    use: Annotated[str | None, Parameter(name="--for", group=MODEL)] = None,
+    special: Annotated[list[str] | None, OF_MODEL] = None,
+    normalize: Annotated[str | None, OF_MODEL] = None,
+    split: Annotated[str | None, OF_MODEL] = None,
+    min_count: Annotated[int | None, OF_MODEL] = None,
+    characters: Annotated[int | None, OF_MODEL] = None,
+    byte_fallback: Annotated[bool, OF_MODEL] = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Learn a tokenizer from text: byte-pair encoding, unigram or WordPiece, in files that transformers reads.
+    """Train a byte-pair encoding, unigram or WordPiece tokenizer, in files that transformers reads.
 
     Parameters
     ----------
     files
-        Plain text, .csv, .tsv, .jsonl, .parquet, also with .gz; - is standard input.
+        Plain text, .csv, .tsv, .jsonl or .parquet, optionally gzipped; - for standard input.
     output
         A new folder for the tokenizer.
-    kind
-        bpe, unigram or wordpiece; without it, what --for usually has.
-    size
-        How many tokens the vocabulary has at most, special ones among them.
-    use
-        bert, roberta, gpt, transformer, marian, t5 or plain: special tokens, and what stands around a text.
-    text
-        The columns of a table that hold text, commas between them; all share the vocabulary.
-    special
-        One more special token, or another name for one, as in mask=<mask>; can be said again.
-    normalize
-        none, nfc, nfkc, lowercase, strip-accents, bert, bert-cased; several with commas.
-    split
-        byte-level, metaspace, blanks, whitespace or bert.
-    min_count
-        How often a piece must occur to be learned.
-    characters
-        Keep only so many characters, the most frequent; others are unknown.
-    byte_fallback
-        Spell unknown characters in bytes (with --split metaspace).
     limit
-        Read only so many lines.
-    encoding
-        The encoding of the files; detected without it.
-    json
-        Print one JSON object.
-    quiet
-        Say nothing but the answer.
+        Read only this many lines.
+    kind
+        bpe, unigram or wordpiece (default: as usual for --for).
+    vocab_size
+        Maximum size of the vocabulary, special tokens included (default: 8000).
+    use
+        bert, roberta, gpt, transformer, marian, t5 or plain: special tokens and their places around a text.
+    special
+        An additional special token, or another name for one, as in mask=<mask>; repeatable.
+    normalize
+        none, nfc, nfkc, lowercase, strip-accents, bert, bert-cased; several separated by commas.
+    split
+        Pre-tokenizer: byte-level, metaspace, blanks, whitespace or bert.
+    min_count
+        Minimum frequency of a token.
+    characters
+        Keep only the most frequent characters, at most this many; others are unknown.
+    byte_fallback
+        Encode unknown characters as bytes (with --split metaspace).
     """
     from clearhead import api
-    from clearhead.errors import InputError
 
-    if not files:
-        raise InputError("Name at least one file of text, or - for standard input.")
-    if files.count("-") > 1:
-        raise InputError("Standard input can be read once.")
-    given = [input_bytes() if name == "-" else Path(name) for name in files]
+    sources = open_text_files(files)
     with stages(quiet=quiet or json) as bar:
-        made = api.learn_tokenizer(
-            given,
+        tokenizer = api.learn_tokenizer(
+            sources,
             output,
             kind=kind,
-            size=size,
+            vocab_size=vocab_size,
             use=use,
             text=text,
             special=special or (),
@@ -93,9 +83,9 @@ def learn_tokenizer(
             progress=bar,
         )
     if json:
-        print_json(made.to_json())
+        print_json(tokenizer.to_json())
         return
-    for note in made.notes:
-        say(note, quiet=quiet)
+    for note in tokenizer.notes:
+        print_note(note, quiet=quiet)
     if not quiet:
-        print_table(("what", "value"), made.facts(), title=str(output))
+        print_facts(tokenizer.facts(), title=str(output))

@@ -1,4 +1,4 @@
-"""Loading a model for a verb: what it says goes to stderr, a download shows its progress."""
+"""Loading a model for a command, with notes and download progress on stderr."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def load_model(reference: str, *, quiet: bool, precision: str | None = None) -> Model:
-    """The model, with notes and download bars on stderr unless nobody wants them."""
+    """Load a model, with notes and download bars on stderr unless `quiet`."""
     from clearhead.api import load
 
-    with model_notes(quiet=quiet), downloads(quiet=quiet) as bars:
+    with model_notes(quiet=quiet), download_bars(quiet=quiet) as bars:
         return load(reference, precision=precision, progress=bars)
 
 
 @contextmanager
-def downloads(*, quiet: bool) -> Iterator[Progress | None]:
-    """A bar for each file, in bytes; None where nobody would see it."""
+def download_bars(*, quiet: bool) -> Iterator[Progress | None]:
+    """A bar in bytes for each downloaded file; None if stderr is not a terminal."""
     with stage_bars("BarColumn", "DownloadColumn", "TransferSpeedColumn", quiet=quiet, shared=False) as bars:
         yield bars

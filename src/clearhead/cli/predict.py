@@ -1,4 +1,4 @@
-"""clearhead predict: what a trained model says of a text, or of each row of a file."""
+"""clearhead predict: the answers of a trained model to a text, or to each row of a file."""
 
 from __future__ import annotations
 
@@ -9,73 +9,70 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from clearhead.cli.answer import print_answer, refuse_file_options
-from clearhead.cli.evaluate import counted
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, progress, say
+from clearhead.cli.evaluate import describe_row_counts
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import (
+    OUTPUT,
+    AbstainBelow,
+    InputFormat,
+    Json,
+    OptionColumns,
+    Precision,
+    Quiet,
+    SecondTextColumn,
+    SkipBadRows,
+    StreamArgument,
+    TextColumn,
+)
+from clearhead.cli.screen import model_notes, print_json, print_note, progress
 from clearhead.cli.streams import input_bytes
 from clearhead.errors import InputError
 
 FORMATS = ("csv", "tsv", "jsonl", "text")  # of standard input
+OUTPUT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 
 def predict(
-    reference: str,
-    file: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
+    model: str,
+    file: StreamArgument,
     /,
     *more: str,
-    output: Annotated[str | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = None,
-    text: str | None = None,
-    text_b: str | None = None,
-    options: str | None = None,
-    format: str | None = None,  # noqa: A002
-    input_format: str | None = None,
-    prefix: str = "",
-    probabilities: bool = False,
-    abstain_below: float | None = None,
-    skip_bad_rows: bool = False,
-    precision: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    text: TextColumn = None,
+    text_b: SecondTextColumn = None,
+    options: OptionColumns = None,
+    input_format: InputFormat = None,
+    skip_bad_rows: SkipBadRows = False,
+    abstain_below: AbstainBelow = None,
+    precision: Precision = None,
+    output: Annotated[str | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True, group=OUTPUT)] = None,
+    format: Annotated[str | None, Parameter(group=OUTPUT)] = None,  # noqa: A002
+    prefix: Annotated[str, Parameter(group=OUTPUT)] = "",
+    probabilities: Annotated[bool, Parameter(group=OUTPUT)] = False,
+    json: Annotated[
+        Json,
+        Parameter(help="Print one JSON object about the text or the output file; for rows on stdout, one per row."),
+    ] = False,
+    quiet: Annotated[Quiet, Parameter(help="Print only the answer to a text, and no notes about a file.")] = False,
 ) -> None:
-    """Answer one text on the screen, or every row of a file; all its columns are kept, in their order.
+    """Predict one text, or every row of a file; all input columns are kept.
 
     Parameters
     ----------
-    reference
-        A model folder that `clearhead train` made, or a checkpoint with a head for labels, tags, answers or options.
+    model
+        A folder of `clearhead train`, or a checkpoint with a head for labels, tags, answers or options.
     file
-        A text, or rows in any form that `train` reads: the name of a file, or - for standard input.
+        A text, or rows in any format that `train` reads: a file name, or - for standard input.
     more
         The second text of a pair, the passage of a question, or the options of a question.
     output
-        Of rows: a file in .csv, .tsv or .jsonl (.conll of tags, .json of answers); without it, or with -, standard
-        output. An incomplete output file is resumed.
-    text
-        The column with the text; without it, as in training.
-    text_b
-        The column with the second text: the passage of a question.
-    options
-        The columns with the options of a question, commas between them.
+        File for rows: .csv, .tsv or .jsonl (.conll for tags, .json for answers); default: standard output. The same
+        command resumes an incomplete file.
     format
-        csv, tsv or jsonl, where the output's name does not say it; conll for tags of a file in columns, squad for
-        answers by the id of their question. Where the output's name does, that of standard input.
-    input_format
-        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
+        csv, tsv or jsonl if the output name does not show it; conll for tags, squad for answers by question id.
     prefix
-        Put before the names of the new columns.
+        Prefix of the new column names.
     probabilities
-        Add a column for the probability of each label, or of each column of options.
-    abstain_below
-        Give no answer where the model is less sure than this.
-    skip_bad_rows
-        Go on where rows cannot be used, and count them.
-    precision
-        float or int8; without it, int8 where `clearhead quantize` found it good enough.
-    json
-        Print one JSON object: the answer to a text, or what was done with an output file; of rows on standard output,
-        an object a line.
-    quiet
-        Say nothing; of a text, print the answer alone.
+        Add a column with the probability of each label or option.
     """
     from clearhead import api
     from clearhead.api.support import is_text
@@ -93,30 +90,30 @@ def predict(
                 "skip_bad_rows": skip_bad_rows,
             }
         )
-        with model_notes(quiet=quiet), downloads(quiet=quiet or json) as bars:
-            predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
+        with model_notes(quiet=quiet), download_bars(quiet=quiet or json) as bars:
+            predictor = api.load_predictor(model, abstain_below=abstain_below, precision=precision, progress=bars)
             answer = api.predict_text(predictor, file, *more)
         print_answer(predictor, answer, (file, *more), json=json, quiet=quiet)
         return
     if more:
-        raise InputError(f"{file} is a file; texts after it cannot be answered with it.")
+        raise InputError(f"{file} is a file; it cannot be combined with further texts.")
     output = "-" if output is None else output
-    if file == "-" and input_format is None and format in FORMATS and (format == "text" or _names_format(output)):
+    if file == "-" and input_format is None and format in FORMATS and (format == "text" or _shows_format(output)):
         format, input_format = None, format  # noqa: A001
     if json and output == "-":
         if format not in (None, "jsonl"):
-            raise InputError(f"--json prints rows as JSON lines, and --format says {format}; use one of them.")
+            raise InputError(f"--json prints rows as JSON lines, but --format is {format}; use one of them.")
         format, json = "jsonl", False  # noqa: A001
-    seen = output == "-" and sys.stdout.isatty()  # a bar would stand between the rows
-    silent = quiet or json or seen
+    rows_are_visible = output == "-" and sys.stdout.isatty()  # a bar would appear between the rows
+    silent = quiet or json or rows_are_visible
     rows: Any = input_bytes() if file == "-" else file
-    place: Any = sys.stdout.buffer if output == "-" else Path(output)
-    with model_notes(quiet=quiet), downloads(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
-        predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
-        made = api.predict_file(
+    target: Any = sys.stdout.buffer if output == "-" else Path(output)
+    with model_notes(quiet=quiet), download_bars(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
+        predictor = api.load_predictor(model, abstain_below=abstain_below, precision=precision, progress=bars)
+        predicted = api.predict_file(
             predictor,
             rows,
-            place,
+            target,
             text=text,
             text_b=text_b,
             options=options,
@@ -125,20 +122,21 @@ def predict(
             prefix=prefix,
             probabilities=probabilities,
             skip_bad_rows=skip_bad_rows,
-            told=bar,
+            progress=bar,
         )
     if json:
-        print_json(made.to_json())
+        print_json(predicted.to_json())
         return
-    if made.resumed:
-        say(f"went on after row {made.resumed:,}", quiet=quiet)
-    for line in counted(made):
-        say(line, quiet=quiet)
-    if made.blank_lines:
-        say(f"{made.blank_lines:,} blank lines were passed over.", quiet=quiet)
-    say(f"{made.rows:,} rows: {'standard output' if output == '-' else made.output}", quiet=quiet or seen)
+    if predicted.resumed:
+        print_note(f"resumed after row {predicted.resumed:,}", quiet=quiet)
+    for line in describe_row_counts(predicted):
+        print_note(line, quiet=quiet)
+    if predicted.blank_lines:
+        print_note(f"{predicted.blank_lines:,} blank lines were skipped.", quiet=quiet)
+    destination = "standard output" if output == "-" else predicted.output
+    print_note(f"{predicted.rows:,} rows: {destination}", quiet=quiet or rows_are_visible)
 
 
-def _names_format(output: str) -> bool:
-    """Whether an output's name says how it is written."""
-    return Path(output).suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson")
+def _shows_format(output: str) -> bool:
+    """Whether the name of an output file shows its format."""
+    return Path(output).suffix.lower() in OUTPUT_SUFFIXES

@@ -9,106 +9,108 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table, say
+from clearhead.cli.evaluate import INTERVAL
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import (
+    DATA,
+    MODEL,
+    TRAINING,
+    AllowDifferentCpu,
+    Device,
+    Encoding,
+    ExtraSettings,
+    Json,
+    KeepState,
+    LearningRate,
+    OutputFile,
+    Quiet,
+    Resume,
+    Seed,
+    TextColumns,
+    Threads,
+)
+from clearhead.cli.screen import model_notes, print_json, print_note, print_table
+from clearhead.cli.verbose import print_plan
 from clearhead.errors import InputError
 
-TAKEN = ("files", "dev", "output", "resume", "allow_different_cpu", "command", "told")
+NOT_SETTINGS = ("files", "dev", "output", "resume", "allow_different_cpu", "command", "events")
+OF_DATA, OF_MODEL, OF_TRAINING = (Parameter(group=group) for group in (DATA, MODEL, TRAINING))
 
 
 def pretrain(
     *files: str,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    dev: list[str] | None = None,
-    family: str | None = None,
-    objective: str | None = None,
-    preset: str | None = None,
-    config: str | None = None,
-    model: str | None = None,
-    tokenizer: str | None = None,
-    vocabulary: int | None = None,
-    minutes: float | None = None,
-    steps: int | None = None,
-    text: str | None = None,
-    documents: str | None = None,
-    encoding: str | None = None,
-    language: str | None = None,
-    length: int | None = None,
-    masking: str | None = None,
-    learning_rate: Annotated[float | None, Parameter(name=("--learning-rate", "--rate"))] = None,
-    batch_tokens: int | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
-    resume: Path | None = None,
-    allow_different_cpu: bool = False,
-    keep_state: bool = False,
-    json: bool = False,
-    quiet: bool = False,
+    dev: Annotated[list[str] | None, Parameter(group=DATA, metavar="FILE")] = None,
+    text: TextColumns = None,
+    documents: Annotated[str | None, OF_DATA] = None,
+    encoding: Encoding = None,
+    language: Annotated[str | None, OF_DATA] = None,
+    family: Annotated[str | None, OF_MODEL] = None,
+    preset: Annotated[str | None, OF_MODEL] = None,
+    config: Annotated[str | None, OF_MODEL] = None,
+    model: Annotated[str | None, OF_MODEL] = None,
+    tokenizer: Annotated[str | None, OF_MODEL] = None,
+    vocab_size: Annotated[int | None, OF_MODEL] = None,
+    objective: Annotated[str | None, OF_TRAINING] = None,
+    masking: Annotated[str | None, OF_TRAINING] = None,
+    max_length: Annotated[int | None, OF_TRAINING] = None,
+    minutes: Annotated[float | None, OF_TRAINING] = None,
+    max_steps: Annotated[int | None, OF_TRAINING] = None,
+    learning_rate: LearningRate = None,
+    batch_tokens: Annotated[int | None, OF_TRAINING] = None,
+    seed: Annotated[
+        Seed, Parameter(help="Random seed of weights, held-out documents, order of texts and masks.")
+    ] = None,
+    device: Device = None,
+    threads: Threads = None,
+    set: Annotated[  # noqa: A002
+        ExtraSettings,
+        Parameter(help="Any other setting as KEY=VALUE, e.g. --set mlm_probability=0.2; repeatable."),
+    ] = None,
+    resume: Resume = None,
+    allow_different_cpu: AllowDifferentCpu = False,
+    output: OutputFile = None,
+    keep_state: KeepState = False,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print nothing but errors.")] = False,
 ) -> None:
-    """Make a language model from plain text: no labels, only words that are hidden and asked for.
+    """Pre-train a language model on plain text, without labels.
 
     Parameters
     ----------
     files
-        Plain text with a blank line between documents, JSONL, Parquet, CSV (also gzipped), folders, or patterns.
-    output
-        The folder of the run and the model; without it, runs/NAME.
+        Plain text with blank lines between documents, JSONL, Parquet or CSV (optionally gzipped), folders or patterns.
     dev
-        Text to measure on; without it, some documents are held out. May be given several times.
-    family
-        Of a new model: bert (the default), roberta, distilbert, electra, albert, gpt2, t5 and the others.
-    objective
-        mlm+nsp, mlm, mlm+sop, rtd, clm, bilm or span-corruption; without it, the one that the family was made for.
-    preset
-        Of a new model: tiny, mini (the default), small or base.
-    config
-        Of a new model: a config.json, or keys of it as JSON, as in '{"num_hidden_layers": 6}'.
-    model
-        A checkpoint to teach further, instead of a new model: a folder, a hub id, or an alias.
-    tokenizer
-        Of a new model: a folder or a model whose tokenizer it uses; without it, one is learned from the text.
-    vocabulary
-        Tokens of the tokenizer that is learned; without it, by the preset.
-    minutes
-        How long to learn (30); becomes a number of steps once, which a resumed run keeps.
-    steps
-        How many steps, instead of minutes.
-    text
-        Columns of tables that hold text, commas between them.
+        Held-out text (default: some of the documents); repeatable.
     documents
-        What is a document in plain text: blank (blank lines part them), lines (each line), file, or auto.
-    encoding
-        Of plain text and tables; without it, found out.
+        What a document is in plain text: blank (separated by blank lines), lines (each line), file, or auto (default).
     language
-        Of the rules that end sentences, as a code (en).
-    length
-        Tokens of an example (128).
+        Language code of the sentence splitter (default: en).
+    family
+        Architecture of a new model: bert (default), roberta, distilbert, electra, albert, gpt2, t5 and others.
+    preset
+        Size of a new model: tiny, mini (default), small or base.
+    config
+        config.json of a new model: a file, or keys as JSON, e.g. '{"num_hidden_layers": 6}'.
+    model
+        Continue pre-training from this checkpoint to adapt it to your domain: a folder, a hub id or an alias.
+    tokenizer
+        Tokenizer of a new model: a folder or another model (default: trained on the text).
+    vocab_size
+        Vocabulary size of the trained tokenizer (default: from the preset).
+    objective
+        mlm+nsp, mlm, mlm+sop, rtd, clm, bilm or span-corruption (default: the objective of the family).
     masking
-        tokens (the default), words (whole words) or spans.
-    learning_rate
-        Peak learning rate.
+        tokens (default), words (whole words) or spans.
+    max_length
+        Tokens per example (default: 128).
+    minutes
+        Training time (default: 30), converted to a fixed number of steps, which a resumed run keeps.
+    max_steps
+        Number of steps, instead of --minutes.
     batch_tokens
-        Tokens a step (4096).
-    seed
-        Of the weights, what is held out, the order of texts and the masks.
-    device
-        auto, cpu or cuda.
-    threads
-        Cores to compute on; without it, as many as the model keeps busy.
-    set
-        Any other setting as key=value, as in --set mlm_probability=0.2; may be given several times.
-    resume
-        A run folder to go on with.
-    allow_different_cpu
-        Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
-    keep_state
-        Keep the state of the optimizer in the folder of the finished run; without it, it is removed.
-    json
-        Print one JSON object about the run.
-    quiet
-        Say nothing.
+        Tokens per step (default: 4096).
+    output
+        Folder of the run and the model (default: runs/NAME).
     """
     from clearhead import api
     from clearhead.api.support import RunEvents, parse_set
@@ -122,14 +124,14 @@ def pretrain(
         "config": config,
         "model": model,
         "tokenizer": tokenizer,
-        "vocab_size": vocabulary,
+        "vocab_size": vocab_size,
         "minutes": minutes,
-        "max_steps": steps,
+        "max_steps": max_steps,
         "text": text,
         "documents": documents,
         "encoding": encoding,
         "language": language,
-        "max_length": length,
+        "max_length": max_length,
         "masking": masking,
         "learning_rate": learning_rate,
         "batch_tokens": batch_tokens,
@@ -138,23 +140,27 @@ def pretrain(
         "threads": threads,
         "keep_state": keep_state or None,
     }
-    said = {key: value for key, value in choices.items() if value is not None}
+    settings = {key: value for key, value in choices.items() if value is not None}
     for key, value in parse_set(set or []).items():
-        if key in TAKEN:
-            said_how = "clearhead pretrain --help says how to give it"
-            raise InputError(f"--set is for settings, and {key!r} is none; {said_how}.")
-        said[key] = value
-    begun: list[Path] = []
+        if key in NOT_SETTINGS:
+            raise InputError(f"--set does not accept {key!r}; use its own option (clearhead pretrain --help).")
+        settings[key] = value
+    started: list[Path] = []
+
+    def start(folder: Path) -> None:
+        started.append(folder)
+        print_plan(folder)
+
     with (
-        resumable("pretrain", begun, quiet=silent),
+        resumable("pretrain", started, quiet=silent),
         model_notes(quiet=True),
-        downloads(quiet=silent) as bars,
+        download_bars(quiet=silent) as bars,
         TrainingScreen(quiet=silent) as screen,
     ):
         events = RunEvents(
             message=screen.message,
             training_step=screen.pretraining_step,
-            started=begun.append,
+            started=start,
             progress=screen.progress,
             download=bars,
         )
@@ -164,35 +170,36 @@ def pretrain(
             dev=dev or (),
             resume=resume,
             allow_different_cpu=allow_different_cpu,
-            told=events,
+            events=events,
             command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-            **said,
+            **settings,
         )
     if json:
         print_json(run.to_json())
     elif not quiet:
-        show(run)
+        print_pretrained(run)
 
 
-def show(run: Any) -> None:
-    """A table of what was measured, and where everything is."""
+def print_pretrained(run: Any) -> None:
+    """Print a table of the loss on held-out text, and the paths of model and report."""
     for note in run.notes:
-        say(note)
+        print_note(note)
     if run.held_out is not None:
-        one = run.held_out
+        scores = run.held_out
+        interval = f"{scores.loss_low:.3f} to {scores.loss_high:.3f}"
         rows = [
-            ("the model", f"{one.loss:.3f}", f"{one.loss_low:.3f} to {one.loss_high:.3f}", f"{one.accuracy:.1%}"),
-            ("bigram", f"{one.bigram.loss:.3f}", "", f"{one.bigram.accuracy:.1%}"),
-            ("unigram", f"{one.unigram.loss:.3f}", "", f"{one.unigram.accuracy:.1%}"),
+            ("this model", f"{scores.loss:.3f}", interval, f"{scores.accuracy:.1%}"),
+            ("bigram", f"{scores.bigram.loss:.3f}", "", f"{scores.bigram.accuracy:.1%}"),
+            ("unigram", f"{scores.unigram.loss:.3f}", "", f"{scores.unigram.accuracy:.1%}"),
         ]
-        title = f"held-out text ({one.questions:,} words were asked about)"
-        print_table(("who guesses", "loss", "95 % interval", "words right"), rows, title=title)
-        for name, value, usual in (
-            ("pairs of texts", one.pair_accuracy, one.pair_majority),
-            ("replaced words", one.replaced_accuracy, one.replaced_majority),
+        title = f"held-out text ({scores.questions:,} predicted tokens)"
+        print_table(("model", "loss", INTERVAL, "accuracy"), rows, title=title)
+        for name, accuracy, majority in (
+            ("sentence pairs", scores.pair_accuracy, scores.pair_majority),
+            ("replaced tokens", scores.replaced_accuracy, scores.replaced_majority),
         ):
-            if value is not None and usual is not None:
-                say(f"{name}: {value:.1%} right (always the more frequent answer: {usual:.1%})")
-    say(f"model: {run.folder}")
+            if accuracy is not None and majority is not None:
+                print_note(f"{name}: accuracy {accuracy:.1%} (majority class: {majority:.1%})")
+    print_note(f"model: {run.folder}")
     if run.report is not None:
-        say(f"report: {run.report}")
+        print_note(f"report: {run.report}")

@@ -1,4 +1,4 @@
-"""clearhead quantize: eight bits, if the model stays good enough."""
+"""clearhead quantize: an int8 model, if it stays accurate."""
 
 from __future__ import annotations
 
@@ -7,65 +7,61 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.screen import model_notes, print_json, print_table, say, stages
+from clearhead.cli.options import (
+    MEASUREMENT,
+    OUTPUT,
+    Json,
+    LabelColumn,
+    OptionColumns,
+    Quiet,
+    SecondTextColumn,
+    SourceColumn,
+    TargetColumn,
+    TextColumn,
+)
+from clearhead.cli.screen import model_notes, print_json, print_note, print_table, stages
 
 
 def quantize(
-    reference: str,
+    model: str,
     file: str | None = None,
     /,
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    text: str | None = None,
-    text_b: str | None = None,
-    label: str | None = None,
-    options: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    allowed: float = 0.5,
-    least_cosine: float = 0.995,
-    json: bool = False,
-    quiet: bool = False,
+    text: TextColumn = None,
+    text_b: SecondTextColumn = None,
+    label: LabelColumn = None,
+    options: OptionColumns = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    max_drop: Annotated[float, Parameter(group=MEASUREMENT)] = 0.5,
+    min_cosine: Annotated[float, Parameter(group=MEASUREMENT)] = 0.995,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), group=OUTPUT)],
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print nothing but errors.")] = False,
 ) -> None:
-    """Make a model run in eight bits, measured beside float on your own rows; refused where it loses too much.
+    """Convert a model to int8, compared with float32 on your own rows; refused if it loses too much.
 
     Parameters
     ----------
-    reference
-        A model folder, a hub id, or an alias such as `default`.
+    model
+        A model folder, a hub id or an alias such as `default`.
     file
-        Rows whose labels are known; of a translator, rows with translations; of an encoder, texts. Without it, the
-        development rows of the model's own run, or everyday sentences.
+        Labeled rows; for translators, rows with reference translations; for encoders, texts. Default: the dev rows of
+        the model's own run, or built-in sentences.
+    max_drop
+        Maximum loss of the model's metric, in percentage points (default: 0.5).
+    min_cosine
+        Encoders: minimum mean cosine between int8 and float32 vectors (default: 0.995).
     output
-        The new model folder; it runs in eight bits wherever it is used.
-    text
-        The column with the text.
-    text_b
-        The column with the second text.
-    label
-        The column with the label.
-    options
-        The columns with the options of a question, commas between them.
-    source
-        Of a translator: the column that is read.
-    target
-        Of a translator: the column with the right translations.
-    allowed
-        How many points of the model's metric may be lost.
-    least_cosine
-        Of an encoder: the mean cosine that its vectors must keep with those in float.
-    json
-        Print one JSON object with the verdict.
-    quiet
-        Say nothing.
+        The new model folder; every command runs it in int8.
     """
     from clearhead import api
     from clearhead.api.support import disk_bytes
 
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as bar:
-        made = api.quantize(
-            reference,
+        quantized = api.quantize(
+            model,
             file,
             output=output,
             text=text,
@@ -74,21 +70,21 @@ def quantize(
             options=options,
             from_column=source,
             to_column=target,
-            allowed=allowed,
-            least_cosine=least_cosine,
-            told=bar,
+            max_drop=max_drop,
+            min_cosine=min_cosine,
+            progress=bar,
         )
     if json:
-        print_json(made.to_json())
+        print_json(quantized.to_json())
         return
     if quiet:
         return
-    verdict = made.verdict
-    rows = [(verdict.metric, f"{verdict.before:.4f}", f"{verdict.after:.4f}", f"{verdict.allowed}")]
-    names = ("metric", "float", "int8", "least" if verdict.metric == "cosine" else "points allowed")
-    print_table(names, rows, title=f"{verdict.rows:,} rows: {verdict.data}")
+    verdict = quantized.verdict
+    row = (verdict.metric, f"{verdict.before:.4f}", f"{verdict.after:.4f}", f"{verdict.allowed}")
+    columns = ("metric", "float32", "int8", "minimum" if verdict.metric == "cosine" else "maximum drop (points)")
+    print_table(columns, [row], title=f"{verdict.rows:,} rows: {verdict.data}")
     if verdict.worst is not None:
-        say(f"worst cosine: {verdict.worst:.4f}")
-    sizes = [disk_bytes(folder) for folder in (reference, made.folder)]
+        print_note(f"lowest cosine: {verdict.worst:.4f}")
+    sizes = [disk_bytes(folder) for folder in (model, quantized.folder)]
     before, after = ("" if size is None else f"{size / 1e6:,.1f} MB" for size in sizes)
-    say(f"model: {made.folder} ({after} on disk{f', {before} before' if before else ''})")
+    print_note(f"model: {quantized.folder} ({after} on disk{f', {before} before' if before else ''})")

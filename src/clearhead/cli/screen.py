@@ -1,4 +1,4 @@
-"""What verbs write: tables for people, JSON for scripts, progress on stderr."""
+"""What commands print: tables for people, JSON for scripts, notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -10,38 +10,75 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from clearhead.cli.streams import json_text
+from clearhead.cli.streams import to_json_text
+from clearhead.cli.verbose import StageTimer, is_verbose
 
 if TYPE_CHECKING:
     from clearhead.api.support import CountCallback, Progress
 
-# what files may hold and a terminal must not get: control characters, half characters, switches of direction
-UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# characters of files that must not reach a terminal: control characters, lone surrogates, changes of direction
+UNSAFE_CHARACTERS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+DEPRECATED = r"\S+ is deprecated and will be removed in "  # settings under former names
+NUMBER = re.compile(r"[-+]?[\d,]*\.?\d+(e[-+]?\d+)?( ?(%|s|ms|MB|x))?")
 
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
-    sys.stdout.write(json_text(value) + "\n")
+    sys.stdout.write(to_json_text(value) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """A table on stdout; cells are text, never markup."""
+    """A table on stdout: wrapped at the width of a terminal, plain aligned lines in a pipe."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=None if title is None else Text(UNSEEN.sub("?", title)), title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(UNSEEN.sub("?", cell)) for cell in row))
-    Console(soft_wrap=False).print(table)
+    safe_rows = [[make_printable(cell) for cell in row] for row in rows]
+    is_terminal = sys.stdout.isatty()
+    table = Table(
+        box=box.SIMPLE_HEAD if is_terminal else None,
+        show_header=any(columns),
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    for index, column in enumerate(columns):
+        cells = [row[index] for row in safe_rows]
+        is_numeric = any(cells) and all(NUMBER.fullmatch(cell) for cell in cells if cell)
+        table.add_column(column, overflow="fold", no_wrap=not is_terminal, justify="right" if is_numeric else "left")
+    for row in safe_rows:
+        table.add_row(*map(Text, row))
+    if title is not None:
+        sys.stdout.write(f"{make_printable(title)}\n")
+    if is_terminal:
+        Console().print(table)
+        return
+    plain = Console(width=1 << 16, color_system=None, force_terminal=False)
+    with plain.capture() as capture:
+        plain.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
-def say(text: str, *, quiet: bool = False) -> None:
-    """A remark for people, on stderr."""
+def print_facts(facts: Sequence[tuple[str, str]], title: str | None = None) -> None:
+    """Names and values on stdout, without a header."""
+    print_table(("", ""), facts, title)
+
+
+def print_blank_line() -> None:
+    """Separate two tables on stdout."""
+    sys.stdout.write("\n")
+
+
+def make_printable(text: str) -> str:
+    """Text on one line without characters that change what a terminal shows."""
+    return UNSAFE_CHARACTERS.sub("?", text.replace("\n", " ").replace("\t", " "))
+
+
+def print_note(text: str, *, quiet: bool = False) -> None:
+    """A line for people, on stderr."""
     if not quiet:
-        with suppress(OSError):  # a remark that nobody can read is no reason to stop
+        with suppress(OSError):  # a note that cannot be written does not end the command
             sys.stderr.write(text + "\n")
 
 
@@ -65,8 +102,17 @@ class StageBars:
 
 
 @contextmanager
-def stage_bars(*columns: str, quiet: bool, shared: bool = True) -> Iterator[StageBars | None]:
-    """Bars on stderr with some columns of rich behind each description; None where nobody would see them."""
+def stage_bars(*columns: str, quiet: bool, shared: bool = True) -> Iterator[Progress | None]:
+    """Bars on stderr with columns of rich behind each description; None if stderr is not a terminal."""
+    with _terminal_bars(*columns, quiet=quiet, shared=shared) as bars:
+        timer = StageTimer(bars) if is_verbose() else None
+        yield bars if timer is None else timer
+        if timer is not None:
+            timer.stop()
+
+
+@contextmanager
+def _terminal_bars(*columns: str, quiet: bool, shared: bool) -> Iterator[StageBars | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -80,7 +126,7 @@ def stage_bars(*columns: str, quiet: bool, shared: bool = True) -> Iterator[Stag
 
 @contextmanager
 def stages(*, quiet: bool) -> Iterator[Progress | None]:
-    """A bar for work in several stages; None where nobody would see it."""
+    """A bar for work in several stages; None if stderr is not a terminal."""
     with stage_bars("BarColumn", "MofNCompleteColumn", quiet=quiet) as bars:
         if bars is not None:
             bars("", 0, None)
@@ -89,7 +135,7 @@ def stages(*, quiet: bool) -> Iterator[Progress | None]:
 
 @contextmanager
 def progress(stage: str, *, quiet: bool) -> Iterator[CountCallback | None]:
-    """A bar for a public function with one stage, which reports (done, total); None where nobody would see it."""
+    """A bar for a function with one stage, which reports (done, total); None if stderr is not a terminal."""
     with stage_bars("BarColumn", "MofNCompleteColumn", "TimeRemainingColumn", quiet=quiet) as bars:
         if bars is None:
             yield None
@@ -100,59 +146,58 @@ def progress(stage: str, *, quiet: bool) -> Iterator[CountCallback | None]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Our own warnings are a sentence on stderr, without the line of code that they come from."""
+    """Show Clearhead's own warnings as a sentence on stderr, without the line of code that they come from."""
     import warnings
 
-    before = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", DEPRECATED, DeprecationWarning)
+        original = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if category.__module__.split(".")[0] == "clearhead":
-            say(f"clearhead: {message}")
-        else:
-            before(message, category, *rest, **more)
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
+            if category.__module__.split(".")[0] == "clearhead" or re.match(DEPRECATED, str(message)):
+                print_note(f"clearhead: {message}")
+            else:
+                original(message, category, *rest, **options)
 
-    warnings.showwarning = show
-    try:
+        warnings.showwarning = show
         yield
-    finally:
-        warnings.showwarning = before
 
 
 @contextmanager
 def model_notes(*, quiet: bool) -> Iterator[None]:
-    """What loading has to say goes to stderr as it is, or nowhere."""
+    """Log messages of loading a model as plain lines on stderr; with `quiet` only errors."""
     log = logging.getLogger("clearhead")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    before, spread = log.level, log.propagate
+    level, propagate = log.level, log.propagate
     log.addHandler(handler)
     log.propagate = False
-    log.setLevel(logging.ERROR if quiet else logging.WARNING)
+    log.setLevel(logging.DEBUG if is_verbose() else logging.ERROR if quiet else logging.WARNING)
     try:
         yield
     finally:
         log.removeHandler(handler)
-        log.setLevel(before)
-        log.propagate = spread
+        log.setLevel(level)
+        log.propagate = propagate
 
 
 @contextmanager
-def truncations() -> Iterator[list[str]]:
-    """Collect what was said of texts that were cut off; other warnings are shown as always."""
+def collect_truncations() -> Iterator[list[str]]:
+    """Collect warnings about truncated texts; other warnings are shown as usual."""
     import warnings
 
     from clearhead.api.support import TruncationWarning
 
-    found: list[str] = []
+    messages: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("always", TruncationWarning)
         show = warnings.showwarning
 
-        def collect(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        def collect(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
             if issubclass(category, TruncationWarning):
-                found.append(str(message))
+                messages.append(str(message))
             else:
-                show(message, category, *rest, **more)
+                show(message, category, *rest, **options)
 
         warnings.showwarning = collect
-        yield found
+        yield messages

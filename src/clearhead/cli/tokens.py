@@ -1,29 +1,38 @@
-"""clearhead tokens: how a text is cut."""
+"""clearhead tokens: how a tokenizer splits a text."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clearhead.cli.options import Json, Quiet
 from clearhead.cli.screen import print_json, print_table
 
 
-def tokens(reference: str, text: str, second: str | None = None, /, *, json: bool = False, quiet: bool = False) -> None:
-    """Show how a text, or a pair of texts, is cut into tokens.
+def tokens(
+    model: str,
+    text: str,
+    second: str | None = None,
+    /,
+    *,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print only the ids, separated by spaces.")] = False,
+) -> None:
+    """Show the tokens of a text or a pair of texts.
 
     Parameters
     ----------
-    reference
-        A model folder, a hub id, or an alias such as `default`.
+    model
+        A model folder, a hub id or an alias such as `default`.
     text
         The text.
     second
         A second text, for pairs.
-    json
-        Print one JSON object instead of a table.
-    quiet
-        Print the ids alone, separated by spaces.
     """
     from clearhead import api
 
-    encoding = api.tokens(reference, text, second)
+    encoding = api.tokens(model, text, second)
     if json:
         names = ("ids", "tokens", "offsets", "words", "segments", "special", "truncated")
         print_json({name: getattr(encoding, name) for name in names})
@@ -33,14 +42,14 @@ def tokens(reference: str, text: str, second: str | None = None, /, *, json: boo
         return
     rows = [
         (
-            str(place),
-            encoding.tokens[place],
-            str(encoding.ids[place]),
-            "-" if encoding.special[place] else "{}:{}".format(*encoding.offsets[place]),
-            "-" if encoding.words[place] is None else str(encoding.words[place]),
-            str(encoding.segments[place]),
-            "yes" if encoding.special[place] else "",
+            str(index),
+            encoding.tokens[index],
+            str(encoding.ids[index]),
+            "-" if encoding.special[index] else "{}:{}".format(*encoding.offsets[index]),
+            "-" if encoding.words[index] is None else str(encoding.words[index]),
+            str(encoding.segments[index]),
+            "yes" if encoding.special[index] else "",
         )
-        for place in range(len(encoding))
+        for index in range(len(encoding))
     ]
-    print_table(("", "token", "id", "characters", "word", "segment", "special"), rows)
+    print_table(("index", "token", "id", "characters", "word", "segment", "special"), rows)

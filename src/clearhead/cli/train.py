@@ -1,4 +1,4 @@
-"""clearhead train: from a file of texts and labels to a model folder and a report."""
+"""clearhead train: from labeled texts to a model folder and a report."""
 
 from __future__ import annotations
 
@@ -10,145 +10,146 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table, say
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import (
+    DATA,
+    MODEL,
+    TRAINING,
+    AllowDifferentCpu,
+    Device,
+    ExtraSettings,
+    IdColumn,
+    Json,
+    KeepState,
+    LabelColumn,
+    LearningRate,
+    OptionColumns,
+    OutputFile,
+    Quiet,
+    Resume,
+    SecondTextColumn,
+    Seed,
+    SkipBadRows,
+    SourceColumn,
+    SplitColumn,
+    TargetColumn,
+    TextColumn,
+    Threads,
+)
+from clearhead.cli.screen import model_notes, print_blank_line, print_json, print_note, print_table
+from clearhead.cli.verbose import print_plan
 from clearhead.errors import InputError
 
-TAKEN = ("train", "dev", "test", "output", "recipe", "resume", "finish", "allow_different_cpu", "command", "told")
-NUMBER = re.compile("-?[0-9]{1,6}")
+NOT_SETTINGS = (
+    "train",
+    "dev",
+    "test",
+    "output",
+    "recipe",
+    "resume",
+    "finish",
+    "allow_different_cpu",
+    "command",
+    "events",
+)
+INTEGER = re.compile("-?[0-9]{1,6}")
+OF_DATA, OF_MODEL, OF_TRAINING = (Parameter(group=group) for group in (DATA, MODEL, TRAINING))
 
 
 def train(
     train: str | None = None,
     /,
     *,
-    dev: str | None = None,
-    test: str | None = None,
-    task: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    family: str | None = None,
-    preset: str | None = None,
-    text: str | None = None,
-    text_b: str | None = None,
-    label: str | None = None,
-    id: str | None = None,  # noqa: A002
-    split: str | None = None,
-    options: str | None = None,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    model: str | None = None,
-    method: str | None = None,
-    epochs: int | None = None,
-    minutes: float | None = None,
-    learning_rate: Annotated[float | None, Parameter(name=("--learning-rate", "--rate"))] = None,
-    batch_size: Annotated[int | None, Parameter(name=("--batch-size", "--batch-rows"))] = None,
-    batch_tokens: int | None = None,
-    class_weight: str | None = None,
-    layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
-    pooling: str | None = None,
-    layers: str | None = None,
-    rows: int | None = None,
-    seed: int | None = None,
-    seeds: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
-    recipe: Path | None = None,
-    resume: Path | None = None,
-    finish: bool = False,
-    allow_different_cpu: bool = False,
-    keep_state: bool = False,
-    skip_bad_rows: bool = False,
-    json: bool = False,
-    quiet: bool = False,
+    dev: Annotated[str | None, Parameter(group=DATA, metavar="FILE")] = None,
+    test: Annotated[str | None, Parameter(group=DATA, metavar="FILE")] = None,
+    task: Annotated[str | None, OF_DATA] = None,
+    text: TextColumn = None,
+    text_b: SecondTextColumn = None,
+    label: LabelColumn = None,
+    options: OptionColumns = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    id: IdColumn = None,  # noqa: A002
+    split: SplitColumn = None,
+    rows: Annotated[int | None, OF_DATA] = None,
+    skip_bad_rows: SkipBadRows = False,
+    model: Annotated[str | None, OF_MODEL] = None,
+    method: Annotated[str | None, OF_MODEL] = None,
+    layer: Annotated[str | None, Parameter(allow_leading_hyphen=True, group=MODEL)] = None,
+    pooling: Annotated[str | None, OF_MODEL] = None,
+    layers: Annotated[str | None, OF_MODEL] = None,
+    family: Annotated[str | None, OF_MODEL] = None,
+    preset: Annotated[str | None, OF_MODEL] = None,
+    epochs: Annotated[int | None, OF_TRAINING] = None,
+    minutes: Annotated[float | None, OF_TRAINING] = None,
+    learning_rate: LearningRate = None,
+    batch_size: Annotated[int | None, OF_TRAINING] = None,
+    batch_tokens: Annotated[int | None, OF_TRAINING] = None,
+    class_weight: Annotated[str | None, OF_TRAINING] = None,
+    seed: Annotated[
+        Seed, Parameter(help="Random seed of the split, the new head, the order of rows and dropout.")
+    ] = None,
+    seeds: Annotated[int | None, OF_TRAINING] = None,
+    device: Device = None,
+    threads: Threads = None,
+    set: ExtraSettings = None,  # noqa: A002
+    recipe: Annotated[Path | None, OF_TRAINING] = None,
+    resume: Resume = None,
+    finish: Annotated[bool, OF_TRAINING] = False,
+    allow_different_cpu: AllowDifferentCpu = False,
+    output: OutputFile = None,
+    keep_state: KeepState = False,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train on a file of texts and labels, measure on rows held out, and leave a model folder with a report.
+    """Train on labeled texts, measure on held-out rows, and write a model folder with a report.
 
     Parameters
     ----------
     train
-        CSV, TSV, JSONL, Parquet (also gzipped), or a folder with a sub-folder of text files for each label; a token a
-        line (CoNLL) for tags, SQuAD's JSON for answers.
+        CSV, TSV, JSON, JSONL or Parquet (optionally gzipped), or a folder with a subfolder of text files per label;
+        CoNLL (one token per line) for tags, SQuAD JSON for answers.
     dev
-        Rows to choose the epoch and fit thresholds on; without it, some of the training rows.
+        Rows for selecting the epoch and fitting thresholds (default: 10 % of the training rows).
     test
-        Rows to measure on; without --dev and --test, some of the training rows.
+        Rows for the final measurement (default: 10 % of the training rows, unless --dev is given).
     task
-        classify, pair, regress, tag, span, choice, aspect (find aspects, then judge them) or translate; without it, by
-        the columns and labels.
-    source
-        Of translations: the column that is read.
-    target
-        Of translations: the column that is written.
-    family
-        Of a new translator: transformer (2017) or rnn; without it, and without --model, the first.
-    preset
-        Of a new translator: tiny, small (the default), base or big.
-    text
-        The column with the text, the words or the question; guessed, and said, where not given. So are the others.
-    text_b
-        The column with a second text: the passage of a question.
-    label
-        The column with the label: the class, the tags or spans, the answers, the right option.
-    id
-        Rows with the same id stay together when the data is split.
-    split
-        A column that says train, dev or test.
-    options
-        The columns with the options of a question, commas between them, or the one that holds them all.
-    output
-        The folder of the run and the model; without it, runs/NAME.
-    model
-        A model folder, a hub id, or an alias such as `default`; with --method features also word vectors.
-    method
-        finetune, head, features, tfidf or majority; without it, finetune, or features where dev rows favor them.
-    epochs
-        How often every row is seen; without it, by the number of rows.
-    minutes
-        Train for so long at most: as many steps as fit, with a learning rate that ends with them.
-    learning_rate
-        Peak learning rate.
-    batch_size
-        Rows per step (32).
-    batch_tokens
-        Tokens a step, instead of rows.
-    class_weight
-        auto: rare classes count more.
-    layer
-        Of features: a number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four; weighted
-        learns how much of each layer the task needs.
-    pooling
-        Of features: mean, first, max or pooler.
-    layers
-        Of features: sweep tries every layer and pooling by cross-validation, and takes the best.
+        classify, pair, regress, tag, span, choice, aspect or translate (default: detected from columns and labels).
     rows
-        Train on so many rows, drawn by the seed; without it, on all.
-    seed
-        Of the split, the new head, the order of rows and dropout.
+        Train on a random sample of this many rows.
+    model
+        A model folder, a hub id or an alias (default: default); with --method features also word vectors.
+    method
+        finetune, head, features, tfidf or majority (default: finetune, or features if dev rows favor them).
+    layer
+        --method features: a layer number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four;
+        weighted learns the weight of each layer.
+    pooling
+        --method features: mean, first, max or pooler.
+    layers
+        --method features: sweep selects layer and pooling by cross-validation.
+    family
+        Architecture of a new translation model: transformer (default) or rnn.
+    preset
+        Size of a new translation model: tiny, small (default), base or big.
+    epochs
+        Number of epochs (default: chosen from the dataset size).
+    minutes
+        Train for at most this long; the learning rate schedule ends with the time.
+    batch_size
+        Rows per step (default: 32).
+    batch_tokens
+        Tokens per step, instead of --batch-size.
+    class_weight
+        auto: weight classes by their inverse frequency.
     seeds
-        Train so many times with seeds of their own: mean and spread, and the best on dev is kept.
-    device
-        auto, cpu or cuda.
-    threads
-        Cores to compute on; without it, as many as the model keeps busy.
-    set
-        Any other setting as key=value, as in --set layer_decay=0.9; may be given several times.
+        Number of runs with different seeds: reports mean and spread, and keeps the best on dev.
     recipe
-        A TOML file of settings; what is said on the command line comes before it.
-    resume
-        A run folder to go on with.
+        TOML file with settings; command-line options take precedence.
     finish
-        With --resume: no further steps; measure and save the best weights so far.
-    allow_different_cpu
-        Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
-    keep_state
-        Keep the state of the optimizer in the folder of the finished run; without it, it is removed.
-    skip_bad_rows
-        Leave out rows that cannot be used, and count them.
-    json
-        Print one JSON object about the run.
-    quiet
-        Say nothing.
+        With --resume: stop training, then measure and save the best weights so far.
+    output
+        Folder of the run and the model (default: runs/NAME).
     """
     from clearhead import api
     from clearhead.api.support import RunEvents, parse_set
@@ -175,7 +176,7 @@ def train(
         "batch_size": batch_size,
         "batch_tokens": batch_tokens,
         "class_weight": class_weight,
-        "layer": _number(layer),
+        "layer": _parse_layer(layer),
         "pooling": pooling,
         "layers": layers,
         "rows": rows,
@@ -186,18 +187,25 @@ def train(
         "skip_bad_rows": skip_bad_rows or None,
         "keep_state": keep_state or None,
     }
-    said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
-    begun: list[Path] = []
+    settings = {key: value for key, value in choices.items() if value is not None} | check_settings(
+        parse_set(set or [])
+    )
+    started: list[Path] = []
+
+    def start(folder: Path) -> None:
+        started.append(folder)
+        print_plan(folder)
+
     with (
-        resumable("train", begun, quiet=silent),
+        resumable("train", started, quiet=silent),
         model_notes(quiet=True),
-        downloads(quiet=silent) as bars,
+        download_bars(quiet=silent) as bars,
         TrainingScreen(quiet=silent) as screen,
     ):
         events = RunEvents(
             message=screen.message,
             training_step=screen.training_step,
-            started=begun.append,
+            started=start,
             progress=screen.progress,
             seed_started=screen.seed_started,
             download=bars,
@@ -212,77 +220,84 @@ def train(
             finish=finish,
             allow_different_cpu=allow_different_cpu,
             command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-            told=events,
-            **said,
+            events=events,
+            **settings,
         )
     if json:
         print_json(run.to_json())
-        return
-    if quiet:
-        return
-    show_run(run)
+    elif not quiet:
+        print_run(run)
 
 
-def free_settings(said: dict[str, Any]) -> dict[str, Any]:
-    """What was said with --set, without the rows, folders and files that have flags of their own."""
-    for key in said:
-        if key in TAKEN:
-            raise InputError(f"--set is for settings, and {key!r} is none; clearhead train --help says how to give it.")
-    return said
+def check_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of --set; those that have options of their own are rejected."""
+    for key in settings:
+        if key in NOT_SETTINGS:
+            raise InputError(f"--set does not accept {key!r}; use its own option (clearhead train --help).")
+    return settings
 
 
-def _number(layer: str | None) -> str | int | None:
-    return int(layer) if layer is not None and NUMBER.fullmatch(layer) else layer
+def _parse_layer(layer: str | None) -> str | int | None:
+    return int(layer) if layer is not None and INTEGER.fullmatch(layer) else layer
 
 
-def show_run(run: Any) -> None:
-    """A table of what was measured, and where everything is."""
-    from clearhead.cli.evaluate import metric_rows
+def print_run(run: Any) -> None:
+    """Print tables of metrics, baselines and layers, and the paths of model and report."""
+    from clearhead.cli.evaluate import INTERVAL, metric_rows
 
     for note in run.notes:
-        say(note)
+        print_note(note)
     if run.measured_on is not None:
         rows = run.evaluations[run.measured_on].rows
-        chosen = "; the epoch was chosen on them, so that they flatter" if run.measured_on == "dev" else ""
-        print_table(
-            ("metric", "value", "95 % interval"),
-            metric_rows(run.metrics),
-            title=f"{run.measured_on} ({rows:,} rows{chosen})",
-        )
+        caveat = "; optimistic, because the epoch was selected on these rows" if run.measured_on == "dev" else ""
+        title = f"{run.measured_on} ({rows:,} rows{caveat})"
+        print_table(("metric", "value", INTERVAL), metric_rows(run.metrics), title=title)
     else:
-        say("Nothing was measured: no rows were held out, or there are too few different ones.")
+        print_note("Nothing was measured: there are no held-out rows, or too few distinct ones.")
     if run.baselines:
-        heads = ("method", run.main, "95 % interval", "this model minus it")
-        print_table(heads, baseline_rows(run), title=f"baselines on the same {run.measured_on} rows")
+        print_blank_line()
+        columns = ("method", run.main, INTERVAL, "difference to this model")
+        print_table(columns, baseline_rows(run), title=f"baselines on the same {run.measured_on} rows")
     if run.sweep:
-        names = ("layer", "pooling", "score", "spread", "seconds")
-        print_table(names, sweep_rows(run.sweep), title="layers (cross-validation)")
-    for part, over in run.over_seeds.items():
-        say(f"{part} over {len(run.seeds)} seeds: {over['mean']:.4f} +- {over['spread']:.4f}")
-    say(f"model: {run.folder}")
+        print_blank_line()
+        print_table(
+            ("layer", "pooling", "score", "spread", "seconds"), sweep_rows(run.sweep), title="layers (cross-validation)"
+        )
+    for part, statistics in run.over_seeds.items():
+        spread = f"{statistics['mean']:.4f} ± {statistics['spread']:.4f}"
+        print_note(f"{part} over {len(run.seeds)} seeds: {spread}")
+    print_note(f"model: {run.folder}")
     if run.report is not None:
-        say(f"report: {run.report}")
+        print_note(f"report: {run.report}")
 
 
-def baseline_rows(run: Any) -> list[tuple[str, ...]]:
-    """Cheap methods beside the trained one as lines of a table."""
+def baseline_rows(run: Any) -> list[tuple[str, str, str, str]]:
+    """Baselines beside the trained model as rows of a table."""
     from clearhead.api.support import format_interval, format_number
 
-    rows: list[tuple[str, ...]] = []
-    for one in run.baselines:
-        found = one.difference
-        gap = "not defined" if found.difference is None else f"{found.difference:+.4f}"
-        gap += "" if found.low is None or found.high is None else f" ({found.low:+.4f} to {found.high:+.4f})"
-        some = "" if one.rows >= run.rows["train"] else f" ({one.rows:,} training rows)"
-        interval = "" if one.low is None or one.high is None else format_interval(one.low, one.high)
-        rows.append((one.method + some, format_number(one.value), interval, gap))
+    rows: list[tuple[str, str, str, str]] = []
+    for baseline in run.baselines:
+        paired = baseline.difference
+        difference = "undefined" if paired.difference is None else f"{paired.difference:+.4f}"
+        if paired.low is not None and paired.high is not None:
+            difference += f" ({paired.low:+.4f} to {paired.high:+.4f})"
+        is_sampled = baseline.rows < run.rows["train"]
+        name = baseline.method + (f" ({baseline.rows:,} training rows)" if is_sampled else "")
+        has_interval = baseline.low is not None and baseline.high is not None
+        interval = format_interval(baseline.low, baseline.high) if has_interval else ""
+        rows.append((name, format_number(baseline.value), interval, difference))
     return rows
 
 
 def sweep_rows(sweep: Any) -> list[tuple[str, ...]]:
-    """Layers and poolings that were tried as lines of a table."""
-    shown = (("not defined" if one.score is None else f"{one.score:.4f}", one.spread) for one in sweep)
+    """Layers and poolings with their scores as rows of a table."""
     return [
-        (one.layer, one.pooling, score, "" if spread is None else f"{spread:.4f}", f"{one.seconds:.1f}")
-        for one, (score, spread) in zip(sweep, shown, strict=True)
+        (
+            choice.layer,
+            choice.pooling,
+            "undefined" if choice.score is None else f"{choice.score:.4f}",
+            "" if choice.score is None or choice.spread is None else f"{choice.spread:.4f}",
+            f"{choice.seconds:.1f}",
+        )
+        for choice in sweep
     ]

@@ -1,4 +1,4 @@
-"""clearhead translate: texts, files and pipes through a translator."""
+"""clearhead translate: translate texts, files and standard input."""
 
 from __future__ import annotations
 
@@ -9,83 +9,75 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, progress, say, truncations
+from clearhead.cli.decoding import OF_DECODING, STANDARD_OUTPUT, DecodingOptions, MaxLength
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import OUTPUT, InputFormat, Json, Precision, Quiet, StreamArgument, TextColumn
+from clearhead.cli.screen import collect_truncations, model_notes, print_note, progress
 from clearhead.cli.streams import input_stream
 from clearhead.errors import InputError
 
 
 def translate(
     model: str,
-    text: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
+    source: StreamArgument,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = None,
-    column: str | None = None,
-    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
-    beam: int = 4,
-    max_length: int = 256,
-    coverage_penalty: float = 0.0,
-    options: DecodingOptions | None = None,
-    replace_unknown: bool = False,
-    align: bool | None = None,
-    precision: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    text: TextColumn = None,
+    input_format: InputFormat = None,
+    precision: Precision = None,
+    num_beams: Annotated[int, OF_DECODING] = 4,
+    max_length: MaxLength = 256,
+    coverage_penalty: Annotated[float, OF_DECODING] = 0.0,
+    decoding: DecodingOptions | None = None,
+    replace_unknown: Annotated[bool, OF_DECODING] = False,
+    align: Annotated[bool | None, Parameter(group=OUTPUT, negative="--no-align")] = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True, group=OUTPUT)] = None,
+    json: Annotated[
+        Json, Parameter(help="Print a JSON object per text: source, translation, score, alignment.")
+    ] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Translate a text, the lines of a file, or what comes through a pipe, in its order.
+    """Translate a text, the texts of a file or standard input, in order.
 
     Parameters
     ----------
     model
-        A translator's folder, or a hub id.
-    text
-        A text; a file (one text a line, .csv, .tsv, .json, .jsonl, .parquet); or - for standard input.
-    output
-        A file for the translations, a line each; without it, or with -, standard output. A job that was stopped goes
-        on where it stands. With --best, every translation has a line of its own: the number of its source, its rank,
-        its score and the text, with tabs.
-    column
-        The column of a table that holds the text.
-    input_format
-        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
-    beam
-        How many beginnings are kept while searching; 1 takes the likeliest word each time.
+        A translation model: a folder or a hub id.
+    source
+        A text; a file (one text per line, .csv, .tsv, .json, .jsonl, .parquet); or - for standard input.
+    num_beams
+        Beams of the search (default: 4); 1 is greedy search.
     max_length
-        Tokens of a translation at most.
+        Maximum number of tokens of a translation (default: 256).
     coverage_penalty
-        How much source words that were never looked at count against a translation.
+        Penalty for source words that received little attention (default: 0).
     replace_unknown
-        Put the source word that was looked at most where the model says that it does not know a word; needs torch.
+        Replace unknown tokens by the source word with the most attention; needs torch.
     align
-        Of `--json`: which source word each word looked at; without it, where the model and torch can tell.
-    precision
-        float or int8; without it, int8 where `clearhead quantize` found it good enough.
-    json
-        Print a JSON object for each line: source, translation, score, alignment.
-    quiet
-        Say nothing but the translations.
+        With --json: add the source word that each word attends to most (default: if model and torch allow).
+    output
+        File for the translations, one per line (default: standard output). The same command resumes an interrupted
+        file. With --num-return-sequences, each line has source number, rank, score and text, separated by tabs.
     """
     from clearhead import api
 
-    choices = (options or DecodingOptions()).choices(beam=beam, max_length=max_length)
-    choices["coverage_penalty"] = coverage_penalty
+    settings = (decoding or DecodingOptions()).to_settings(num_beams=num_beams, max_length=max_length)
+    settings["coverage_penalty"] = coverage_penalty
     output = None if output == STANDARD_OUTPUT else output
     if align and not json:
-        raise InputError("--align is told by --json: give both, or leave it out.")
-    shy = quiet or output is None  # a bar would stand between the translations
+        raise InputError("--align needs --json, which prints the alignment.")
+    hides_bar = quiet or output is None  # a bar would appear between the translations
     with (
         model_notes(quiet=quiet or json),
-        downloads(quiet=quiet or json) as bars,
-        progress("translating", quiet=shy) as bar,
-        truncations() as cut,
+        download_bars(quiet=quiet or json) as bars,
+        progress("translating", quiet=hides_bar) as bar,
+        collect_truncations() as truncations,
     ):
         api.translate(
             model,
-            input_stream() if text == "-" else text,
+            input_stream() if source == "-" else source,
             sys.stdout if output is None else output,
-            column=column,
+            column=text,
             input_format=input_format,
             as_json=json,
             align=align if json else False,
@@ -93,10 +85,10 @@ def translate(
             precision=precision,
             progress=bar,
             download=bars,
-            notify=partial(say, quiet=quiet),
-            **choices,
+            notify=partial(print_note, quiet=quiet),
+            **settings,
         )
-    for line in cut:
-        say(line, quiet=quiet)
+    for line in truncations:
+        print_note(line, quiet=quiet)
     if output is not None:
-        say(f"translations: {output}", quiet=quiet)
+        print_note(f"translations: {output}", quiet=quiet)

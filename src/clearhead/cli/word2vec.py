@@ -1,4 +1,4 @@
-"""clearhead word2vec: a vector for each word of a text."""
+"""clearhead word2vec: train word vectors."""
 
 from __future__ import annotations
 
@@ -7,76 +7,68 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from clearhead.cli.screen import print_json, print_table, say, stages
-from clearhead.cli.streams import input_bytes
+from clearhead.cli.options import OUTPUT, TRAINING, Encoding, Json, Quiet, StreamArgument, TextColumns
+from clearhead.cli.screen import print_facts, print_json, print_note, stages
+from clearhead.cli.streams import open_text_files
+
+OF_TRAINING = Parameter(group=TRAINING)
 
 
 def word2vec(
-    *files: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    mode: Literal["skipgram", "cbow"] = "skipgram",
-    width: int = 100,
-    window: int = 5,
-    negative: int = 5,
-    min_count: int = 5,
-    epochs: int = 5,
-    rate: float = 0.025,
-    sample: float = 1e-3,
-    seed: int = 0,
-    threads: int = 1,
-    text: str | None = None,
-    encoding: str | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    *files: StreamArgument,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), group=OUTPUT)],
+    text: TextColumns = None,
+    encoding: Encoding = None,
+    mode: Annotated[Literal["skipgram", "cbow"], OF_TRAINING] = "skipgram",
+    width: Annotated[int, OF_TRAINING] = 100,
+    window: Annotated[int, OF_TRAINING] = 5,
+    negative: Annotated[int, OF_TRAINING] = 5,
+    min_count: Annotated[int, OF_TRAINING] = 5,
+    epochs: Annotated[int, OF_TRAINING] = 5,
+    learning_rate: Annotated[float, OF_TRAINING] = 0.025,
+    sample: Annotated[float, OF_TRAINING] = 1e-3,
+    seed: Annotated[int, OF_TRAINING] = 0,
+    threads: Annotated[int, OF_TRAINING] = 1,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print nothing but errors.")] = False,
 ) -> None:
-    """Learn a vector for each word of a text by guessing its neighbours: word2vec with negative sampling.
+    """Train word vectors on text: word2vec with negative sampling.
 
     Parameters
     ----------
     files
-        Plain text, a line or a paragraph a line, .csv, .tsv, .jsonl, .parquet, also with .gz; - is standard input.
+        Plain text (one sentence or paragraph per line), .csv, .tsv, .jsonl or .parquet, optionally gzipped; - for
+        standard input.
     output
-        A new folder, or a word2vec file by its ending: .txt, .vec or .bin.
+        A new folder, or a word2vec file: .txt, .vec or .bin.
     mode
-        skipgram guesses the neighbours of a word, cbow a word from its neighbours: faster, and weaker on rare words.
+        skipgram (default) predicts the neighbors of a word; cbow predicts a word from its neighbors, which is faster
+        and weaker on rare words.
     width
-        How many numbers a word has.
+        Dimension of the vectors (default: 100).
     window
-        How many neighbours on each side count at most.
+        Maximum distance of neighbors (default: 5).
     negative
-        How many words that are no neighbours each guess is compared with.
+        Negative samples per prediction (default: 5).
     min_count
-        Words that come less often are left out.
+        Ignore words that occur less often (default: 5).
     epochs
-        How often the text is read.
-    rate
-        The first learning rate; it falls evenly.
+        Passes over the text (default: 5).
+    learning_rate
+        Initial learning rate, which decays linearly (default: 0.025).
     sample
-        Words that make up more than this share of the text are often passed over; 0: none is.
+        Downsample words that are more frequent than this (default: 0.001; 0: off).
     seed
-        What chance begins with; with one thread, the same seed gives the same vectors.
+        Random seed (default: 0); with one thread, the same seed gives the same vectors.
     threads
-        How many threads learn at once.
-    text
-        The columns of a table that hold text, commas between them.
-    encoding
-        The encoding of the files; detected without it.
-    json
-        Print one JSON object.
-    quiet
-        Say nothing.
+        Number of threads (default: 1).
     """
     from clearhead import api
-    from clearhead.errors import InputError
 
-    if not files:
-        raise InputError("Name at least one file of text, or - for standard input.")
-    if files.count("-") > 1:
-        raise InputError("Standard input can be read once.")
-    given = [input_bytes() if name == "-" else Path(name) for name in files]
+    sources = open_text_files(files)
     with stages(quiet=quiet or json) as bar:
-        made = api.word2vec(
-            given,
+        learned = api.word2vec(
+            sources,
             output,
             mode=mode,
             width=width,
@@ -84,7 +76,7 @@ def word2vec(
             negative=negative,
             min_count=min_count,
             epochs=epochs,
-            rate=rate,
+            learning_rate=learning_rate,
             sample=sample,
             seed=seed,
             threads=threads,
@@ -93,16 +85,16 @@ def word2vec(
             progress=bar,
         )
     if json:
-        print_json(made.to_json() | {"output": str(output)})
+        print_json(learned.to_json() | {"output": str(output)})
         return
-    for note in made.vectors.notes:
-        say(note, quiet=quiet)
+    for note in learned.vectors.notes:
+        print_note(note, quiet=quiet)
     if quiet:
         return
-    rare = made.different - len(made.vectors)
-    rows = [
-        ("words", f"{len(made.vectors):,} of width {made.vectors.width}; {rare:,} rarer ones left out"),
-        ("read", f"{made.read:,} words in {made.sentences:,} lines, {epochs} times"),
-        ("learned in", f"{made.seconds:.1f} s, {made.to_json()['words_per_second']:,} words a second"),
+    rare = learned.different - len(learned.vectors)
+    facts = [
+        ("words", f"{len(learned.vectors):,} of width {learned.vectors.width}; {rare:,} rare words ignored"),
+        ("text", f"{learned.read:,} words in {learned.sentences:,} lines, {epochs} epochs"),
+        ("time", f"{learned.seconds:.1f} s, {learned.to_json()['words_per_second']:,} words/s"),
     ]
-    print_table(("what", "value"), rows, title=str(output))
+    print_facts(facts, title=str(output))

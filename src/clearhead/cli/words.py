@@ -1,4 +1,4 @@
-"""clearhead words: ask word vectors."""
+"""clearhead words: query word vectors."""
 
 from __future__ import annotations
 
@@ -7,61 +7,60 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import downloads
-from clearhead.cli.screen import model_notes, print_json, print_table, progress, say
+from clearhead.cli.loading import download_bars
+from clearhead.cli.options import DATA, MEASUREMENT, OUTPUT, Json, Quiet, StreamArgument
+from clearhead.cli.screen import model_notes, print_json, print_note, print_table, progress
 
 if TYPE_CHECKING:
     from clearhead.api.support import Analogies, WordAnswers, WordVectors
 
 
 def words(
-    reference: str,
+    model: str,
     /,
-    *terms: Annotated[str, Parameter(allow_leading_hyphen=True)],  # the - of king - man + woman
-    top: int = 10,
-    similar: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True)] = None,
-    wordsim: Path | None = None,
-    simlex: Path | None = None,
-    analogies: Path | None = None,
-    limit: int | None = None,
-    json: bool = False,
-    quiet: bool = False,
+    *terms: StreamArgument,  # the - of king - man + woman
+    limit: Annotated[int | None, Parameter(group=DATA)] = None,
+    similar: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True, group=MEASUREMENT)] = None,
+    wordsim: Annotated[Path | None, Parameter(group=MEASUREMENT)] = None,
+    simlex: Annotated[Path | None, Parameter(group=MEASUREMENT)] = None,
+    analogies: Annotated[Path | None, Parameter(group=MEASUREMENT)] = None,
+    top: Annotated[int, Parameter(group=OUTPUT)] = 10,
+    json: Json = False,
+    quiet: Annotated[Quiet, Parameter(help="Print only the answers, one per line.")] = False,
 ) -> None:
-    """Ask word vectors: the neighbours of a word, sums of words, and how good the vectors are.
+    """Query word vectors: neighbors of a word, analogies, and scores on similarity benchmarks.
 
     Parameters
     ----------
-    reference
-        A GloVe or word2vec file (text or binary, also .gz), a folder of clearhead word2vec, or a Transformer: then its
-        word table is asked.
+    model
+        A GloVe or word2vec file (text or binary, optionally gzipped), a folder of `clearhead word2vec`, or a
+        Transformer, whose embedding table is used.
     terms
-        A word for its neighbours, or words with + and - between them: king - man + woman.
-    top
-        How many words are answered.
+        A word, or words with + and - between them: king - man + woman.
+    limit
+        Read only the first words of a file, usually the most frequent ones.
     similar
-        Two words, for the cosine of their vectors.
+        Two words; prints the cosine of their vectors.
     wordsim
-        A file of two words and a score a line, as WordSim-353: Spearman's correlation.
+        File with two words and a score per line, as in WordSim-353; prints Spearman's correlation.
     simlex
         The same for SimLex-999.
     analogies
-        A file of four words a line, as questions-words.txt: accuracy by section.
-    limit
-        Read only the first words of a file.
-    json
-        Print one JSON object.
-    quiet
-        Print the answers alone, one a line.
+        File with four words per line, as in questions-words.txt; prints accuracy by section.
+    top
+        Number of neighbors (default: 10).
     """
     from clearhead import api
     from clearhead.api.support import to_printable
     from clearhead.errors import InputError
 
     if not terms and similar is None and wordsim is None and simlex is None and analogies is None:
-        raise InputError("Say a word, words with + and - between them, or --similar, --wordsim, --simlex, --analogies.")
-    vectors = load_vectors(reference, limit=limit, quiet=quiet or json)
+        raise InputError(
+            "Name a word, words with + and - between them, or --similar, --wordsim, --simlex, --analogies."
+        )
+    vectors = load_vectors(model, limit=limit, quiet=quiet or json)
     with progress("analogies", quiet=quiet or json or analogies is None) as bar:
-        made = api.words(
+        answers = api.words(
             vectors,
             *terms,
             top=top,
@@ -72,52 +71,59 @@ def words(
             progress=bar,
         )
     if json:
-        print_json({**made.to_json(), "model": reference})
+        print_json({**answers.to_json(), "model": model})
         return
     if quiet:
-        for line in (*(to_printable(one.word) for one in made.neighbours), *_figures(made)):
+        neighbors = (to_printable(neighbor.word) for neighbor in answers.neighbours)
+        for line in (*neighbors, *_format_scores(answers)):
             print(line)
         return
-    if made.neighbours:
-        rows = [(one.word, f"{one.cosine:.4f}") for one in made.neighbours]
+    if answers.neighbours:
+        rows = [(neighbor.word, f"{neighbor.cosine:.4f}") for neighbor in answers.neighbours]
         print_table(("word", "cosine"), rows, title=" ".join(terms))
-    if made.similar is not None:
-        print_table(("words", "cosine"), [(" and ".join(made.similar), f"{made.cosine:.4f}")])
-    if made.likeness:
-        ranks = [(one.name, f"{one.known:,} of {one.rows:,}", str(one.spearman)) for one in made.likeness.values()]
-        print_table(("file", "rows known", "Spearman (95 % interval)"), ranks)
-    if made.analogies is not None:
-        _print_analogies(made.analogies)
+    if answers.similar is not None:
+        print_table(("words", "cosine"), [(" and ".join(answers.similar), f"{answers.cosine:.4f}")])
+    if answers.likeness:
+        rows_by_file = [
+            (score.name, f"{score.known:,} of {score.rows:,}", str(score.spearman))
+            for score in answers.likeness.values()
+        ]
+        print_table(("file", "known rows", "Spearman (95 % interval)"), rows_by_file)
+    if answers.analogies is not None:
+        _print_analogies(answers.analogies)
 
 
 def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVectors:
-    """Vectors with a bar while they are read; what is odd about their file goes to stderr."""
+    """Load word vectors with a progress bar, and print notes about their file."""
     from clearhead.api import load_words
     from clearhead.api.support import has_vectors
 
     if not has_vectors(reference):
-        with model_notes(quiet=quiet), downloads(quiet=quiet):
+        with model_notes(quiet=quiet), download_bars(quiet=quiet):
             vectors = load_words(reference, limit=limit)
     else:
         with progress("words", quiet=quiet) as bar:
             vectors = load_words(reference, limit=limit, progress=bar)
     for note in vectors.notes:
-        say(note, quiet=quiet)
+        print_note(note, quiet=quiet)
     return vectors
 
 
-def _figures(made: WordAnswers) -> list[str]:
-    """The numbers alone."""
-    cosine = [] if made.cosine is None else [f"{made.cosine:.4f}"]
-    ranks = [f"{one.spearman.value:.4f}" for one in made.likeness.values()]
-    solved = made.analogies
-    share = [] if solved is None or solved.whole.accuracy is None else [f"{solved.whole.accuracy.value:.4f}"]
-    return [*cosine, *ranks, *share]
+def _format_scores(answers: WordAnswers) -> list[str]:
+    """Cosine, correlations and accuracy as bare numbers."""
+    cosine = [] if answers.cosine is None else [f"{answers.cosine:.4f}"]
+    correlations = [f"{score.spearman.value:.4f}" for score in answers.likeness.values()]
+    accuracy = None if answers.analogies is None else answers.analogies.whole.accuracy
+    return [*cosine, *correlations, *([] if accuracy is None else [f"{accuracy.value:.4f}"])]
 
 
-def _print_analogies(solved: Analogies) -> None:
+def _print_analogies(analogies: Analogies) -> None:
     rows = [
-        (one.name, f"{one.known:,} of {one.rows:,}", "not known" if one.accuracy is None else str(one.accuracy))
-        for one in (*solved.sections, solved.whole)
+        (
+            section.name,
+            f"{section.known:,} of {section.rows:,}",
+            "unknown words" if section.accuracy is None else str(section.accuracy),
+        )
+        for section in (*analogies.sections, analogies.whole)
     ]
-    print_table(("section", "rows known", "accuracy (95 % interval)"), rows, title=solved.name)
+    print_table(("section", "known rows", "accuracy (95 % interval)"), rows, title=analogies.name)

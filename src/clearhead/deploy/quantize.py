@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-ALLOWED = 0.5  # points of the metric that may be lost
+MAX_DROP = 0.5  # points of the metric that may be lost
 ROWS = 64  # of a user that are looked at to find the plan
-LEAST_COSINE = 0.995  # of vectors, on average
+MIN_COSINE = 0.995  # of vectors, on average
 NOT_COPIED = ("*.bin", "*.h5", "*.msgpack", "*.ot", "*.onnx", "*.onnx.data", "*.gguf", "*.pt", "*.pth")
 
 
@@ -77,24 +77,24 @@ def run_quantize(
     output: Path,
     *,
     part: str | None = None,
-    allowed: float = ALLOWED,
-    least_cosine: float = LEAST_COSINE,
+    max_drop: float = MAX_DROP,
+    min_cosine: float = MIN_COSINE,
     columns: Mapping[str, str | None] | None = None,
     progress: Progress = no_progress,
 ) -> Quantised:
     """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
-    if not allowed >= 0 or not 0 <= least_cosine <= 1:
-        raise InputError(f"allowed must be 0 or more points, and least_cosine from 0 to 1: {allowed}, {least_cosine}.")
+    if not max_drop >= 0 or not 0 <= min_cosine <= 1:
+        raise InputError(f"max_drop must be >= 0 and min_cosine between 0 and 1, got {max_drop} and {min_cosine}.")
     check_output_folder(output)
     begun = time.perf_counter()
     folder, named = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and kind_of(folder) in TRANSLATION_KINDS:
         sides = named.get("source"), named.get("target")
-        plan, verdict = by_translations(reference, rows, allowed, part, sides, progress)
+        plan, verdict = by_translations(reference, rows, max_drop, part, sides, progress)
     elif isinstance(rows, Source):
-        plan, verdict = _by_rows(reference, rows, allowed, part, named, progress)
+        plan, verdict = _by_rows(reference, rows, max_drop, part, named, progress)
     else:
-        plan, verdict = _by_texts(reference, rows, least_cosine, progress)
+        plan, verdict = _by_texts(reference, rows, min_cosine, progress)
     if not verdict.passed:
         raise QualityError(f"{_sentence(verdict)} Nothing was written; float runs as before.")
     _save(folder, output, plan, verdict)

@@ -118,7 +118,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
             rows,
             output=kept.folder,
             report=self.folder is not None,
-            told=RunEvents(message=said_aloud) if self.verbose else None,
+            events=RunEvents(message=said_aloud) if self.verbose else None,
             # cross-validation compares models itself, and should not pay for it in every fit
             **{"baselines": False} | dict(self.settings or {}) | {k: v for k, v in mine.items() if v is not None},
             **dict[str, Any]((name, name) for name in TEXTS if name in rows[0]),

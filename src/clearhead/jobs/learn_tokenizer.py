@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.sources.lines import read_line_texts
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.files import atomic_folder, check_output_folder, scratch_folder, to_printable
 from clearhead.html import render_table, short_repr
@@ -82,12 +83,13 @@ class LearnedTokenizer:
         return render_table("tokenizer", ("what", "value"), self.facts())
 
 
+@renamed_parameters(size="vocab_size")
 def learn_tokenizer(
-    given: str | os.PathLike[str] | Iterable[Any],
+    files: str | os.PathLike[str] | Iterable[Any],
     output: str | os.PathLike[str] | None = None,
     *,
     kind: str | None = None,
-    size: int = 8000,
+    vocab_size: int = 8000,
     use: str | None = None,
     text: str | Sequence[str] | None = None,
     special: Sequence[str] = (),
@@ -111,7 +113,7 @@ def learn_tokenizer(
         VocabularyOptions(
             kind=kind,
             use=use,
-            size=size,
+            size=vocab_size,
             special=special,
             normalize=normalize,
             split=split,
@@ -126,7 +128,7 @@ def learn_tokenizer(
         check_output_folder(Path(output))
     notes: list[str] = []
     bag = ChunkCounter(MAX_CHARACTERS_UNIGRAM if choices.kind == "unigram" else MAX_CHARACTERS)
-    _count_chunks(given, bag, text, limit, encoding, notes, progress)
+    _count_chunks(files, bag, text, limit, encoding, notes, progress)
     made = train_tokenizer(bag, choices, notes, progress)
     if output is not None:
         made.save(output)

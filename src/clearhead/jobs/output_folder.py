@@ -27,8 +27,8 @@ def lock_output(verb: Callable[P, T]) -> Callable[P, T]:
     @wraps(verb)
     def call(*given: P.args, **named: P.kwargs) -> T:
         folder: Any = named.get("resume") or named.get("output")
-        events: Any = named.get("told")
-        with lock_run_folder(folder, events) as named["told"]:
+        events: Any = named.get("events")
+        with lock_run_folder(folder, events) as named["events"]:
             return verb(*given, **named)
 
     return call

@@ -86,7 +86,7 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, event
                 texts,
                 tokenizer_folder,
                 use=tokenizer_use,
-                size=vocab_size,
+                vocab_size=vocab_size,
                 special=SENTINELS if tokenizer_use == "transformer" else (),
                 normalize="bert-cased" if plan.cased and tokenizer_use == "bert" else None,
                 progress=events.progress,

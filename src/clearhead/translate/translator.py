@@ -101,7 +101,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> To
                     place / name,
                     kind="bpe" if single else plan.pieces,
                     use="transformer",
-                    size=size,
+                    vocab_size=size,
                     split=split,
                     normalize="nfc",
                     byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,

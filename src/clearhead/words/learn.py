@@ -68,7 +68,7 @@ def learn_words(
         with limit_blas(1):  # products of small matrices; `threads` learn beside each other
             learn_tables(corpus, tables, settings, progress)
     if not np.isfinite(tables.inputs).all():
-        raise InputError(f"The vectors grew without end at rate {settings.rate}; learn with a lower rate.")
+        raise InputError(f"The vectors grew without end at rate {settings.learning_rate}; use a lower learning rate.")
     return LearnedWords(
         vectors=WordVectors(words=corpus.words, matrix=tables.inputs, counts=corpus.counts, name="word2vec"),
         settings=settings,
@@ -104,11 +104,14 @@ def learn_tables(corpus: Corpus, tables: Tables, settings: WordSettings, progres
 
     chunks = corpus.chunks
     jobs = [(epoch, chunk) for epoch in range(settings.epochs) for chunk in range(chunks)]
-    fall = settings.rate - settings.last_rate
+    fall = settings.learning_rate - settings.min_learning_rate
 
     def work(number: int) -> int:
         epoch, chunk = jobs[number]
-        rates = (settings.rate - fall * number / len(jobs), settings.rate - fall * (number + 1) / len(jobs))
+        rates = (
+            settings.learning_rate - fall * number / len(jobs),
+            settings.learning_rate - fall * (number + 1) / len(jobs),
+        )
         return _learn_chunk(corpus, tables, settings, epoch, chunk, rates)
 
     done, total = 0, corpus.read * settings.epochs
@@ -147,14 +150,14 @@ def _learn_chunk(
 
 def stretch(tables: Tables, settings: WordSettings) -> int:
     """How many words are learned from at once: fewer where one word comes so often that its changes would add up."""
-    most = CALM / (settings.rate * (settings.window + 1) * tables.often)
+    most = CALM / (settings.learning_rate * (settings.window + 1) * tables.often)
     return int(np.clip(most // 4 * 4, 4, STRETCHES[settings.mode]))
 
 
 def shared_samples(length: int, settings: WordSettings) -> int:
     """How many negative samples a stretch shares: so many that none is moved too far by all of it at once."""
     pairs = (settings.window + 1) if settings.mode == "skipgram" else 1  # of each word, on average
-    least = STEADY * settings.rate * length * pairs * settings.negative
+    least = STEADY * settings.learning_rate * length * pairs * settings.negative
     return int(np.clip(-(-least // 16) * 16, 32, 2048))
 
 

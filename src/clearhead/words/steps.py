@@ -7,12 +7,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.metrics.checks import Array
 
 Mode = Literal["skipgram", "cbow"]
 
 
+@renamed_fields(rate="learning_rate", last_rate="min_learning_rate")
 @dataclass(frozen=True, kw_only=True)
 class WordSettings:
     """How vectors are learned; the defaults are those of word2vec and gensim."""
@@ -23,8 +25,8 @@ class WordSettings:
     negative: int = 5  # words that are not neighbours, for each one that is
     min_count: int = 5  # rarer words are left out of the text
     epochs: int = 5
-    rate: float = 0.025  # falls evenly to `last_rate`
-    last_rate: float = 0.0001
+    learning_rate: float = 0.025  # decays linearly to `min_learning_rate`
+    min_learning_rate: float = 0.0001
     sample: float = 1e-3  # words more frequent than this share are often passed over; 0: none is
     seed: int = 0
     threads: int = 1  # with one, the same seed gives the same vectors
@@ -38,8 +40,8 @@ class WordSettings:
             (1 <= self.negative <= 100, "negative must be from 1 to 100"),
             (self.min_count >= 1, "min_count must be at least 1"),
             (1 <= self.epochs <= 10_000, "epochs must be from 1 to 10,000"),
-            (0 < self.rate <= 1, "rate must be above 0 and at most 1"),
-            (0 <= self.last_rate <= self.rate, "last_rate must be from 0 to rate"),
+            (0 < self.learning_rate <= 1, "learning_rate must be above 0 and at most 1"),
+            (0 <= self.min_learning_rate <= self.learning_rate, "min_learning_rate must be from 0 to learning_rate"),
             (0 <= self.sample <= 1, "sample must be from 0 to 1"),
             (0 <= self.seed < 1 << 63, "seed must be a whole number from 0"),
             (1 <= self.threads <= 64, "threads must be from 1 to 64"),
