@@ -40,14 +40,14 @@ UNITS = (
 
 
 @pytest.fixture
-def short_long_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat texts of more than a hundred characters as long."""
+def lower_length_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat texts of more than 100 characters as long."""
     monkeypatch.setattr(long_texts, "LONG_TEXT_LENGTH", 100)
     monkeypatch.setattr(long_texts, "CHARACTERS_PER_TOKEN", 4)
     monkeypatch.setattr(long_texts, "WHITESPACE_SEARCH", 40)
 
 
-@pytest.mark.usefixtures("short_long_texts")
+@pytest.mark.usefixtures("lower_length_limits")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_prefix_tokens_match_the_complete_text(load_family: LoadFamily, name: str) -> None:
     ours, _ = load_family(name, "legacy")
@@ -66,7 +66,7 @@ def test_prefix_tokens_match_the_complete_text(load_family: LoadFamily, name: st
             )
 
 
-@pytest.mark.usefixtures("short_long_texts")
+@pytest.mark.usefixtures("lower_length_limits")
 def test_left_truncation_and_lists_of_words(load_family: LoadFamily, tmp_path: Path) -> None:
     ours, _ = load_family("bert_cased", "legacy")
     words = ["keeper"] * 300

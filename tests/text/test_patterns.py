@@ -128,7 +128,7 @@ SLOW = (
     "|".join(["a+b"] * 200) + "|a+",
     "(?=a{900}b)",
     "(?:[ab]{1,9}){9}",
-    # parsed differently by the library, or of unknown length
+    # parsed differently by the library, or matches of unknown length
     r"\X[bc]",
     r"\R+",
     r"(\xa+)+$",

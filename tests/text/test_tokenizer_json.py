@@ -185,7 +185,7 @@ def test_openai_file_names(tmp_path: Path, load_family: LoadFamily) -> None:
 
 
 def test_conflicting_files_are_noted(tmp_path: Path, load_reference: LoadReference) -> None:
-    """`transformers` 5 lowercases with a cased tokenizer.json without settings; Clearhead does, too, with a note."""
+    """`transformers` 5 lowercases text if a cased tokenizer.json has no settings; Clearhead also does, with a note."""
     vocab = train_wordpiece(("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
     pipeline = Pipeline(models.WordPiece(vocab, unk_token="[UNK]"))
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=False)

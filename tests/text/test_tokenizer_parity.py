@@ -20,7 +20,7 @@ LoadFamily = Callable[[str, str], tuple[Tokenizer, Any]]
 ORIGINS = ("legacy", "theirs", "ours")
 RANDOM_TEXT_FAMILIES = ("bert_cased", "roberta_prefixed", "albert", "t5", "deberta_split", "openai_gpt")
 
-# Letters of many scripts, combining marks, white space, and strings that look like special tokens.
+# Letters of many scripts, combining marks, whitespace, and strings that look like special tokens.
 LETTERS = st.sampled_from(
     "aeAEßéıΣ漢字かな한글אב\u0301\u0308\u200b\u200d\u00ad\t\n\r \u00a0\u3000.,'\"`()<>[]/_▁#👩🏽ﬁ½²\x00\x07"
 )
@@ -32,16 +32,16 @@ TEXT_PARTS = st.one_of(
 RANDOM_TEXT = st.lists(TEXT_PARTS, max_size=40).map("".join)
 
 
-def make_encoding(raw: Any) -> Encoding:
+def make_encoding(library_encoding: Any) -> Encoding:
     """Convert an encoding of the reference library."""
     return Encoding(
-        ids=raw.ids,
-        tokens=raw.tokens,
-        offsets=raw.offsets,
-        words=raw.word_ids,
-        segments=raw.type_ids,
-        special=[bool(flag) for flag in raw.special_tokens_mask],
-        sides=raw.sequence_ids,
+        ids=library_encoding.ids,
+        tokens=library_encoding.tokens,
+        offsets=library_encoding.offsets,
+        words=library_encoding.word_ids,
+        segments=library_encoding.type_ids,
+        special=[bool(flag) for flag in library_encoding.special_tokens_mask],
+        sides=library_encoding.sequence_ids,
     )
 
 

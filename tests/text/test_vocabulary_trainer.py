@@ -402,7 +402,7 @@ def test_special_tokens_in_the_text_are_noted() -> None:
         (["abc"], {"limit": 0}, "limit is a number of lines"),
         (["abc"], {"min_count": 0}, "min_count must be an integer"),
         (["abc"], {"special": [""]}, "must have 1 to 100 bytes"),
-        (["abc"], {"special": ["a b"]}, "without white space"),
+        (["abc"], {"special": ["a b"]}, "without whitespace"),
         (["abc"], {"special": ["<a>", "<a>"]}, "more than once"),
         (["abc"], {"special": ["\x00"]}, "not printable"),
         (["abc"], {"special": [3]}, "must be strings"),

@@ -27,7 +27,7 @@ SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
     "tfidf": words.split_tfidf_words,
     "shingle": words.split_shingle_words,
     "vector": words.split_vector_words,
-    "words with white space": words.split_words_with_whitespace,
+    "words with whitespace": words.split_words_with_whitespace,
     "occurrences": lambda text: words.find_word(text, (text.split() or ["a"])[-1]),
     "words with punctuation": lambda text: [
         words.extend_over_punctuation(text, span) for span in words.find_word_spans(text)

@@ -85,14 +85,15 @@ def split_into_windows(encoding: Encoding, *, max_length: int, stride: int, side
     # special tokens and the other text, repeated in every window
     fixed_positions = [position for position, token_side in enumerate(encoding.sides) if token_side != side]
     fixed_count = len(fixed_positions)
-    tokens_per_window = max_length - fixed_count
-    if tokens_per_window <= stride:
+    window_size = max_length - fixed_count
+    if window_size <= stride:
         raise InputError(
-            f"max_length={max_length} leaves {max(tokens_per_window, 0)} tokens per window next to {fixed_count} fixed "
-            f"ones, but needs more than stride={stride}; set max_length above {fixed_count + stride} or lower stride"
+            f"max_length={max_length} leaves {max(window_size, 0)} tokens per window besides {fixed_count} fixed "
+            f"tokens, expected more than stride={stride}; set max_length above {fixed_count + stride} "
+            "or reduce stride"
         )
-    starts = range(0, max(len(text_positions) - stride, 1), tokens_per_window - stride)
-    windows = [text_positions[start : start + tokens_per_window] for start in starts]
+    starts = range(0, max(len(text_positions) - stride, 1), window_size - stride)
+    windows = [text_positions[start : start + window_size] for start in starts]
     return [select_tokens(encoding, sorted(fixed_positions + positions)) for positions in windows]
 
 

@@ -2,7 +2,7 @@
 
 If only the first tokens are needed, encoding a megabyte with offsets is wasteful. A fast pass computes the ids and
 counts the tokens, and the offsets come from a prefix whose ids must match. A text that is too long for one pass is
-counted in chunks, split at white space.
+counted in chunks, split at whitespace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHARACTERS_PER_TOKEN = 16  # initial prefix length per requested token; most tok
 PREFIX_GROWTH = 8  # factor by which a prefix that is too short grows
 EXTRA_TOKENS = 8  # tokens required after the last requested one, because the cut may change the tokens before it
 CHUNK_SIZE = 1 << 20  # characters that are counted in one call
-WHITESPACE_SEARCH = 4_096  # characters before the end of a chunk that are searched for white space
+WHITESPACE_SEARCH = 4_096  # characters before the end of a chunk that are searched for whitespace
 
 
 class EncodingBackend(Protocol):
@@ -115,6 +115,6 @@ def _iter_chunk_ends(text: str) -> Iterator[int]:
 
 
 def _find_whitespace_before(text: str, end: int) -> int:
-    """Return the last white space before `end`, which no token crosses, or `end` if there is none nearby."""
+    """Return the last whitespace before `end`, which no token crosses, or `end` if there is none nearby."""
     position = max(text.rfind(character, end - WHITESPACE_SEARCH, end) for character in " \n")
     return position if position > 0 else end

@@ -53,9 +53,9 @@ class RustPipeline:
         with wrap_library_errors("the tokenizer failed on this text"):
             self._check_sizes(items)
             return [
-                _make_encoding(raw)
+                _make_encoding(library_encoding)
                 for batch in split_batches(items)
-                for raw in self.pipeline.encode_batch(batch, is_pretokenized=split)
+                for library_encoding in self.pipeline.encode_batch(batch, is_pretokenized=split)
             ]
 
     def encode_ids(
@@ -72,11 +72,11 @@ class RustPipeline:
                         index: self._encode_first_words(counter, items[index], max_length) for index in long_indices
                     }
             short_ids = [
-                TokenIds(raw.ids, raw.type_ids)
-                if max_length is None or len(raw) <= max_length
-                else _truncate_ids(raw, max_length, side)
+                TokenIds(library_encoding.ids, library_encoding.type_ids)
+                if max_length is None or len(library_encoding) <= max_length
+                else _truncate_ids(library_encoding, max_length, side)
                 for batch in split_batches([item for index, item in enumerate(items) if index not in long_ids])
-                for raw in self.pipeline.encode_batch_fast(batch, is_pretokenized=split)
+                for library_encoding in self.pipeline.encode_batch_fast(batch, is_pretokenized=split)
             ]
             if not long_ids:
                 return short_ids
@@ -93,27 +93,29 @@ class RustPipeline:
         size = max(LONG_TEXT_LENGTH, CHARACTERS_PER_TOKEN * max_length)
         while True:
             prefixes = [counter.get_first_words(text, size) for text in texts]
-            raw = self.pipeline.encode_batch_fast([tuple(prefixes) if isinstance(item, tuple) else prefixes[0]])[0]
-            sides = raw.sequence_ids
+            library_encoding = self.pipeline.encode_batch_fast(
+                [tuple(prefixes) if isinstance(item, tuple) else prefixes[0]]
+            )[0]
+            sides = library_encoding.sequence_ids
             counts = [sides.count(side) for side in range(len(texts))]
             remainders = [text[len(prefix) :] for prefix, text in zip(prefixes, texts, strict=True)]
-            if all(not remaining or count >= max_length for remaining, count in zip(remainders, counts, strict=True)):
+            if all(not remainder or count >= max_length for remainder, count in zip(remainders, counts, strict=True)):
                 break
             size *= PREFIX_GROWTH
-        extra_counts = [self._count_unchecked(remaining) for remaining in remainders]
-        full_counts = [count + extra for count, extra in zip(counts, extra_counts, strict=True)]
-        if len(raw) + sum(extra_counts) <= max_length:
-            return TokenIds(raw.ids, raw.type_ids)
-        return _truncate_ids(raw, max_length, "right", full_counts)
+        extra_counts = [self._count_unchecked(remainder) for remainder in remainders]
+        full_counts = [count + extra_count for count, extra_count in zip(counts, extra_counts, strict=True)]
+        if len(library_encoding) + sum(extra_counts) <= max_length:
+            return TokenIds(library_encoding.ids, library_encoding.type_ids)
+        return _truncate_ids(library_encoding, max_length, "right", full_counts)
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts to ids without special tokens."""
         with wrap_library_errors("the tokenizer failed on this text"):
             self._check_sizes(texts)
             return [
-                raw.ids
+                library_encoding.ids
                 for batch in split_batches(texts)
-                for raw in self.pipeline.encode_batch_fast(batch, add_special_tokens=False)
+                for library_encoding in self.pipeline.encode_batch_fast(batch, add_special_tokens=False)
             ]
 
     def count_tokens(self, text: str) -> int:
@@ -266,26 +268,28 @@ def _is_long(item: EncodeInput) -> bool:
     return max(map(len, item if isinstance(item, tuple) else (item,))) > LONG_TEXT_LENGTH
 
 
-def _truncate_ids(raw: Any, max_length: int, side: str, full_counts: Sequence[int] | None = None) -> TokenIds:
+def _truncate_ids(
+    library_encoding: Any, max_length: int, side: str, full_counts: Sequence[int] | None = None
+) -> TokenIds:
     """Truncate an encoding; `full_counts` are the token counts of the complete texts if only prefixes were encoded."""
-    sides = raw.sequence_ids
+    sides = library_encoding.sequence_ids
     positions = compute_kept_positions(sides, max_length, side, full_counts)
-    ids, segments = raw.ids, raw.type_ids
+    ids, segments = library_encoding.ids, library_encoding.type_ids
     unencoded_count = 0 if full_counts is None else sum(full_counts) - len(sides) + sides.count(None)
     return TokenIds(
         [ids[i] for i in positions], [segments[i] for i in positions], len(ids) + unencoded_count - max_length
     )
 
 
-def _make_encoding(raw: Any) -> Encoding:
+def _make_encoding(library_encoding: Any) -> Encoding:
     return Encoding(
-        ids=raw.ids,
-        tokens=raw.tokens,
-        offsets=raw.offsets,
-        words=raw.word_ids,
-        segments=raw.type_ids,
-        special=[flag == 1 for flag in raw.special_tokens_mask],
-        sides=raw.sequence_ids,
+        ids=library_encoding.ids,
+        tokens=library_encoding.tokens,
+        offsets=library_encoding.offsets,
+        words=library_encoding.word_ids,
+        segments=library_encoding.type_ids,
+        special=[flag == 1 for flag in library_encoding.special_tokens_mask],
+        sides=library_encoding.sequence_ids,
     )
 
 

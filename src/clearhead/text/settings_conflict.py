@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as Pipeline
 from clearhead.text.limits.pipeline_limits import check_pipeline
 from clearhead.text.probes import PROBES
 
-# Case, accents and scripts. Unusual white space is left out, because files from before version 5 often differ there.
+# Case, accents and scripts. Unusual whitespace is left out, because files from before version 5 often differ there.
 ORDINARY_PROBES = PROBES[:3]
 
 

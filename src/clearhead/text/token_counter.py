@@ -1,6 +1,6 @@
 """Count the tokens of long texts, for pipelines that tokenize each word independently.
 
-BERT's pipeline splits text at white space before any other step. The tokens of a text are therefore the concatenated
+BERT's pipeline splits text at whitespace before any other step. The tokens of a text are therefore the concatenated
 tokens of its words: its first tokens come from its first words, and the others can be counted once per distinct word.
 The `tokenizers` library looks up every substring of a word, longest first, which takes seconds for a megabyte of long
 words. This module extends a substring only while it is a prefix of some token.
@@ -17,7 +17,7 @@ from typing import Any
 from clearhead.text.subwords import CONTINUATION
 from clearhead.text.words import has_long_word
 
-WHITESPACE = " \n\t\r"  # white space in every step of a pipeline
+WHITESPACE = " \n\t\r"  # whitespace in every step of a pipeline
 LOCAL_NORMALIZERS = frozenset({"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"})
 WORD_PRE_TOKENIZERS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
 LOCAL_PRE_TOKENIZERS = WORD_PRE_TOKENIZERS | {"Punctuation", "Digits"}

@@ -49,7 +49,7 @@ WORD_WITH_WHITESPACE = re.compile(r"\s*\S+|\s+")
 
 
 def find_word_spans(text: str, *, keep_inner_punctuation: bool = False, keep_contractions: bool = False) -> list[Span]:
-    """Return the word spans for tagging: runs of letters, and single symbols; white space is not part of a word.
+    """Return the word spans for tagging: runs of letters, and single symbols; whitespace is not part of a word.
 
     `keep_inner_punctuation` keeps words such as U.S., Rolls-Royce, O'Neil and 3.5 whole, as in tagged corpora;
     `keep_contractions` also keeps contractions such as don't whole.
@@ -76,7 +76,7 @@ def _join_contractions(text: str, spans: list[Span]) -> list[Span]:
 
 
 def find_chunk_spans(text: str) -> list[Span]:
-    """Return spans between white space, including punctuation; in scripts without spaces, single characters."""
+    """Return spans between whitespace, including punctuation; in scripts without spaces, single characters."""
     return [match.span() for match in CHUNK.finditer(text)]
 
 
@@ -105,7 +105,7 @@ def split_vector_words(text: str) -> list[str]:
 
 
 def split_words_with_whitespace(text: str) -> list[str]:
-    """Split text into words with their leading white space; joined, they equal the text."""
+    """Split text into words with their leading whitespace; joined, they equal the text."""
     words: list[str] = WORD_WITH_WHITESPACE.findall(text)
     return words
 

@@ -49,7 +49,7 @@ UNICODE_GROWTH = {
     "NFKD": COMPATIBILITY_GROWTH,
     "Lowercase": LOWERCASE_GROWTH,
 }
-REMOVING_STEPS = frozenset({"Strip", "StripAccents", "Nmt"})  # steps that insert at most white space
+REMOVING_STEPS = frozenset({"Strip", "StripAccents", "Nmt"})  # steps that insert at most whitespace
 
 Step = dict[str, Any]
 

@@ -35,9 +35,7 @@ from clearhead.text.settings import (
 from clearhead.text.subwords import METASPACE
 from clearhead.text.tokenizer import Tokenizer
 
-MAX_SOURCE_LENGTH = (
-    300_000  # characters; segmentation takes seconds per megabyte, and the models read at most 512 tokens
-)
+MAX_SOURCE_LENGTH = 300_000  # characters; segmentation takes seconds per megabyte, and models read up to 512 tokens
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,12 +97,13 @@ class Charsmap:
 
 
 class SentencePieceNormalizer:
-    """Normalize text as SentencePiece does: apply rules, collapse white space and replace it by ▁, prepend ▁."""
+    """Normalize text as SentencePiece does: apply rules, collapse whitespace and replace it by ▁, prepend ▁."""
 
     def __init__(self, model: SentencePieceModel, name: str) -> None:
         if model.whitespace_is_suffix or not model.escape_whitespaces:
             raise TokenizerError(
-                f"{name}: these white space settings are not supported (whitespace as suffix, or unescaped)"
+                f"{name}: whitespace as suffix (treat_whitespace_as_suffix) and unescaped whitespace "
+                "(escape_whitespaces: false) are not supported"
             )
         self._charsmap = Charsmap(model.charsmap, name)
         self._collapse_whitespace = model.remove_extra_whitespaces

@@ -225,7 +225,7 @@ def _check_special_token(token: object) -> None:
     ):
         raise InputError(
             f"The special token {to_printable(token, 40)!r} must have 1 to {MAX_SPECIAL_TOKEN_BYTES} bytes without "
-            "white space."
+            "whitespace."
         )
     if any("\ud800" <= character <= "\udfff" or not character.isprintable() for character in token):
         raise InputError(f"The special token {to_printable(token, 40)!r} contains characters that are not printable.")

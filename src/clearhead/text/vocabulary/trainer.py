@@ -269,7 +269,7 @@ def _build_tokenizer(model: dict[str, Any], plan: VocabularyPlan) -> Pipeline:
 
 def _make_decoder(plan: VocabularyPlan) -> Any:
     if plan.kind == "wordpiece":
-        # cleanup joins punctuation to words, which must not happen if text is split only at white space
+        # cleanup joins punctuation to words, which must not happen if text is split only at whitespace
         return decoders.WordPiece(prefix=CONTINUATION, cleanup=plan.split != "blanks")
     if plan.split == "byte-level":
         return decoders.ByteLevel()

@@ -1,4 +1,4 @@
-"""Count the chunks of a text, words with their leading white space, which is the input of vocabulary training."""
+"""Count the chunks of a text, words with their leading whitespace, which is the input of vocabulary training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clearhead.text.words import split_words_with_whitespace
 
 MAX_CHARACTERS = 16_000_000  # of all distinct chunks: over a million words, 1-2 GB for training
 MAX_CHARACTERS_UNIGRAM = 1_000_000  # lower, because unigram training takes superlinear time: minutes
-MAX_CHUNK_LENGTH = 128  # characters; longer runs without white space are split
+MAX_CHUNK_LENGTH = 128  # characters; longer runs without whitespace are split
 
 
 class ChunkCounter:
@@ -39,7 +39,7 @@ class ChunkCounter:
             self._halve()
 
     def count_words(self) -> int:
-        """Count the words: chunks that are not only white space."""
+        """Count the words: chunks that are not only whitespace."""
         return sum(count for chunk, count in self.counts.items() if not chunk.isspace())
 
     def _halve(self) -> None:
@@ -57,7 +57,7 @@ class ChunkCounter:
 
 def split_chunks(line: str) -> list[str]:
     """Split a line into chunks; joined, they equal the line."""
-    words = split_words_with_whitespace(line)  # white space is kept, because some vocabularies contain it
+    words = split_words_with_whitespace(line)  # whitespace is kept, because some vocabularies contain it
     if not words or max(map(len, words)) <= MAX_CHUNK_LENGTH:
         return words
     return [word[start : start + MAX_CHUNK_LENGTH] for word in words for start in range(0, len(word), MAX_CHUNK_LENGTH)]
