@@ -8,7 +8,7 @@ import torch
 
 from clearhead import Model
 from clearhead.core.build import build_network
-from clearhead.core.models import Network, NetworkOutput
+from clearhead.core.models import ForwardOutput, Network
 from clearhead.core.runner import CoreRunner
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
@@ -62,7 +62,7 @@ def tensors_of(given: TokenBatch) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(array) for name, array in given.ours().items()}
 
 
-def real(result: NetworkOutput, given: TokenBatch) -> list[torch.Tensor]:
+def real(result: ForwardOutput, given: TokenBatch) -> list[torch.Tensor]:
     """Every output of a pass at real positions."""
     mask = torch.tensor(given.mask)
     made = [state[mask] for state in result.hidden]

@@ -187,11 +187,11 @@ def test_more_words_than_positions() -> None:
     runner = CoreRunner(network, "cpu")
     _, state = runner.step(runner.start(Batch(ids=np.array([[5]]))), [[5, 6, 7]])
     _, state = runner.step(state, [[5]])
-    with pytest.raises(InputError, match="can number 4 tokens, and this step would be number 5"):
+    with pytest.raises(InputError, match="has 4 positions, and this step needs position 5"):
         runner.step(state, [[5]])
 
 
 def test_a_model_without_a_word_head() -> None:
     network = network_of("gpt2", head=None)
-    with pytest.raises(InputError, match="no head that could name the next word"):
+    with pytest.raises(InputError, match="no language-model head"):
         decode_step(network, start_decoding(network, WORDS), WORDS[:, :1])

@@ -100,7 +100,7 @@ def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> N
 
 def test_what_it_cannot_do_is_said() -> None:
     bare = clearhead.create("elmo", config=SMALL)
-    with pytest.raises(InputError, match="no head that could name the next word"):
+    with pytest.raises(InputError, match="no language-model head"):
         clearhead.create("elmo", config=SMALL, head="bilm").generate_ids([[1, 2]])
     with pytest.raises(InputError, match="no attention heads"):
         bare.run([[1, 2]], head_scale=[[1.0]] * 3)

@@ -199,13 +199,13 @@ def test_layers_that_share_a_block_lose_a_head_together() -> None:
 @pytest.mark.parametrize(
     ("heads", "part", "words"),
     [
-        ({3: {0}}, "encoder", "There is no block 3 in the encoder; it has 3"),
-        ({-1: {0}}, "encoder", "There is no block -1"),
+        ({3: {0}}, "encoder", "'encoder' has no block 3; it has 3 blocks"),
+        ({-1: {0}}, "encoder", "'encoder' has no block -1"),
         ({0: {3}}, "encoder", "Block 0 of the encoder has no head 3"),
         ({0: {-1}}, "encoder", "has no head -1"),
-        ({0: {0, 1, 2}}, "encoder", "must keep a head"),
-        ({0: {0}}, "decoder", "There is no block 0 in the decoder; it has 0"),
-        ({0: {0}}, "cross", "There is no block 0 in the cross"),
+        ({0: {0, 1, 2}}, "encoder", "must keep at least one head"),
+        ({0: {0}}, "decoder", "'decoder' has no block 0; it has 0 blocks"),
+        ({0: {0}}, "cross", "'cross' has no block 0"),
     ],
 )
 def test_heads_that_cannot_be_pruned(heads: dict[int, set[int]], part: str, words: str) -> None:
@@ -220,13 +220,13 @@ def test_nothing_is_pruned_when_one_head_is_wrong() -> None:
         model.prune({0: {0}, 1: {9}})
     assert [attention.kept_heads for attention in model.module.attentions("encoder")] == [(0, 1, 2)] * 3
     model.prune({0: {0}})
-    with pytest.raises(InputError, match=r"has no head 0 \(left: \(1, 2\)\)"):
+    with pytest.raises(InputError, match=r"has no head 0 \(remaining: \(1, 2\)\)"):
         model.prune({0: {0}})
 
 
 def test_scales_that_do_not_fit() -> None:
     model, given = model_of("bert"), batch_of("bert")
-    with pytest.raises(InputError, match=r"must be \(3, 3\) numbers, and it is \(2, 3\)"):
+    with pytest.raises(InputError, match=r"must have shape \(3, 3\), got \(2, 3\)"):
         model.run(**given.ours(), head_scale=[[1, 1, 1], [1, 1, 1]])
     with pytest.raises(InputError, match="no part 'cross'"):
         model.run(**given.ours(), head_scale={"cross": np.ones((3, 3))})

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.core.attention import Recorder
-from clearhead.core.models import Network, NetworkOutput
+from clearhead.core.models import ForwardOutput, Network
 from clearhead.families import FAMILIES
 from tests.core.networks import ENCODERS, EVERY, LENGTHS, batch_of, close, network_of, real, tensors_of
 from tests.family_configs import SEQ2SEQ_FAMILIES
@@ -22,14 +22,14 @@ CASES = [
 ]
 
 
-def packed(network: Network, given: TokenBatch, **how: Any) -> NetworkOutput:
+def packed(network: Network, given: TokenBatch, **how: Any) -> ForwardOutput:
     parts, mask = tensors_of(given), torch.tensor(given.mask)
     segments = parts["segments"][mask] if "segments" in parts else None
     targets = {name: parts[name] for name in ("target_ids", "target_mask") if name in parts}
     return network(parts["ids"][mask], None, segments, **targets, lengths=mask.sum(1), **how)
 
 
-def as_they_lie(result: NetworkOutput, given: TokenBatch) -> list[torch.Tensor]:
+def as_they_lie(result: ForwardOutput, given: TokenBatch) -> list[torch.Tensor]:
     """The same list as `real`, from a packed pass."""
     mask = torch.tensor(given.mask if given.target_mask is None else given.target_mask)
     made = list(result.hidden)

@@ -34,7 +34,7 @@ def test_packed_targets_answer_as_padded_ones(family: str) -> None:
         torch.cat(texts[1]),
         lengths=lengths,
         target_lengths=target_lengths,
-        whole=False,
+        all_tokens=False,
     )
     assert packed.logits.shape == (sum(TARGET), vocab)
     torch.testing.assert_close(packed.logits, padded.logits[target_mask], atol=1e-5, rtol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.core.attention import Recorder
-from clearhead.core.models import Network, NetworkOutput
+from clearhead.core.models import ForwardOutput, Network
 from clearhead.families import FAMILIES
 from tests.core.networks import EVERY, LENGTHS, batch_of, network_of, tensors_of
 from tests.family_configs import SEQ2SEQ_FAMILIES
@@ -24,7 +24,7 @@ ONE = [  # heads that read one token of each text
 ]
 
 
-def passed(network: Network, given: TokenBatch, *, packed: bool, **how: Any) -> NetworkOutput:
+def passed(network: Network, given: TokenBatch, *, packed: bool, **how: Any) -> ForwardOutput:
     parts, mask = tensors_of(given), torch.tensor(given.mask)
     if not packed:
         return network(**parts, **how)
@@ -43,9 +43,9 @@ def test_there_are_such_heads() -> None:
 def test_the_same_logits_and_gradients(family: str, head: str, lengths: tuple[int, ...], packed: bool) -> None:
     network, given = network_of(family, head), batch_of(family, lengths)
     found = []
-    for whole in (True, False):
+    for all_tokens in (True, False):
         network.zero_grad()
-        result = passed(network, given, packed=packed, whole=whole)
+        result = passed(network, given, packed=packed, all_tokens=all_tokens)
         assert result.logits is not None
         result.logits.square().sum().backward()
         found.append((result, {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}))
@@ -61,9 +61,9 @@ def test_the_same_logits_and_gradients(family: str, head: str, lengths: tuple[in
 def test_step_by_step_too(family: str, head: str) -> None:
     network, given = network_of(family, head), batch_of(family)
     with torch.no_grad():
-        fused = passed(network, given, packed=True, whole=False).logits
+        fused = passed(network, given, packed=True, all_tokens=False).logits
         torch.testing.assert_close(
-            passed(network, given, packed=True, whole=False, kernel=Recorder()).logits, fused, rtol=0, atol=1e-5
+            passed(network, given, packed=True, all_tokens=False, kernel=Recorder()).logits, fused, rtol=0, atol=1e-5
         )
 
 
@@ -73,6 +73,6 @@ def test_where_every_token_is_read_nothing_changes(family: str) -> None:
     network, given = network_of(family, head), batch_of(family)
     with torch.no_grad():
         whole = network(**tensors_of(given))
-        part = network(**tensors_of(given), whole=False)
+        part = network(**tensors_of(given), all_tokens=False)
     assert torch.equal(part.last, whole.last)
     assert torch.equal(part.logits, whole.logits)

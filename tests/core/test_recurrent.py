@@ -201,7 +201,7 @@ class TestNumbers:
             two.score.key.bias.zero_()
             two.score.out.weight.copy_(one.score.out.weight)
             states, memory = torch.randn(2, 3, 6), torch.randn(2, 4, 6)
-            found = [part(states, part.source(memory, None)).probs for part in (one, two)]
+            found = [part(states, part.prepare_source(memory, None)).probs for part in (one, two)]
         torch.testing.assert_close(found[0], found[1])
 
 
@@ -295,7 +295,7 @@ class TestSteps:
 
     def test_a_model_without_a_word_head(self) -> None:
         network = clearhead.create("rnn", config=SMALL).module
-        with pytest.raises(InputError, match="no head that could name the next word"):
+        with pytest.raises(InputError, match="no language-model head"):
             decode_step(network, start_decoding(network, SOURCE), WORDS[:, :1])
 
 

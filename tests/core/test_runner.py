@@ -38,22 +38,22 @@ def test_pruned_heads_are_not_counted() -> None:
 def test_steps_that_cannot_be_taken() -> None:
     batch = Batch(ids=np.array([[5]]))
     encoder = clearhead.create("bert", config=SIZES, head="masked").runner
-    with pytest.raises(InputError, match="does not decode word by word"):
+    with pytest.raises(InputError, match="cannot generate token by token"):
         encoder.step(encoder.start(batch), [[5]])
     gpt = clearhead.create("gpt2", config=GPT, head="causal").runner
     state = gpt.start(batch)
     wrong: Any
     for wrong in ([[30]], [[-1]], [5], [[]]):
-        with pytest.raises(InputError, match="tokens from 0 to 29"):
+        with pytest.raises(InputError, match="token ids from 0 to 29"):
             gpt.step(state, wrong)
     logits, _ = gpt.step(state, [[5, 6]])
     assert logits.shape == (1, 2, 30)
-    with pytest.raises(InputError, match="can number 8 tokens"):
+    with pytest.raises(InputError, match="has 8 positions"):
         gpt.step(state, [[5] * 9])
 
 
 @pytest.mark.parametrize("lengths", [[2, 2], [3, 0], [4, -1], [1, 1, 2]])
 def test_lengths_that_do_not_fit(lengths: list[int]) -> None:
     network = clearhead.create("bert", config=SIZES).module
-    with pytest.raises(InputError, match="3 in all"):
+    with pytest.raises(InputError, match="sum to 3"):
         network(torch.tensor([5, 6, 7]), lengths=torch.tensor(lengths))

@@ -248,7 +248,7 @@ def test_bad_input() -> None:
             model.generate_ids(ids)
     with pytest.raises(InputError, match="mask must be"):
         model.generate_ids([[5, 6]], [[1]])
-    with pytest.raises(InputError, match="no head that could name the next word"):
+    with pytest.raises(InputError, match="no language-model head"):
         model_of("bert").generate_ids([[5]])
 
 

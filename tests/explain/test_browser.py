@@ -84,7 +84,7 @@ def test_look_around(browser: Any, tmp_path: Path) -> None:
 
 
 def test_an_alignment_opens_as_a_heat_map(browser: Any, tmp_path: Path) -> None:
-    trace = replace(make_trace(["das", "haus"], ["<start>", "the"]), written=["the", "house"])
+    trace = replace(make_trace(["das", "haus"], ["<start>", "the"]), next_tokens=["the", "house"])
     page, wrong = opened(browser, save_alignment(trace, tmp_path / "a.html", layer=1))
     assert page.locator("#picture canvas").count() == 1
     assert page.get_by_role("radio", name="Heat map").is_checked()

@@ -56,7 +56,7 @@ def recurrent(attention: str) -> Model:
 def written(*tokens: str, **choices: Any) -> Any:
     """A trace whose target places are named by the words that were written."""
     trace = make_trace(["▁das", "▁Ha", "us", "</s>"], ["<start>", *tokens[:-1]], **choices)
-    return replace(trace, written=list(tokens))
+    return replace(trace, next_tokens=list(tokens))
 
 
 @pytest.mark.parametrize("family", ["t5", "marian"])
@@ -65,8 +65,8 @@ def test_a_model_writes_its_own_target(family: str) -> None:
     trace = trace_written(model, TEXT, num_beams=3, max_length=6)
     best = model.generate([TEXT], num_beams=3, max_length=6)[0]
     tokenizer = model.target_tokenizer or model.tokenizer
-    assert trace.written == tokenizer.tokens(best.ids)
-    assert trace.target_tokens == ["<start>", *trace.written[:-1]]
+    assert trace.next_tokens == tokenizer.tokens(best.ids)
+    assert trace.target_tokens == ["<start>", *trace.next_tokens[:-1]]
     found = alignment(trace, special=True)
     assert found.probs.shape == (len(best.ids), len(trace.tokens))
     np.testing.assert_allclose(found.probs, trace.cross[found.layer].probs.mean(0))
@@ -299,7 +299,7 @@ def test_a_png_has_the_colours_of_its_picture() -> None:
 
 
 def test_hostile_words_are_shown_and_never_run(tmp_path: Path) -> None:
-    trace = replace(make_trace(HOSTILE, HOSTILE), written=HOSTILE)
+    trace = replace(make_trace(HOSTILE, HOSTILE), next_tokens=HOSTILE)
     model = spoken("gpt2")
     hostile = "<script>alert(1)</script> שלום 日本 👩‍👩‍👧 \u202e ${x} $a_b$"
     for suffix in (".svg", ".html", ".png", ".json"):

@@ -168,9 +168,9 @@ def test_weights_of_another_shape(changes: dict[str, Any], said: str, tmp_path: 
 
 
 def test_heads_that_are_not_there(model: Model) -> None:
-    with pytest.raises(InputError, match="There is no block 0 in the cross; it has 0"):
+    with pytest.raises(InputError, match="'cross' has no block 0; it has 0 blocks"):
         model.prune({0: [0]}, "cross")
-    with pytest.raises(InputError, match="no attention heads that could be scaled"):
+    with pytest.raises(InputError, match="no attention heads to scale"):
         model.run([[3, 4]], target_ids=[[0]], head_scale={"cross": [[0.0], [0.0]]})
 
 

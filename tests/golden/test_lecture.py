@@ -74,13 +74,15 @@ class TestAttention:
         align = RecurrentAttention(2, Recurrence(score="dot"))
         torch.nn.init.normal_(align.mix.weight)
         decoder = torch.tensor([[[1.0, 0.0]]])
-        said = align(decoder, align.source(states, None))
+        said = align(decoder, align.prepare_source(states, None))
         assert said.scores is not None
         assert said.probs is not None
         assert said.scores[0, 0].tolist() == [13.0, 9.0, 9.0]
         assert [round(p, 2) for p in said.probs[0, 0].tolist()] == [0.96, 0.02, 0.02]
         context = sum(p * h for p, h in zip(said.probs[0, 0], states[0], strict=True))
-        torch.testing.assert_close(said.mixed[0, 0], torch.tanh(align.mix.weight @ torch.cat([context, decoder[0, 0]])))
+        torch.testing.assert_close(
+            said.attentional[0, 0], torch.tanh(align.mix.weight @ torch.cat([context, decoder[0, 0]]))
+        )
 
     def test_matrix_form(self) -> None:
         """softmax(Q K^T / sqrt(d_k)) V = Z."""
@@ -235,8 +237,8 @@ class TestDecoder:
             said = made(IDS, target_ids=IDS[:, :4], kernel=recorder)
             for steps in [steps for steps in recorder.steps if steps.part == "cross"]:
                 inner = made.decoder.blocks[steps.layer].cross.inner
-                torch.testing.assert_close(steps.keys, inner.split(inner.k(said.last)))
-                torch.testing.assert_close(steps.values, inner.split(inner.v(said.last)))
+                torch.testing.assert_close(steps.keys, inner.split_heads(inner.k(said.last)))
+                torch.testing.assert_close(steps.values, inner.split_heads(inner.v(said.last)))
                 assert steps.probs.shape == (1, 4, 4, 6)  # every target word looks at every source word
         assert sum(steps.part == "cross" for steps in recorder.steps) == 2
 

@@ -138,7 +138,7 @@ def test_control_one_rate_off(place: str) -> None:
     torch.manual_seed(1)
     expected = compute_reference_outputs(theirs, given)
     if place == "scores":
-        model.module.stack.blocks[1].attend.inner.drop += 0.05
+        model.module.stack.blocks[1].attend.inner.dropout_rate += 0.05
     else:
         model.module.get_submodule(RATE_OF[place]).p += 0.05
     assert largest(expected, ours_in_training(model, given, 1), given, False) > TOLERANCE

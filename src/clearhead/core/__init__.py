@@ -1,6 +1,7 @@
-"""The PyTorch models: the readable reference. It knows shapes and tensors, nothing of files or Hugging Face.
+"""The PyTorch models: the readable reference, independent of file formats and Hugging Face.
 
-`build.build` makes a network of a `ModelShape`, and `runner.CoreRunner` runs it. Importing this package loads torch.
+`build.build_network` builds a network from a `ModelShape`, and `runner.CoreRunner` runs it. Importing this package
+loads torch.
 """
 
 from __future__ import annotations

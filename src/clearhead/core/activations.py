@@ -1,4 +1,4 @@
-"""Activation functions by the names that config files use."""
+"""Activation functions under the names used in config files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from torch import Tensor
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the form of the original BERT and GPT code."""
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in the original BERT and GPT code."""
     return F.gelu(x, approximate="tanh")
 
 
 def gelu_new(x: Tensor) -> Tensor:
-    """The same, written out as the original code was, so that the last bits agree with its checkpoints."""
+    """The tanh approximation in the operations of the original code, to match it to the last bit."""
     return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
 
 
 def gelu_fast(x: Tensor) -> Tensor:
-    """The same again, in a third spelling that some files ask for."""
+    """The tanh approximation, factored as in a third implementation that some configs name."""
     return 0.5 * x * (1.0 + torch.tanh(x * 0.7978845608 * (1.0 + 0.044715 * x * x)))
 
 
@@ -31,12 +31,12 @@ def quick_gelu(x: Tensor) -> Tensor:
 
 
 def gelu_10(x: Tensor) -> Tensor:
-    """gelu, cut at ten either way."""
+    """gelu, clipped to [-10, 10]."""
     return F.gelu(x).clamp(-10, 10)
 
 
 def laplace(x: Tensor) -> Tensor:
-    """The cumulative Laplace-like gate of MEGA, with its fixed mean and deviation."""
+    """The Laplace attention function of MEGA, with its fixed mean and standard deviation."""
     mu, sigma = 0.707107, 0.282095
     return 0.5 * (1.0 + torch.erf((x - mu) / (sigma * math.sqrt(2.0))))
 

@@ -1,4 +1,4 @@
-"""One block: attention, perhaps attention to the encoder, and a feed-forward part, each with a way around it."""
+"""One block: self-attention, optional cross-attention and a feed-forward network, each with a residual connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clearhead.shape import Shape
 
 
 class RMSNorm(nn.Module):
-    """x / sqrt(mean(x^2) + eps) * weight: a layer norm without mean and bias."""
+    """x / sqrt(mean(x^2) + eps) * weight: a layer norm without centering and bias."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -25,14 +25,14 @@ class RMSNorm(nn.Module):
 
 
 def build_norm(shape: Shape, width: int) -> nn.Module:
-    """Per token, not per batch: a sentence's numbers never depend on its neighbours."""
+    """Build the norm of a stack. It is computed per token, so that a text never depends on its batch."""
     if shape.norm == "rms":
         return RMSNorm(width, shape.eps)
     return LayerNorm(width, shape.eps, bias=shape.norm_bias)
 
 
 class FeedForward(nn.Module):
-    """W_2 act(W_1 x): the same weights at every position."""
+    """W_2 act(W_1 x), with the same weights at every position."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class FeedForward(nn.Module):
 
 
 class GatedFeedForward(FeedForward):
-    """W_2 (act(W_g x) * W_1 x): a second matrix decides what passes."""
+    """W_2 (act(W_g x) * W_1 x): the gate W_g x controls how much of each hidden unit passes."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -60,33 +60,34 @@ FEED_FORWARDS = {"plain": FeedForward, "gated": GatedFeedForward}
 
 
 class Residual(nn.Module):
-    """norm(x + inner(x)), as in 2017: if inner is useless, x itself gets through.
+    """norm(x + inner(x)), as in the original Transformer: the identity path lets x and its gradients pass unchanged.
 
-    Where only some of the tokens ask, inner still sees all of x, and what it says is added `onto` those that ask.
+    If only some tokens are queries, `inner` still receives all of x, and its output is added to `skip`, the states of
+    the queries.
     """
 
-    def __init__(self, shape: Shape, inner: nn.Module, dropout: float, *, normed: bool = True) -> None:
+    def __init__(self, shape: Shape, inner: nn.Module, dropout: float, *, has_norm: bool = True) -> None:
         super().__init__()
         self.inner = inner
-        self.norm = build_norm(shape, shape.width) if normed else nn.Identity()
+        self.norm = build_norm(shape, shape.width) if has_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, *given: object, onto: Tensor | None = None) -> Tensor:
-        return self.norm((x if onto is None else onto) + self.dropout(self.inner(x, *given)))
+    def forward(self, x: Tensor, *inputs: object, skip: Tensor | None = None) -> Tensor:
+        return self.norm((x if skip is None else skip) + self.dropout(self.inner(x, *inputs)))
 
 
 class PreNormResidual(Residual):
-    """x + inner(norm(x)): the norm stands before, and x is never changed on its way up."""
+    """x + inner(norm(x)): pre-norm, which leaves the residual stream itself unnormalized."""
 
-    def forward(self, x: Tensor, *given: object, onto: Tensor | None = None) -> Tensor:
-        return (x if onto is None else onto) + self.dropout(self.inner(self.norm(x), *given))
+    def forward(self, x: Tensor, *inputs: object, skip: Tensor | None = None) -> Tensor:
+        return (x if skip is None else skip) + self.dropout(self.inner(self.norm(x), *inputs))
 
 
 RESIDUALS = {"after": Residual, "before": PreNormResidual}
 
 
 class ConvolutionBranch(nn.Module):
-    """DeBERTa's convolution over neighbouring words, beside the first block: norm(y + act(conv(x)))."""
+    """DeBERTa's convolution over neighboring tokens, parallel to the first block: norm(y + act(conv(x)))."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -96,45 +97,47 @@ class ConvolutionBranch(nn.Module):
         self.activation = ACTIVATIONS[shape.conv_activation]
         self.dropout = nn.Dropout(shape.dropouts.feed_forward_output)
 
-    def forward(self, x: Tensor, y: Tensor, given: AttentionInputs) -> Tensor:
-        words = given.layout.pad(x)
-        if given.layout.present is not None:
-            words = words * given.layout.present[..., None]  # padding is silence to its neighbours
-        # contiguous, so that dropout draws in the order of the words
-        beside = given.layout.gather(self.conv(words.transpose(1, 2)).transpose(1, 2).contiguous())
-        return self.norm(y + self.activation(self.dropout(beside)))
+    def forward(self, x: Tensor, y: Tensor, inputs: AttentionInputs) -> Tensor:
+        tokens = inputs.query_layout.pad(x)
+        if inputs.query_layout.present is not None:
+            tokens = tokens * inputs.query_layout.present[..., None]  # padding must not change its neighbors
+        # contiguous, so that dropout draws in token order
+        convolved = inputs.query_layout.pack(self.conv(tokens.transpose(1, 2)).transpose(1, 2).contiguous())
+        return self.norm(y + self.activation(self.dropout(convolved)))
 
 
 class NoConvolution(nn.Module):
-    """What every other block has."""
+    """Null object of blocks without a convolution."""
 
-    def forward(self, x: Tensor, y: Tensor, given: AttentionInputs) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor, inputs: AttentionInputs) -> Tensor:
         return y
 
 
 class NoCrossAttention(nn.Module):
-    """What a block without an encoder to look at has."""
+    """Null object of blocks without cross-attention."""
 
-    def forward(self, x: Tensor, given: AttentionInputs, layer: int) -> Tensor:
+    def forward(self, x: Tensor, inputs: AttentionInputs, layer: int) -> Tensor:
         return x
 
 
 class Block(nn.Module):
-    """Self-attention, cross-attention where there is an encoder, feed-forward."""
+    """Self-attention, cross-attention if the stack has an encoder, feed-forward network."""
 
     def __init__(self, shape: Shape, index: int) -> None:
         super().__init__()
-        residual, drop = RESIDUALS[shape.norm_position], shape.dropouts
-        normed = shape.first_norm or index > 0
-        self.attend = residual(shape, SelfAttention(shape, index), drop.attention_output, normed=normed)
+        residual, dropouts = RESIDUALS[shape.norm_position], shape.dropouts
+        has_norm = shape.first_norm or index > 0
+        self.attend = residual(shape, SelfAttention(shape, index), dropouts.attention_output, has_norm=has_norm)
         self.cross = (
-            residual(shape, CrossAttention(shape, index), drop.attention_output) if shape.cross else NoCrossAttention()
+            residual(shape, CrossAttention(shape, index), dropouts.attention_output)
+            if shape.cross
+            else NoCrossAttention()
         )
-        self.feed = residual(shape, FEED_FORWARDS[shape.feed_forward](shape), drop.feed_forward_output)
+        self.feed = residual(shape, FEED_FORWARDS[shape.feed_forward](shape), dropouts.feed_forward_output)
         self.convolve = ConvolutionBranch(shape) if shape.conv_kernel and index == 0 else NoConvolution()
 
-    def forward(self, x: Tensor, given: AttentionInputs, layer: int) -> Tensor:
-        y = self.attend(x, given, layer, onto=given.select_queries(x))
-        y = self.cross(y, given, layer)
+    def forward(self, x: Tensor, inputs: AttentionInputs, layer: int) -> Tensor:
+        y = self.attend(x, inputs, layer, skip=inputs.select_queries(x))
+        y = self.cross(y, inputs, layer)
         y = self.feed(y)
-        return self.convolve(x, y, given)
+        return self.convolve(x, y, inputs)

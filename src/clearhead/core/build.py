@@ -1,4 +1,4 @@
-"""From a shape and named arrays to a network, without a second copy of the weights."""
+"""Builds a network from a shape and named arrays, without copying the weights."""
 
 from __future__ import annotations
 
@@ -23,78 +23,78 @@ if TYPE_CHECKING:
 def build_network(
     shape: ModelShape, arrays: Iterable[tuple[str, np.ndarray[Any, Any]]] = (), *, seed: int | None = 0
 ) -> Network:
-    """A network whose parameters are the given arrays themselves; those not given are drawn fresh."""
+    """Build a network whose parameters share memory with the arrays; missing ones are initialized from `seed`."""
     with torch.device("meta"):
         network = _network_class(shape)(shape)
-    given = {name: torch.from_numpy(array) for name, array in arrays}
-    fresh = [name for name in tensors.expected_sizes(shape) if name not in given]
+    loaded = {name: torch.from_numpy(array) for name, array in arrays}
+    missing = [name for name in tensors.expected_sizes(shape) if name not in loaded]
     sizes = tensors.expected_sizes(shape)
-    made = {name: torch.empty(sizes[name]) for name in fresh}
-    if fresh:
+    initialized = {name: torch.empty(sizes[name]) for name in missing}
+    if missing:
         with torch.random.fork_rng(devices=[]):
             if seed is not None:
                 torch.manual_seed(seed)
-            initialize(made.items(), shape)
-    for name, tensor in (given | made).items():
+            initialize(initialized.items(), shape)
+    for name, tensor in (loaded | initialized).items():
         set_parameter(network, name, tensor)
     network.tie()
     return network.eval()
 
 
 def _network_class(shape: ModelShape) -> type[Network]:
-    """What a shape is built as."""
+    """Select the network class of a shape."""
     if shape.stack.recurrent is None:
         return Network
     return ElmoNetwork if shape.stack.recurrent.independent_directions else RecurrentNetwork
 
 
 def convert_to_float32(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """Bytes of another floating-point type as float32, on every core and several times as fast as numpy."""
-    kind = {"BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64}[dtype]
-    return torch.from_numpy(raw).view(kind).float().numpy()
+    """Convert the bytes of another floating-point type to float32, on all cores and several times as fast as numpy."""
+    torch_dtype = {"BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64}[dtype]
+    return torch.from_numpy(raw).view(torch_dtype).float().numpy()
 
 
 def set_parameter(network: Network, name: str, tensor: Tensor) -> None:
-    """Put one parameter in its place."""
+    """Set one parameter by its dotted name."""
     owner, _, leaf = name.rpartition(".")
     setattr(network.get_submodule(owner), leaf, nn.Parameter(tensor))
 
 
 def named_arrays(network: Network) -> dict[str, np.ndarray[Any, Any]]:
-    """Every parameter as an array, tied ones once; pruned heads come back as zeros, so that any reader has them."""
+    """Return every parameter as an array, tied ones once; pruned heads are zeros, as other libraries expect."""
     tied = tensors.tied_tensors(network.shape)
-    made = {
+    arrays = {
         name: parameter.detach().to("cpu", torch.float32)
         for name, parameter in network.named_parameters(remove_duplicate=False)
         if name not in tied
     }
     for part, prefix in (("encoder", "stack"), ("decoder", "decoder"), ("cross", "decoder")):
-        inner = "cross" if part == "cross" else "attend"
+        module = "cross" if part == "cross" else "attend"
         for block, attention in enumerate(network.attentions(part)):
             if len(attention.kept_heads) < attention.total_heads:
-                _restore_pruned_heads(made, f"{prefix}.blocks.{block}.{inner}.inner.", attention)
-    return {name: tensor.numpy() for name, tensor in made.items()}
+                _restore_pruned_heads(arrays, f"{prefix}.blocks.{block}.{module}.inner.", attention)
+    return {name: tensor.numpy() for name, tensor in arrays.items()}
 
 
-def _restore_pruned_heads(made: dict[str, Tensor], prefix: str, attention: Attention) -> None:
-    """Rows and columns of zeros where heads were: they look at everything and say nothing."""
+def _restore_pruned_heads(arrays: dict[str, Tensor], prefix: str, attention: Attention) -> None:
+    """Insert rows and columns of zeros for pruned heads, whose output is zero."""
     width = attention.head_width
     rows = torch.tensor([head * width + i for head in attention.kept_heads for i in range(width)])
-    for name in [name for name in made if name.startswith(prefix)]:
-        side = 1 if name.endswith("out.weight") else 0
+    for name in [name for name in arrays if name.startswith(prefix)]:
+        axis = 1 if name.endswith("out.weight") else 0
         if name.endswith("out.bias"):
             continue
-        size = list(made[name].shape)
-        size[side] = attention.total_heads * width
-        made[name] = torch.zeros(size).index_copy(side, rows, made[name])
+        size = list(arrays[name].shape)
+        size[axis] = attention.total_heads * width
+        arrays[name] = torch.zeros(size).index_copy(axis, rows, arrays[name])
 
 
 def find_pruned_heads(network: Network) -> dict[str, dict[str, list[int]]]:
-    """Which heads are gone: part, block, heads."""
-    gone: dict[str, dict[str, list[int]]] = {}
+    """List the pruned heads by part and block."""
+    pruned: dict[str, dict[str, list[int]]] = {}
     for part in ("encoder", "decoder", "cross"):
         for block, attention in enumerate(network.attentions(part)):
-            lost = sorted(set(range(attention.total_heads)) - set(attention.kept_heads))
-            if lost:
-                gone.setdefault(part, {})[str(block)] = lost
-    return gone
+            removed = sorted(set(range(attention.total_heads)) - set(attention.kept_heads))
+            if removed:
+                pruned.setdefault(part, {})[str(block)] = removed
+    return pruned

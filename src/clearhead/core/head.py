@@ -1,4 +1,4 @@
-"""One Head for every task and family: pick, dense, activation, norm, out; absent parts are Identity."""
+"""One Head for every task and family: pooling, dense layer, activation, norm, output; absent parts are Identity."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def pool_first(hidden: Tensor, layout: Layout) -> Tensor:
 
 
 def pool_last(hidden: Tensor, layout: Layout) -> Tensor:
-    """The last real token, the only one that has seen a whole text when words see only those before."""
-    full = layout.pad(hidden)
-    return full[torch.arange(len(full), device=full.device), layout.last()]
+    """The last real token, the only one that attends to the whole text in a causal model."""
+    states = layout.pad(hidden)
+    return states[torch.arange(len(states), device=states.device), layout.last_positions()]
 
 
 def pool_mean(hidden: Tensor, layout: Layout) -> Tensor:
     """The mean of the real tokens."""
-    full = layout.pad(hidden)
+    states = layout.pad(hidden)
     if layout.present is None:
-        return full.mean(1)
-    real = layout.present[..., None].to(full.dtype)
-    return (full * real).sum(1) / real.sum(1)
+        return states.mean(1)
+    mask = layout.present[..., None].to(states.dtype)
+    return (states * mask).sum(1) / mask.sum(1)
 
 
 def keep_tokens(hidden: Tensor, layout: Layout) -> Tensor:
-    """Every token, as a rectangle."""
+    """Every token, padded to a rectangle."""
     return layout.pad(hidden)
 
 
@@ -47,7 +47,7 @@ POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
 
 
 class Pooler(nn.Module):
-    """tanh(W h_cls + b), trained with next sentence."""
+    """tanh(W h_cls + b), trained with next-sentence prediction."""
 
     def __init__(self, shape: PoolerShape, width: int) -> None:
         super().__init__()
@@ -60,12 +60,12 @@ class Pooler(nn.Module):
 
 
 class Head(nn.Module):
-    """From the last hidden state to logits."""
+    """Maps the last hidden state to logits."""
 
     def __init__(self, shape: HeadShape, width: int) -> None:
         super().__init__()
         self.shape = shape
-        self.pick = POOLINGS.get(shape.pooling)  # None: the pooler has picked
+        self.pool = POOLINGS.get(shape.pooling)  # None: the pooler selects the token
         self.dropout_first = nn.Dropout(shape.dropout_first)
         self.dense = Linear(width, shape.dense, shape.dense_bias) if shape.dense else nn.Identity()
         self.activation = ACTIVATIONS[shape.activation or "linear"]
@@ -75,11 +75,11 @@ class Head(nn.Module):
         self.out = Linear(inner, shape.outputs, shape.out_bias)
 
     def before_out(self, x: Tensor) -> Tensor:
-        """Everything but the output matrix: what pre-training runs only where a word is masked."""
+        """Everything before the output matrix; pre-training runs it only at masked tokens."""
         x = self.activation(self.dense(self.dropout_first(x)))
         return self.dropout(self.norm(x)) * self.shape.scale
 
     def forward(self, hidden: Tensor, layout: Layout, pooled: Tensor | None) -> Tensor:
-        x = pooled if self.pick is None else self.pick(hidden, layout)
+        x = pooled if self.pool is None else self.pool(hidden, layout)
         logits = self.out(self.before_out(x))  # type: ignore[arg-type]
         return logits.squeeze(-1) if self.shape.kind == "replaced" else logits

@@ -1,4 +1,4 @@
-"""Fresh weights, as each family's paper draws them."""
+"""Initialization of new weights as in the paper of each family."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ Initializer = Callable[[str, Tensor, Shape], None]
 
 
 def init_normal(name: str, weight: Tensor, shape: Shape) -> None:
-    """BERT: every matrix from a narrow normal distribution."""
+    """BERT: a narrow normal distribution for every matrix."""
     nn.init.normal_(weight, 0.0, shape.init_std)
 
 
 def init_gpt2(name: str, weight: Tensor, shape: Shape) -> None:
-    """GPT-2: the same, with what is added to the residual stream made smaller for each layer that adds to it."""
-    adds = name.endswith(("inner.out.weight", "inner.down.weight"))
-    nn.init.normal_(weight, 0.0, shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std)
+    """GPT-2: as BERT, with output projections scaled by 1 / sqrt(number of residual additions)."""
+    is_residual = name.endswith(("inner.out.weight", "inner.down.weight"))
+    nn.init.normal_(weight, 0.0, shape.init_std / math.sqrt(2 * shape.layers) if is_residual else shape.init_std)
 
 
 def init_truncated_normal(name: str, weight: Tensor, shape: Shape) -> None:
-    """ModernBERT: normal, cut at two deviations; smaller where it is added to the residual stream."""
-    adds = name.endswith(("inner.out.weight", "inner.down.weight", "head.dense.weight"))
-    std = shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std
+    """ModernBERT: a normal distribution truncated at two standard deviations, with scaled output projections."""
+    is_residual = name.endswith(("inner.out.weight", "inner.down.weight", "head.dense.weight"))
+    std = shape.init_std / math.sqrt(2 * shape.layers) if is_residual else shape.init_std
     if name == "head.out.weight" and weight.shape[0] != shape.vocab_size:
         std = shape.width**-0.5
     nn.init.normal_(weight, 0.0, std)
-    while (beyond := weight.abs() > 2 * std).any():  # drawn again: the same distribution as by inversion, in a tenth
-        weight[beyond] = torch.randn(int(beyond.sum())) * std
+    while (
+        is_outside := weight.abs() > 2 * std
+    ).any():  # redrawn: the same distribution as by inversion, in a tenth of the time
+        weight[is_outside] = torch.randn(int(is_outside.sum())) * std
 
 
 def init_t5(name: str, weight: Tensor, shape: Shape) -> None:
-    """T5: by the width that comes in, the score scale folded into W_Q; word vectors from a unit normal."""
+    """T5: scaled by fan-in, with 1 / sqrt(d) folded into W_Q; embeddings from a standard normal distribution."""
     inner = shape.heads * shape.head_width
     std = shape.width**-0.5
     if name.endswith(("embed.token.weight", "head.out.weight")):
@@ -51,7 +53,7 @@ def init_t5(name: str, weight: Tensor, shape: Shape) -> None:
 
 
 def init_xavier(name: str, weight: Tensor, shape: Shape) -> None:
-    """2017: uniform by fan-in and fan-out; word vectors normal, to be multiplied by sqrt(width)."""
+    """The original Transformer: Xavier uniform; normal embeddings, which are later multiplied by sqrt(width)."""
     if name.endswith(("token.weight", "head.out.weight")):
         nn.init.normal_(weight, 0.0, shape.width**-0.5)
     else:
@@ -59,7 +61,7 @@ def init_xavier(name: str, weight: Tensor, shape: Shape) -> None:
 
 
 def init_recurrent(name: str, weight: Tensor, shape: Shape) -> None:
-    """Recurrent cells: a rotation for each gate's step in time, so that a long text neither fades nor explodes."""
+    """Recurrent networks: orthogonal recurrent matrices, so that gradients of long texts neither vanish nor explode."""
     if name.endswith(("token.weight", "head.out.weight")):
         nn.init.normal_(weight, 0.0, shape.token_width**-0.5)
     elif ".weight_hh_" in name:
@@ -85,12 +87,12 @@ INITIALIZERS: dict[str, Initializer] = {
 
 @torch.no_grad()
 def initialize(parameters: Iterable[tuple[str, Tensor]], shape: ModelShape) -> None:
-    """Fill the named parameters: biases zero, norms one, matrices as the family's paper says."""
+    """Fill the named parameters in place: biases with 0, norms with 1, matrices as in the paper of the family."""
     for name, weight in parameters:
         if name.endswith("bias") or ".bias_" in name:
             nn.init.zeros_(weight)
             if ".bias_ih_" in name and shape.stack.recurrent is not None and shape.stack.recurrent.cell == "lstm":
-                nn.init.ones_(weight.chunk(4)[1])  # the forget gate begins open: a cell that remembers can be taught
+                nn.init.ones_(weight.chunk(4)[1])  # an open forget gate lets gradients flow from the start
         elif weight.ndim == 1:
             nn.init.ones_(weight)
         else:

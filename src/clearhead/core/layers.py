@@ -1,4 +1,4 @@
-"""torch's own layers without their first draw: weights are given by a file or drawn as the family's paper says."""
+"""torch layers without their default initialization: weights come from a file or from `initialization`."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ class Linear(nn.Linear):
     """x W^T + b."""
 
     def reset_parameters(self) -> None:
-        """Nothing: see `core.build`."""
+        """Do nothing: `core.build` sets the weights."""
 
 
 class EmbeddingTable(nn.Embedding):
-    """A row per token, segment, position or distance."""
+    """A vector per token, segment, position or distance."""
 
     def reset_parameters(self) -> None:
-        """Nothing: see `core.build`."""
+        """Do nothing: `core.build` sets the weights."""
 
 
 class LayerNorm(nn.LayerNorm):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, over one token's numbers."""
+    """(x - mean) / sqrt(variance + eps) * weight + bias, over the features of one token."""
 
     def reset_parameters(self) -> None:
-        """Nothing: see `core.build`."""
+        """Do nothing: `core.build` sets the weights."""
 
 
 class Conv1d(nn.Conv1d):
-    """A weighted sum over neighbours."""
+    """A weighted sum over neighboring tokens."""
 
     def reset_parameters(self) -> None:
-        """Nothing: see `core.build`."""
+        """Do nothing: `core.build` sets the weights."""

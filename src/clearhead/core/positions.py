@@ -1,7 +1,7 @@
-"""Where a word stands: vectors added to the words, and schemes that act on queries, keys or scores.
+"""Position encodings: vectors added to the embeddings, and schemes that act on queries, keys or scores.
 
-Attention alone is a set model: permute the words and the outputs are permuted. These schemes break the symmetry.
-Each has hooks that do nothing unless the scheme overrides them, so that no forward asks which scheme it has.
+Attention by itself treats a text as a set: permuting the tokens only permutes the outputs. Position encodings break
+this symmetry. Each scheme overrides hooks that do nothing by default, so that no `forward` branches on the scheme.
 """
 
 from __future__ import annotations
@@ -21,88 +21,90 @@ if TYPE_CHECKING:
 
 
 class NoPositions(nn.Module):
-    """Adds nothing to the words."""
+    """Null object: adds nothing to the embeddings."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
 
-    def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
-        """Words in, words with their positions out."""
+    def forward(self, x: Tensor, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
+        """Add the position encoding to the embeddings."""
         return x
 
 
 class LearnedPositions(NoPositions):
-    """A vector per position, learned like a word's."""
+    """A learned vector per position."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         rows = (shape.max_length or 0) + shape.position_offset
         self.table = EmbeddingTable(rows, shape.token_width)
 
-    def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
-        return x + self.table(places)
+    def forward(self, x: Tensor, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
+        return x + self.table(positions)
 
 
 class PaddingAwarePositions(LearnedPositions):
-    """RoBERTa's numbering: padding does not count, and the first word's number is pad + 1."""
+    """RoBERTa's numbering: padding tokens have no position, and the first token has position pad_id + 1."""
 
-    def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
+    def forward(self, x: Tensor, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
         pad = self.shape.position_offset - 1
         real = layout.pad(ids.ne(pad).long())
-        return x + self.table(layout.gather(real.cumsum(1) * real + pad))
+        return x + self.table(layout.pack(real.cumsum(1) * real + pad))
 
 
-def sinusoids(places: Tensor, width: int, *, halves: bool) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same); interleaved, or in two halves."""
-    even = torch.arange(0, width, 2, device=places.device, dtype=torch.float64)
-    # double: equal to the tables that files were made with
-    angles = places[..., None].double() / 10000.0 ** (even / width)
+def sinusoids(positions: Tensor, width: int, *, halves: bool) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)); interleaved or in two halves."""
+    even_dims = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64)
+    # float64, to equal the tables stored in checkpoints
+    angles = positions[..., None].double() / 10000.0 ** (even_dims / width)
     sin, cos = angles.sin(), angles.cos()[..., : width // 2]
     if halves:
         return torch.cat([sin, cos], -1)
-    table = sin.new_empty(*places.shape, width)
+    table = sin.new_empty(*positions.shape, width)
     table[..., 0::2], table[..., 1::2] = sin, cos
     return table
 
 
 class SinusoidalPositions(NoPositions):
-    """The 2017 code: each position a fixed pattern of waves, nearer positions closer."""
+    """The original Transformer: a fixed pattern of waves per position; nearby positions have similar patterns."""
 
     halves = False
 
-    def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
-        return x + sinusoids(places, self.shape.width, halves=self.halves).to(x.dtype)
+    def forward(self, x: Tensor, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
+        return x + sinusoids(positions, self.shape.width, halves=self.halves).to(x.dtype)
 
 
 class SplitSinusoidalPositions(SinusoidalPositions):
-    """The same waves with all sines before all cosines, as tensor2tensor and Marian lay them."""
+    """The same waves with all sines before all cosines, as in tensor2tensor and Marian."""
 
     halves = True
 
 
 class NoRelativeBias(nn.Module):
-    """Scores that know nothing of distance."""
+    """Null object: scores do not depend on distance."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
 
     def shared_bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
-        """A bias on the scores that all layers share, from the places of queries and keys: (1|batch, heads, q, k)."""
+        """Compute the bias on the scores that all layers share from query and key positions: (1|batch, heads, q, k)."""
         return None
 
-    def rotate(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
-        """Queries or keys turned by their place: (batch, heads, length, head_width)."""
+    def rotate(self, x: Tensor, positions: Tensor, is_local: bool) -> Tensor:
+        """Rotate queries or keys by their positions: (batch, heads, length, head_width)."""
         return x
 
-    def add_layer_bias(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
-        """A bias that depends on this layer's queries and keys, added to the one given."""
+    def add_layer_bias(
+        self, bias: Tensor | None, q: Tensor, k: Tensor, attention: SelfAttention, inputs: Any
+    ) -> Tensor | None:
+        """Add a bias that depends on the queries and keys of this layer."""
         return bias
 
 
 class BucketBias(NoRelativeBias):
-    """T5's and MPNet's distances: exact when near, in logarithmic buckets when far; one number per bucket and head."""
+    """T5 and MPNet: a learned bias per distance bucket and head; buckets are exact when near, logarithmic when far."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -114,7 +116,7 @@ class BucketBias(NoRelativeBias):
         return self.table(bucket).permute(0, 3, 1, 2)  # (1|batch, heads, q, k)
 
     def bucket(self, gap: Tensor) -> Tensor:
-        """Which bucket a distance falls in; a causal model has no use for those to the right."""
+        """Map distances to buckets; a causal model has none for keys to the right."""
         buckets, base = self.shape.buckets, torch.zeros_like(gap)
         if self.shape.causal:
             distance = (-gap).clamp(min=0)
@@ -129,20 +131,20 @@ class BucketBias(NoRelativeBias):
 
 
 class RotaryPositions(NoRelativeBias):
-    """Queries and keys are turned by an angle that grows with the place, so that their product knows the distance."""
+    """RoPE: queries and keys are rotated by an angle proportional to position, so products depend on the distance."""
 
-    def rotate(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
+    def rotate(self, x: Tensor, positions: Tensor, is_local: bool) -> Tensor:
         width = x.shape[-1]
-        base = self.shape.local_rope_theta if local else self.shape.rope_theta
-        even = torch.arange(0, width, 2, device=x.device, dtype=torch.float32)
-        angles = places[..., None].float() * (1.0 / base ** (even / width))  # (1|batch, length, width / 2)
+        base = self.shape.local_rope_theta if is_local else self.shape.rope_theta
+        even_dims = torch.arange(0, width, 2, device=x.device, dtype=torch.float32)
+        angles = positions[..., None].float() * (1.0 / base ** (even_dims / width))  # (1|batch, length, width / 2)
         angles = torch.cat([angles, angles], -1)[:, None]
         half = torch.cat([-x[..., width // 2 :], x[..., : width // 2]], -1)
-        return (x * angles.cos() + half * angles.sin()).to(x.dtype)  # in float32 or wider, as the angles are
+        return (x * angles.cos() + half * angles.sin()).to(x.dtype)  # computed in float32 or wider, like the angles
 
 
 class DisentangledBias(NoRelativeBias):
-    """DeBERTa: content looks at distance (c2p) and distance at content (p2c), each a product of its own."""
+    """DeBERTa: separate products for content to position (c2p) and position to content (p2c)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -151,7 +153,7 @@ class DisentangledBias(NoRelativeBias):
         self.dropout = nn.Dropout(shape.dropouts.relative_positions)
 
     def index(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """The row of the relative table for each query and key: (1|batch, 1, q, k)."""
+        """Look up the row of the relative table for each query and key: (1|batch, 1, q, k)."""
         gap = queries[:, :, None] - keys[:, None, :]
         if self.shape.log_buckets:
             gap = self.bucket(gap)
@@ -159,7 +161,7 @@ class DisentangledBias(NoRelativeBias):
         return (gap + span).clamp(0, 2 * span - 1)[:, None]
 
     def bucket(self, gap: Tensor) -> Tensor:
-        """Near distances keep their own row, far ones share rows on a logarithmic scale."""
+        """Map distances to rows: near ones have their own row, far ones share rows on a logarithmic scale."""
         middle = self.shape.relative_span // 2
         near = (gap < middle) & (gap > -middle)
         distance = torch.where(near, torch.full_like(gap, middle - 1), gap.abs())
@@ -167,35 +169,42 @@ class DisentangledBias(NoRelativeBias):
         far = torch.ceil(torch.log(distance / middle) / reach * (middle - 1)) + middle
         return torch.where(distance <= middle, gap, (far * gap.sign()).long())
 
-    def add_layer_bias(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
+    def add_layer_bias(
+        self, bias: Tensor | None, q: Tensor, k: Tensor, attention: SelfAttention, inputs: Any
+    ) -> Tensor | None:
         rows = self.dropout(self.norm(self.table.weight))
-        index = self.index(given.places, given.key_places).expand(q.shape[0], q.shape[1], -1, -1)
+        index = self.index(inputs.query_positions, inputs.key_positions).expand(q.shape[0], q.shape[1], -1, -1)
         if "c2p" in self.shape.relative_terms:
-            keys = at.project_distances("k", rows)  # (1, heads, 2 span, head_width)
-            score = (q @ keys.transpose(-1, -2)).gather(-1, index) * at.scale
+            keys = attention.project_distances("k", rows)  # (1, heads, 2 span, head_width)
+            score = (q @ keys.transpose(-1, -2)).gather(-1, index) * attention.scale
             bias = score if bias is None else bias + score
         if "p2c" in self.shape.relative_terms:
-            queries = at.project_distances("q", rows)
-            turned = (k @ queries.transpose(-1, -2)).gather(-1, index.transpose(-1, -2))
-            score = turned.transpose(-1, -2) * at.scale
+            queries = attention.project_distances("q", rows)
+            scores = (k @ queries.transpose(-1, -2)).gather(-1, index.transpose(-1, -2))
+            score = scores.transpose(-1, -2) * attention.scale
             bias = score if bias is None else bias + score
         return bias
 
 
 def build_positions(shape: Shape) -> NoPositions:
-    """The scheme that is added to the words."""
+    """Build the scheme that is added to the embeddings."""
     if shape.positions == "learned" and shape.position_offset:
         return PaddingAwarePositions(shape)
-    kinds = {
+    classes = {
         "none": NoPositions,
         "learned": LearnedPositions,
         "sinusoidal": SinusoidalPositions,
         "sinusoidal_halves": SplitSinusoidalPositions,
     }
-    return kinds[shape.positions](shape)
+    return classes[shape.positions](shape)
 
 
 def build_relative_scheme(shape: Shape) -> NoRelativeBias:
-    """The scheme that acts on queries, keys or scores."""
-    kinds = {"none": NoRelativeBias, "buckets": BucketBias, "rotary": RotaryPositions, "disentangled": DisentangledBias}
-    return kinds[shape.relative](shape)
+    """Build the scheme that acts on queries, keys or scores."""
+    classes = {
+        "none": NoRelativeBias,
+        "buckets": BucketBias,
+        "rotary": RotaryPositions,
+        "disentangled": DisentangledBias,
+    }
+    return classes[shape.relative](shape)

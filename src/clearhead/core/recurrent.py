@@ -1,9 +1,9 @@
-"""The recurrent ancestor: an encoder reads one word after the other, and a decoder writes one after the other.
+"""Recurrent encoder and decoder, which process tokens one after the other.
 
-Cells are torch's own GRU and LSTM, which run over all words of a batch in one call. Only input feeding needs a loop in
-Python: what attention made of one word is read with the next, so no step can begin before the last one has ended.
-Without it the decoder reads all its words in one call too, and every kind of attention, the additive one as well, is
-computed for all of them at once. Padding is packed away, so that no neighbour in the batch changes an answer.
+Cells are torch's GRU and LSTM, which run over all tokens of a batch in one call. Only input feeding needs a loop in
+Python: the attention output of one token is part of the input of the next, so steps are sequential. Without it, the
+decoder also reads all target tokens in one call, and every kind of attention, including additive attention, is computed
+for all of them at once. Padding is packed away, so that a text's result does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from clearhead.core.recurrent_attention import AttentionOutput, AttentionSource,
 from clearhead.core.stack import Embedding
 from clearhead.shape import Recurrence, Shape
 
-CellState = tuple[Tensor, ...]  # what a layer remembers: its state (batch, width), and an LSTM's cell beside it
+CellState = tuple[Tensor, ...]  # state of a layer: hidden state (batch, width), and for an LSTM also the cell
 
 
 class GRU(nn.GRU):
     """r, z = sigmoid(W x + U h); n = tanh(W x + r (U h)); h' = (1 - z) n + z h."""
 
     def reset_parameters(self) -> None:
-        """Nothing: see `core.build`."""
+        """Do nothing: `core.build` sets the weights."""
 
-    def step(self, x: Tensor, memory: CellState) -> CellState:
-        """Read one word."""
-        return (torch.gru_cell(x, memory[0], *self.all_weights[0]),)
+    def step(self, x: Tensor, state: CellState) -> CellState:
+        """Process one token."""
+        return (torch.gru_cell(x, state[0], *self.all_weights[0]),)
 
-    def run(self, x: Tensor, memory: CellState | None) -> tuple[Tensor, CellState]:
-        """Read all words: states (batch, length, width), and what is remembered after the last."""
-        out, after = self(x, None if memory is None else memory[0][None])
+    def run_sequence(self, x: Tensor, state: CellState | None) -> tuple[Tensor, CellState]:
+        """Process all tokens: return states (batch, length, width) and the final state."""
+        out, after = self(x, None if state is None else state[0][None])
         return out, (concat_directions(after),)
 
 
@@ -45,15 +45,15 @@ class LSTM(nn.LSTM):
     """i, f, o = sigmoid(W x + U h); g = tanh(W x + U h); c' = f c + i g; h' = o tanh(c')."""
 
     def reset_parameters(self) -> None:
-        """Nothing: see `core.build`."""
+        """Do nothing: `core.build` sets the weights."""
 
-    def step(self, x: Tensor, memory: CellState) -> CellState:
-        """Read one word."""
-        return torch.lstm_cell(x, memory, *self.all_weights[0])
+    def step(self, x: Tensor, state: CellState) -> CellState:
+        """Process one token."""
+        return torch.lstm_cell(x, state, *self.all_weights[0])
 
-    def run(self, x: Tensor, memory: CellState | None) -> tuple[Tensor, CellState]:
-        """Read all words: states (batch, length, width), and what is remembered after the last."""
-        out, after = self(x, None if memory is None else tuple(part[None] for part in memory))
+    def run_sequence(self, x: Tensor, state: CellState | None) -> tuple[Tensor, CellState]:
+        """Process all tokens: return states (batch, length, width) and the final state."""
+        out, after = self(x, None if state is None else tuple(part[None] for part in state))
         return out, tuple(concat_directions(part) for part in after)
 
 
@@ -61,171 +61,186 @@ CELLS: dict[str, type[GRU] | type[LSTM]] = {"gru": GRU, "lstm": LSTM}
 
 
 def concat_directions(states: Tensor) -> Tensor:
-    """(directions, batch, half) to (batch, width)."""
+    """Concatenate the directions: (directions, batch, half) to (batch, width)."""
     return states.transpose(0, 1).flatten(1)
 
 
 class LeftAlignedRows:
-    """Real words at the front of each row, as cells have to read them, and back to where they lay."""
+    """Moves real tokens to the front of each row, as packed sequences require, and back."""
 
     def __init__(self, present: Tensor | None) -> None:
         real = None if present is None else present.bool()
         self.lengths = None if real is None else real.sum(1)
         self.order = None
-        if real is not None and bool((real[:, 1:] > real[:, :-1]).any()):  # padding before a word
+        if real is not None and bool((real[:, 1:] > real[:, :-1]).any()):  # padding before a real token
             self.order = real.byte().argsort(dim=1, descending=True, stable=True)[..., None]
 
-    def front(self, x: Tensor) -> Tensor:
-        """(batch, length, width) with the real words first."""
+    def align(self, x: Tensor) -> Tensor:
+        """Move the real tokens of (batch, length, width) to the front."""
         return x if self.order is None else x.gather(1, self.order.expand_as(x))
 
-    def back(self, x: Tensor) -> Tensor:
-        """As the words lay."""
+    def restore(self, x: Tensor) -> Tensor:
+        """Restore the original order."""
         return x if self.order is None else x.gather(1, self.order.argsort(1).expand_as(x))
 
-    def read(self, layer: GRU | LSTM, x: Tensor, memory: CellState | None = None) -> tuple[Tensor, CellState]:
-        """One layer over rows of any length: what is remembered is what it knew after each row's last real word."""
-        with torch.autocast("cpu", enabled=False):  # few CPUs have an LSTM in 16 bits, and torch fails on the others
-            return self._read(layer, x, memory)
+    def run(self, layer: GRU | LSTM, x: Tensor, state: CellState | None = None) -> tuple[Tensor, CellState]:
+        """Run one layer over rows of any length; return its states and each row's state after its last real token."""
+        with torch.autocast("cpu", enabled=False):  # torch fails on CPUs without a 16-bit LSTM kernel
+            return self._run(layer, x, state)
 
-    def _read(self, layer: GRU | LSTM, x: Tensor, memory: CellState | None) -> tuple[Tensor, CellState]:
+    def _run(self, layer: GRU | LSTM, x: Tensor, state: CellState | None) -> tuple[Tensor, CellState]:
         if self.lengths is None:
-            return layer.run(x, memory)
-        lengths = self.lengths.clamp(min=1)  # a row of padding alone reads one word of it, and forgets it again below
+            return layer.run_sequence(x, state)
+        lengths = self.lengths.clamp(min=1)  # a row of only padding reads one token, which is undone below
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        out, after = layer.run(packed, memory)  # type: ignore[arg-type]
+        out, after = layer.run_sequence(packed, state)  # type: ignore[arg-type]
         states, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])  # type: ignore[arg-type]
-        before = tuple(torch.zeros_like(part) for part in after) if memory is None else memory
+        before = tuple(torch.zeros_like(part) for part in after) if state is None else state
         return states, _select_rows(self.lengths > 0, after, before)
 
 
-def _select_rows(rows: Tensor, after: CellState, before: CellState) -> CellState:
-    return tuple(torch.where(rows[:, None], new, old) for new, old in zip(after, before, strict=True))
+def _select_rows(mask: Tensor, after: CellState, before: CellState) -> CellState:
+    """Use the state `after` where the mask is true, else the state `before`."""
+    return tuple(torch.where(mask[:, None], new, old) for new, old in zip(after, before, strict=True))
 
 
 class RecurrentStack(nn.Module):
-    """What encoder and decoder share: words, and layers of cells with dropout between them."""
+    """Base of encoder and decoder: embeddings and recurrent layers with dropout between them."""
 
-    def __init__(self, shape: Shape, how: Recurrence) -> None:
+    def __init__(self, shape: Shape, recurrence: Recurrence) -> None:
         super().__init__()
         self.shape = shape
         self.embed = Embedding(shape)
-        self.positions = NoPositions(shape)  # the order of reading says where a word stands
-        first = shape.token_width + (shape.width if how.input_feeding else 0)
-        each = shape.width // 2 if how.bidirectional else shape.width
+        self.positions = NoPositions(shape)  # the recurrence itself encodes the order
+        input_size = shape.token_width + (shape.width if recurrence.input_feeding else 0)
+        hidden_size = shape.width // 2 if recurrence.bidirectional else shape.width
         self.layers = nn.ModuleList(
-            CELLS[how.cell](shape.width if layer else first, each, batch_first=True, bidirectional=how.bidirectional)
+            CELLS[recurrence.cell](
+                shape.width if layer else input_size,
+                hidden_size,
+                batch_first=True,
+                bidirectional=recurrence.bidirectional,
+            )
             for layer in range(shape.layers)
         )
         self.dropout = nn.Dropout(shape.dropouts.between_layers)
 
     def embed_tokens(self, ids: Tensor, layout: Layout) -> Tensor:
-        """Word vectors as a rectangle: (batch, length, word_width)."""
+        """Embed tokens as a rectangle: (batch, length, token_width)."""
         return layout.pad(self.embed(ids, None, layout.token_positions, layout, self.positions))
 
 
 class RecurrentEncoder(RecurrentStack):
-    """Reads the source, perhaps from both ends."""
+    """Encodes the source, in one or both directions."""
 
     def forward(self, ids: Tensor, layout: Layout) -> tuple[list[Tensor], list[CellState]]:
-        """Hidden states of the words and of each layer as rectangles, and what each layer remembers at the end."""
+        """Compute the padded hidden states of the embeddings and of each layer, and the final state of each layer."""
         rows = LeftAlignedRows(layout.present)
-        words = self.embed_tokens(ids, layout)
-        hidden, ends, x = [words], [], rows.front(words)
-        for number, layer in enumerate(self.layers):
-            x, end = rows.read(layer, self.dropout(x) if number else x)  # type: ignore[arg-type]
-            hidden.append(rows.back(x))
-            ends.append(end)
-        return hidden, ends
+        embeddings = self.embed_tokens(ids, layout)
+        hidden, final_states, x = [embeddings], [], rows.align(embeddings)
+        for index, layer in enumerate(self.layers):
+            x, final_state = rows.run(layer, self.dropout(x) if index else x)  # type: ignore[arg-type]
+            hidden.append(rows.restore(x))
+            final_states.append(final_state)
+        return hidden, final_states
 
 
 @dataclass(frozen=True)
 class DecoderCells:
-    """A decoder between two words: what each layer remembers, and what attention made of the last word."""
+    """State of a decoder between two tokens: the state of each layer, and the attention output of the last token."""
 
     layers: tuple[CellState, ...]
-    attentional: Tensor  # (batch, width); zeros before the first word
+    attentional: Tensor  # (batch, width): attention output; zeros before the first token
 
     def reorder(self, rows: Tensor) -> DecoderCells:
-        """The same for other rows of the batch."""
-        return DecoderCells(
-            tuple(tuple(part[rows] for part in memory) for memory in self.layers), self.attentional[rows]
-        )
+        """Select rows of the batch, as beam search does."""
+        return DecoderCells(tuple(tuple(part[rows] for part in state) for state in self.layers), self.attentional[rows])
 
 
 class RecurrentDecoder(RecurrentStack):
-    """Writes the target: each word is read, the layers go on, attention looks back at the source."""
+    """Predicts the target: reads a token, updates the layers, and attends to the source."""
 
-    def __init__(self, shape: Shape, how: Recurrence) -> None:
-        super().__init__(shape, how)
+    def __init__(self, shape: Shape, recurrence: Recurrence) -> None:
+        super().__init__(shape, recurrence)
         width = shape.width
         self.bridge = nn.ModuleList(Linear(width, width) for _ in range(shape.layers))
-        cells = shape.layers if how.cell == "lstm" else 0
-        self.bridge_cell = nn.ModuleList(Linear(width, width) for _ in range(cells))
-        self.align = build_attention(width, how)
-        self.has_dot_products = how.score in ("dot", "general")
-        self.run = self.run_stepwise if how.input_feeding else self.run_parallel
+        cell_bridges = shape.layers if recurrence.cell == "lstm" else 0
+        self.bridge_cell = nn.ModuleList(Linear(width, width) for _ in range(cell_bridges))
+        self.align = build_attention(width, recurrence)
+        self.has_dot_products = recurrence.score in ("dot", "general")
+        self.run_layers = self.run_stepwise if recurrence.input_feeding else self.run_parallel
 
-    def begin(self, ends: Sequence[CellState]) -> DecoderCells:
-        """The bridge: each layer begins with what the encoder's layer beside it knew at the end.
+    def init_cells(self, final_states: Sequence[CellState]) -> DecoderCells:
+        """The bridge: compute the initial state of each layer from the final state of the encoder layer beside it.
 
-        h = tanh(W [forward end; backward end] + b), and the cell of an LSTM is W [both cells] + b. Layers are counted
-        from the top; where the encoder has fewer, its lowest serves the rest.
+        h = tanh(W [forward; backward] + b), and the cell of an LSTM is W [forward cell; backward cell] + b. Layers are
+        aligned from the top; if the encoder has fewer, its lowest layer initializes all remaining ones.
         """
-        lower = len(ends) - self.shape.layers
+        surplus = len(final_states) - self.shape.layers
         layers = []
-        for number, bridge in enumerate(self.bridge):
-            end = ends[max(0, number + lower)]
-            cells = (self.bridge_cell[number](end[1]).to(end[1].dtype),) if len(end) > 1 else ()
-            layers.append((bridge(end[0]).tanh().to(end[0].dtype), *cells))
+        for index, bridge in enumerate(self.bridge):
+            final_state = final_states[max(0, index + surplus)]
+            lstm_cell = (
+                (self.bridge_cell[index](final_state[1]).to(final_state[1].dtype),) if len(final_state) > 1 else ()
+            )
+            layers.append((bridge(final_state[0]).tanh().to(final_state[0].dtype), *lstm_cell))
         return DecoderCells(tuple(layers), torch.zeros_like(layers[0][0]))
 
     def forward(
-        self, ids: Tensor, layout: Layout, source: AttentionSource, written: DecoderCells, *, going_on: bool
+        self, ids: Tensor, layout: Layout, source: AttentionSource, cells: DecoderCells, *, needs_state: bool
     ) -> tuple[list[Tensor], AttentionOutput, DecoderCells]:
-        """Hidden states of the words and of each layer, what attention made of them, and the decoder after them.
+        """Compute the hidden states of the embeddings and of each layer, the attention output, and the new state.
 
-        Not `going_on`: nobody asks for the decoder after the last word, so padding at the end need not be packed away.
+        Without `needs_state`, the new state is not used, so padding at the end need not be packed away.
         """
         rows = LeftAlignedRows(layout.present)
-        words = self.embed_tokens(ids, layout)
-        if not going_on:
+        embeddings = self.embed_tokens(ids, layout)
+        if not needs_state:
             rows.lengths = None
-        hidden, aligned, after = self.run(rows.front(words), rows, source, written)
+        hidden, attended, after = self.run_layers(rows.align(embeddings), rows, source, cells)
         if rows.order is not None:
-            aligned = AttentionOutput(*(None if part is None else rows.back(part) for part in vars(aligned).values()))  # type: ignore[arg-type]
-        return [words, *map(rows.back, hidden)], aligned, after
+            restored = (None if part is None else rows.restore(part) for part in vars(attended).values())
+            attended = AttentionOutput(*restored)  # type: ignore[arg-type]
+        return [embeddings, *map(rows.restore, hidden)], attended, after
 
     def run_parallel(
-        self, x: Tensor, rows: LeftAlignedRows, source: AttentionSource, written: DecoderCells
+        self, x: Tensor, rows: LeftAlignedRows, source: AttentionSource, cells: DecoderCells
     ) -> tuple[list[Tensor], AttentionOutput, DecoderCells]:
-        """Layer by layer over all words, then attention for all of them in one product."""
+        """Run layer by layer over all tokens, then compute attention for all of them in one product."""
         hidden, after = [], []
-        for number, layer in enumerate(self.layers):
-            x, memory = rows.read(layer, self.dropout(x) if number else x, written.layers[number])  # type: ignore[arg-type]
+        for index, layer in enumerate(self.layers):
+            x, state = rows.run(layer, self.dropout(x) if index else x, cells.layers[index])  # type: ignore[arg-type]
             hidden.append(x)
-            after.append(memory)
-        aligned = self.align(x, source)
-        return hidden, aligned, DecoderCells(tuple(after), written.attentional)
+            after.append(state)
+        attended = self.align(x, source)
+        return hidden, attended, DecoderCells(tuple(after), cells.attentional)
 
     def run_stepwise(
-        self, x: Tensor, rows: LeftAlignedRows, source: AttentionSource, written: DecoderCells
+        self, x: Tensor, rows: LeftAlignedRows, source: AttentionSource, cells: DecoderCells
     ) -> tuple[list[Tensor], AttentionOutput, DecoderCells]:
-        """Input feeding: word by word, each read together with what attention made of the one before."""
+        """Input feeding: run token by token, each concatenated with the attention output of the previous token."""
         states: list[list[Tensor]] = [[] for _ in self.layers]
         steps: list[AttentionOutput] = []
-        memories, said = list(written.layers), written.attentional
-        for place in range(x.shape[1]):
-            real = None if rows.lengths is None else rows.lengths > place
-            below = torch.cat([x[:, place], said], -1)
-            for number, layer in enumerate(self.layers):
-                memory = layer.step(self.dropout(below) if number else below, memories[number])  # type: ignore[operator]
-                below = memory[0]
-                memories[number] = memory if real is None else _select_rows(real, memory, memories[number])
-                states[number].append(below)
+        layer_states, attentional = list(cells.layers), cells.attentional
+        for position in range(x.shape[1]):
+            real = None if rows.lengths is None else rows.lengths > position
+            below = torch.cat([x[:, position], attentional], -1)
+            for index, layer in enumerate(self.layers):
+                state = layer.step(self.dropout(below) if index else below, layer_states[index])  # type: ignore[operator]
+                below = state[0]
+                layer_states[index] = state if real is None else _select_rows(real, state, layer_states[index])
+                states[index].append(below)
             step: AttentionOutput = self.align(below[:, None], source)
             steps.append(step)
-            said = step.attentional[:, 0] if real is None else torch.where(real[:, None], step.attentional[:, 0], said)
+            attentional = (
+                step.attentional[:, 0]
+                if real is None
+                else torch.where(real[:, None], step.attentional[:, 0], attentional)
+            )
         parts = ("attentional", "queries", "scores", "probs", "context")
-        whole = AttentionOutput(*(torch.cat([getattr(step, part) for step in steps], 1) for part in parts))
-        return [torch.stack(one, 1) for one in states], whole, DecoderCells(tuple(memories), said)
+        joined = AttentionOutput(*(torch.cat([getattr(step, part) for step in steps], 1) for part in parts))
+        return (
+            [torch.stack(layer_steps, 1) for layer_steps in states],
+            joined,
+            DecoderCells(tuple(layer_states), attentional),
+        )

@@ -1,4 +1,4 @@
-"""The core as a Runner: arrays in, arrays out, nothing learned."""
+"""The core as a Runner: arrays in, arrays out, without gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clearhead.batch import Batch, Output, as_ids, group_by_budget
 from clearhead.core import models, recurrent_network
 from clearhead.core.attention import Kernel, Recorder, fused_attention
 from clearhead.core.build import named_arrays
-from clearhead.core.models import Network, NetworkOutput, TransformerState
+from clearhead.core.models import ForwardOutput, Network, TransformerState
 from clearhead.core.recurrent_network import RecurrentNetwork, RecurrentState
 from clearhead.errors import InputError
 from clearhead.runner import Capabilities, Precision
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 @dataclass
 class CoreState:
-    """A decoder between two steps."""
+    """State of a decoder between two steps."""
 
     state: TransformerState | RecurrentState
 
     def reorder(self, rows: Any) -> CoreState:
-        """The same for other rows of the batch."""
+        """Select rows of the batch, as beam search does."""
         index = torch.as_tensor(as_ids(rows, "rows"), device=self.state.device)
         return CoreState(self.state.reorder(index))
 
 
 def check_device(device: str = "auto") -> torch.device:
-    """The device of a name, or one sentence where there is none."""
+    """Resolve a device name, and check that the device can be used."""
     name = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     try:
-        made = torch.device(name)
-        torch.empty(1, device=made)
-        if made.type == "meta":
-            raise RuntimeError("it holds no numbers")
+        resolved = torch.device(name)
+        torch.empty(1, device=resolved)
+        if resolved.type == "meta":
+            raise RuntimeError("it stores no data")
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"The device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
-    return made
+        raise InputError(f"Device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
+    return resolved
 
 
 class CoreRunner:
@@ -60,11 +60,13 @@ class CoreRunner:
         self.network = network.to(self.device).eval()
         self.shape: ModelShape = network.shape
         recurrent = isinstance(network, RecurrentNetwork)
-        self._begin: Callable[..., Any] = recurrent_network.start_decoding if recurrent else models.start_decoding
-        self._next: Callable[..., Any] = recurrent_network.decode_step if recurrent else models.decode_step
+        self._start_decoding: Callable[..., Any] = (
+            recurrent_network.start_decoding if recurrent else models.start_decoding
+        )
+        self._decode_step: Callable[..., Any] = recurrent_network.decode_step if recurrent else models.decode_step
 
     def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
-        """Every learned tensor by name, as it is now."""
+        """Return every learned tensor by name, with its current values."""
         return named_arrays(self.network)
 
     @torch.no_grad()
@@ -76,15 +78,15 @@ class CoreRunner:
         head_scale: dict[str, Any] | None = None,
         recorder: Recorder | None = None,
     ) -> Output:
-        """One pass over a batch; a recorder takes the explicit path and keeps every step."""
+        """Run one batch; with a recorder, attention takes the explicit path and every step is kept."""
         tensors = self._tensors(batch)
-        numbers = check_head_scale(head_scale, self.shape, self.device)
-        learning = self.network.training
-        self.network.eval()  # an answer is never a matter of dropout
+        scale_tensors = check_head_scale(head_scale, self.shape, self.device)
+        was_training = self.network.training
+        self.network.eval()  # results must not depend on dropout
         try:
-            result: NetworkOutput = self.network(*tensors, kernel=recorder or fused_attention, head_scale=numbers)
+            result: ForwardOutput = self.network(*tensors, kernel=recorder or fused_attention, head_scale=scale_tensors)
         finally:
-            self.network.train(learning)
+            self.network.train(was_training)
         out = Output(
             last=_to_array(result.last),
             pooled=_to_array(result.pooled),
@@ -99,29 +101,29 @@ class CoreRunner:
 
     @torch.no_grad()
     def run_packed(self, ids: Any, segments: Any, lengths: Any) -> Any:
-        """Logits of texts laid end to end, one row per text or per token, as the head reads: no padding is computed."""
+        """Compute logits of packed texts, one row per text or per token depending on the head, without padding."""
         ids, segments, lengths = (
             None if part is None else torch.as_tensor(part, device=self.device) for part in (ids, segments, lengths)
         )
-        learning = self.network.training
+        was_training = self.network.training
         self.network.eval()
         try:
-            return _to_array(self.network(ids, None, segments, lengths=lengths, whole=False).logits)
+            return _to_array(self.network(ids, None, segments, lengths=lengths, all_tokens=False).logits)
         finally:
-            self.network.train(learning)
+            self.network.train(was_training)
 
     def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
-        """Hidden states of every layer or of the last."""
+        """Compute the hidden states of every layer or of the last one."""
         return self.run(batch, hidden=layers)
 
     def batches(self, lengths: np.ndarray[Any, Any], budget: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Rows of like length whose rectangle stays within a budget of tokens."""
+        """Group rows of similar length so that each padded batch stays within a token budget."""
         order = lengths.argsort(kind="stable")
         for group in group_by_budget(lengths[order].tolist(), budget):
             yield order[group.start : group.stop]
 
     def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        """One job after the other: torch shares each among the cores."""
+        """Run one job after the other; torch parallelizes each one."""
         return map(work, jobs)
 
     def _tensors(self, batch: Batch) -> tuple[Tensor | None, ...]:
@@ -130,28 +132,28 @@ class CoreRunner:
 
     @torch.no_grad()
     def start(self, batch: Batch) -> CoreState:
-        """A decoder's state before its first word."""
+        """Create the state of a decoder before its first token."""
         ids, mask, *_ = self._tensors(batch)
-        return CoreState(self._begin(self.network, ids, mask))
+        return CoreState(self._start_decoding(self.network, ids, mask))
 
     def step(
         self, state: CoreState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
     ) -> tuple[np.ndarray[Any, Any], CoreState]:
-        """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
-        logits, after = self._step(state, ids, mask, fused_attention)
-        found = logits[:, -1:] if last else logits
-        return _to_array(found.float().log_softmax(-1) if log else found), after
+        """Feed tokens (batch, new); return logits or log-probabilities, all or only the `last`, and the new state."""
+        logits, new_state = self._step(state, ids, mask, fused_attention)
+        selected = logits[:, -1:] if last else logits
+        return _to_array(selected.float().log_softmax(-1) if log else selected), new_state
 
     def step_with_attention(
         self, state: CoreState, ids: Any, mask: Any = None
     ) -> tuple[np.ndarray[Any, Any], CoreState, np.ndarray[Any, Any]]:
-        """The same, and where each word looked: (batch, new, source), the mean of the last layer's heads."""
+        """Run `step`, and also return the mean attention of the last layer to the source: (batch, new, source)."""
         recorder = Recorder()
-        logits, after = self._step(state, ids, mask, recorder)
-        crossed = [steps for steps in recorder.steps if steps.part == "cross"]
-        if not crossed:
-            raise InputError(f"{self.shape.family} has no source that its words could look at.")
-        return _to_array(logits), after, _to_array(crossed[-1].probs.mean(1))
+        logits, new_state = self._step(state, ids, mask, recorder)
+        cross_steps = [steps for steps in recorder.steps if steps.part == "cross"]
+        if not cross_steps:
+            raise InputError(f"{self.shape.family} has no attention to a source.")
+        return _to_array(logits), new_state, _to_array(cross_steps[-1].probs.mean(1))
 
     @torch.no_grad()
     def _step(self, state: CoreState, ids: Any, mask: Any, kernel: Kernel) -> tuple[Tensor, CoreState]:
@@ -159,27 +161,27 @@ class CoreRunner:
         real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
         top = self.shape.top
         if not top.causal:
-            raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
+            raise InputError(f"{self.shape.family} cannot generate token by token: its attention is not causal.")
         if new.ndim != 2 or new.numel() == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab_size:
-            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab_size - 1}.")
+            raise InputError(f"ids must be a (batch, new) array of token ids from 0 to {top.vocab_size - 1}.")
         if top.positions == "learned" and top.max_length is not None and isinstance(state.state, TransformerState):
-            longest = state.state.present.shape[1] + new.shape[1]
-            if longest > top.max_length:
-                raise InputError(
-                    f"The model can number {top.max_length} tokens, and this step would be number {longest}."
-                )
-        logits, after = self._next(self.network, state.state, new, real, kernel)
-        return logits, CoreState(after)
+            length = state.state.present.shape[1] + new.shape[1]
+            if length > top.max_length:
+                raise InputError(f"The model has {top.max_length} positions, and this step needs position {length}.")
+        logits, new_state = self._decode_step(self.network, state.state, new, real, kernel)
+        return logits, CoreState(new_state)
 
 
 def has_cuda() -> bool:
-    """Whether torch has a GPU to run on."""
+    """Whether torch can use a GPU."""
     return torch.cuda.is_available()
 
 
-def check_head_scale(given: dict[str, Any] | None, shape: ModelShape, device: torch.device) -> dict[str, Tensor] | None:
-    """Numbers per layer and head, checked against the model: {"encoder": (layers, heads), ...}."""
-    if not given:
+def check_head_scale(
+    head_scale: dict[str, Any] | None, shape: ModelShape, device: torch.device
+) -> dict[str, Tensor] | None:
+    """Convert head scales to tensors and check their shapes: {"encoder": (layers, heads), ...}."""
+    if not head_scale:
         return None
     parts = (
         {"encoder": shape.stack}
@@ -190,16 +192,16 @@ def check_head_scale(given: dict[str, Any] | None, shape: ModelShape, device: to
             "cross": shape.decoder,
         }
     )
-    made = {}
-    for part, numbers in given.items():
+    scales = {}
+    for part, values in head_scale.items():
         if part not in parts:
-            raise InputError(f"There is no part {part!r} to scale heads of; this model has {', '.join(parts)}.")
-        scale = torch.as_tensor(numbers, dtype=torch.float32, device=device)
+            raise InputError(f"head_scale: the model has no part {part!r}, expected one of: {', '.join(parts)}.")
+        scale = torch.as_tensor(values, dtype=torch.float32, device=device)
         expected = (parts[part].layers, parts[part].heads)
         if tuple(scale.shape) != expected:
-            raise InputError(f"head_scale of the {part} must be {expected} numbers, and it is {tuple(scale.shape)}.")
-        made[part] = scale
-    return made
+            raise InputError(f"head_scale of the {part} must have shape {expected}, got {tuple(scale.shape)}.")
+        scales[part] = scale
+    return scales
 
 
 def _to_array(tensor: Tensor | None) -> Any:

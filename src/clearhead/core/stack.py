@@ -1,4 +1,4 @@
-"""A stack: words, positions, blocks, final norm. An encoder, a GPT, or the decoder of a pair, as its Shape says."""
+"""A stack: embedding, positions, blocks, final norm. Its Shape makes it an encoder, a GPT or a decoder."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from clearhead.core import positions
-from clearhead.core.attention import LOW, AttentionInputs, Cache, Kernel, NoCache, fused_attention
+from clearhead.core.attention import MASKED_SCORE, AttentionInputs, Cache, Kernel, NoCache, fused_attention
 from clearhead.core.block import Block, build_norm
 from clearhead.core.layers import EmbeddingTable, Linear
 from clearhead.core.layout import Layout, PaddedLayout
+from clearhead.core.positions import NoPositions, build_positions, build_relative_scheme
 from clearhead.shape import Shape
 
 
 class Embedding(nn.Module):
-    """Words (and segments) to vectors, with positions, norm, and a projection where words are narrower."""
+    """Maps tokens and segments to vectors, with positions, norm, and a projection if the embeddings are narrower."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        words, before = shape.token_width, shape.project == "before"
+        width, project_first = shape.token_width, shape.project == "before"
         self.scale = shape.embed_scale
-        still = None if shape.pad_learned or shape.pad_id is None or shape.pad_id >= shape.vocab_size else shape.pad_id
-        self.token = EmbeddingTable(shape.vocab_size, words, padding_idx=still)
-        self.segment = EmbeddingTable(shape.segments, words) if shape.segments else None
-        project = Linear(words, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
-        self.project = project
-        self.norm = build_norm(shape, shape.width if before else words) if shape.embed_norm else nn.Identity()
+        is_pad_fixed = not shape.pad_learned and shape.pad_id is not None and shape.pad_id < shape.vocab_size
+        self.token = EmbeddingTable(shape.vocab_size, width, padding_idx=shape.pad_id if is_pad_fixed else None)
+        self.segment = EmbeddingTable(shape.segments, width) if shape.segments else None
+        projection = Linear(width, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
+        self.project = projection
+        self.norm = build_norm(shape, shape.width if project_first else width) if shape.embed_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.embedding)
-        # DeBERTa projects first and norms the wide vectors; ELECTRA and ALBERT norm the narrow ones
-        self.order = ("project", "norm", "dropout") if before else ("norm", "dropout", "project")
+        # DeBERTa projects first and normalizes the wide vectors; ELECTRA and ALBERT normalize the narrow ones
+        self.steps = ("project", "norm", "dropout") if project_first else ("norm", "dropout", "project")
 
     def forward(
-        self, ids: Tensor, segments: Tensor | None, places: Tensor, layout: Layout, numbered: positions.NoPositions
+        self, ids: Tensor, segments: Tensor | None, positions: Tensor, layout: Layout, position_scheme: NoPositions
     ) -> Tensor:
         x = self.token(ids) * self.scale
         if self.segment is not None:
             x = x + self.segment(torch.zeros_like(ids) if segments is None else segments)
-        x = numbered(x, ids, places, layout)
-        for step in self.order:
+        x = position_scheme(x, ids, positions, layout)
+        for step in self.steps:
             x = getattr(self, step)(x)
         return x
 
@@ -51,34 +51,34 @@ class Stack(nn.Module):
         super().__init__()
         self.shape = shape
         self.embed = Embedding(shape)
-        self.positions = positions.build_positions(shape)
-        self.relative = positions.build_relative_scheme(shape)
+        self.positions = build_positions(shape)
+        self.relative = build_relative_scheme(shape)
         self.blocks = nn.ModuleList(Block(shape, index) for index in range(shape.blocks))
         self.norm = build_norm(shape, shape.width) if shape.final_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.final_norm)
 
     def visible_keys(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
-        """Which key each query may look at, (1|batch, 1, 1|q, k); None: every one."""
+        """Which keys each query may attend to, (1|batch, 1, 1|q, k); None: all."""
         rules = []
         if present is not None:
             rules.append(present[:, None, None, :].bool())
-        if self.shape.causal:  # a word never sees those after it
+        if self.shape.causal:  # causal mask: a token attends only to itself and earlier tokens
             rules.append(keys[:, None, None, :] <= queries[:, None, :, None])
         if local and self.shape.window is not None:
             gap = (keys[:, None, None, :] - queries[:, None, :, None]).abs()
             rules.append(gap <= self.shape.window // 2)
         if not rules:
             return None
-        see = rules[0]
+        visible = rules[0]
         for rule in rules[1:]:
-            see = see & rule
-        return see
+            visible = visible & rule
+        return visible
 
-    def bias(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
-        """Mask and shared position bias as one number to add to each score."""
-        see = self.visible_keys(present, queries, keys, local=local)
+    def attention_bias(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
+        """Combine the mask and the shared position bias into one bias to add to the scores."""
+        visible = self.visible_keys(present, queries, keys, local=local)
         bias = self.relative.shared_bias(queries, keys)
-        return apply_mask(see, bias, self.embed.token.weight.dtype)
+        return apply_mask(visible, bias, self.embed.token.weight.dtype)
 
     def forward(
         self,
@@ -93,24 +93,28 @@ class Stack(nn.Module):
         memory: Tensor | None = None,
         memory_layout: Layout | None = None,
         cache: Cache | None = None,
-        places: Tensor | None = None,
-        key_places: Tensor | None = None,
+        positions: Tensor | None = None,
+        key_positions: Tensor | None = None,
         present: Tensor | None = None,
-        picked: Tensor | None = None,
+        query_index: Tensor | None = None,
     ) -> list[Tensor]:
-        """Hidden states: the embeddings first, the last one after the final norm, perhaps of `picked` tokens only."""
-        queries = layout.places if places is None else places
-        keys = queries if key_places is None else key_places
+        """Compute all hidden states, embeddings first; the last layer computes only `query_index` if given."""
+        queries = layout.positions if positions is None else positions
+        keys = queries if key_positions is None else key_positions
         present = layout.present if present is None else present
-        x = self.embed(ids, segments, layout.token_positions if places is None else places, layout, self.positions)
-        given = AttentionInputs(
-            layout=layout,
-            places=queries,
-            new_layout=layout,
-            new_places=queries,
-            key_places=keys,
-            wide=self.bias(present, queries, keys, local=False),
-            narrow=self.bias(present, queries, keys, local=True) if any(self.shape.local_layers) else None,
+        x = self.embed(
+            ids, segments, layout.token_positions if positions is None else positions, layout, self.positions
+        )
+        inputs = AttentionInputs(
+            query_layout=layout,
+            query_positions=queries,
+            input_layout=layout,
+            input_positions=queries,
+            key_positions=keys,
+            global_bias=self.attention_bias(present, queries, keys, local=False),
+            local_bias=self.attention_bias(present, queries, keys, local=True)
+            if any(self.shape.local_layers)
+            else None,
             relative=self.relative,
             kernel=kernel,
             cache=NoCache() if cache is None else cache,
@@ -119,35 +123,42 @@ class Stack(nn.Module):
             cross_scale=cross_scale,
             memory=memory,
             memory_layout=memory_layout,
-            memory_bias=None if memory_layout is None else memory_bias(memory_layout, x.dtype),
+            memory_bias=None if memory_layout is None else build_memory_bias(memory_layout, x.dtype),
         )
         hidden = [x]
         for layer, block in enumerate(self.shape.block_of_layer):
-            if picked is not None and layer == len(self.shape.block_of_layer) - 1:
-                given = self.restrict_queries(given, picked, present, layer)
-            hidden.append(self.blocks[block](hidden[-1], given, layer))
+            if query_index is not None and layer == len(self.shape.block_of_layer) - 1:
+                inputs = self.restrict_queries(inputs, query_index, present, layer)
+            hidden.append(self.blocks[block](hidden[-1], inputs, layer))
         hidden[-1] = self.dropout(self.norm(hidden[-1]))
         return hidden
 
     def restrict_queries(
-        self, given: AttentionInputs, picked: Tensor, present: Tensor | None, layer: int
+        self, inputs: AttentionInputs, query_index: Tensor, present: Tensor | None, layer: int
     ) -> AttentionInputs:
-        """For the last layer: some tokens of each text ask, for nobody reads what the others would hear."""
-        bias = self.bias(present, picked, given.key_places, local=self.shape.is_local(layer))
-        return replace(given, layout=PaddedLayout(picked, None), places=picked, wide=bias, narrow=bias, picked=picked)
+        """Restrict the queries of the last layer to the tokens that the head reads."""
+        bias = self.attention_bias(present, query_index, inputs.key_positions, local=self.shape.is_local(layer))
+        return replace(
+            inputs,
+            query_layout=PaddedLayout(query_index, None),
+            query_positions=query_index,
+            global_bias=bias,
+            local_bias=bias,
+            query_index=query_index,
+        )
 
 
-def apply_mask(see: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Forbidden scores pushed down to where the softmax gives exactly zero."""
-    if see is None:
+def apply_mask(visible: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Add a mask to a bias: masked scores become so low that their probability is exactly zero."""
+    if visible is None:
         return None if bias is None else bias.to(dtype)
-    low = max(LOW, torch.finfo(dtype).min / 2)
+    masked_score = max(MASKED_SCORE, torch.finfo(dtype).min / 2)
     if bias is None:
-        return torch.zeros(see.shape, dtype=dtype, device=see.device).masked_fill(~see, low)
-    return torch.where(see, bias.to(dtype), low)
+        return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, masked_score)
+    return torch.where(visible, bias.to(dtype), masked_score)
 
 
-def memory_bias(layout: Layout, dtype: torch.dtype) -> Tensor | None:
-    """The encoder's padding, for every query alike."""
-    see = None if layout.present is None else layout.present[:, None, None, :].bool()
-    return apply_mask(see, None, dtype)
+def build_memory_bias(layout: Layout, dtype: torch.dtype) -> Tensor | None:
+    """Build the bias that masks the encoder's padding, the same for every query."""
+    visible = None if layout.present is None else layout.present[:, None, None, :].bool()
+    return apply_mask(visible, None, dtype)

@@ -1,4 +1,4 @@
-"""A trace: every step of every attention of one text, as arrays, with its tokens."""
+"""Traces: every step of every attention sub-layer for one text, as arrays, with its tokens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.batch import Batch
 from clearhead.core.attention import AttentionSteps, Recorder
 from clearhead.core.runner import CoreRunner
+from clearhead.deprecation import renamed_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+@renamed_fields(products="has_dot_products")
 @dataclass(frozen=True, kw_only=True)
 class LayerTrace:
     """One attention sub-layer: arrays of (heads, ...)."""
@@ -24,18 +26,19 @@ class LayerTrace:
     keys: Array  # (heads, keys, head_width)
     values: Array
     scores: Array  # (heads, queries, keys), scaled, before the softmax
-    probs: Array  # (heads, queries, keys), each row sums to one
+    probs: Array  # (heads, queries, keys), each row sums to 1
     context: Array  # (heads, queries, head_width)
-    has_dot_products: bool = True  # scores are made of query times key; not those of additive attention
+    has_dot_products: bool = True  # whether scores are query times key; False for additive attention
 
     def __repr__(self) -> str:
         heads, queries, keys = self.probs.shape
         return f"LayerTrace(layer {self.layer}, {heads} heads, {queries} queries, {keys} keys)"
 
 
+@renamed_fields(written="next_tokens", written_special="next_special")
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """What a model did with one text (and its target, where it has a decoder)."""
+    """All attention steps and hidden states of one text, and of its target if the model has a decoder."""
 
     tokens: list[str]
     target_tokens: list[str] | None
@@ -45,15 +48,19 @@ class Trace:
     hidden: list[Array]  # layers + 1 of (length, width)
     target_hidden: list[Array] | None
     logits: Array | None
-    written: list[str] | None = None  # what each place of the target was to say next: target_tokens, moved by one
-    text: str | None = None  # as it was given
+    next_tokens: list[str] | None = (
+        None  # the correct next token of each target position: target_tokens, shifted by one
+    )
+    text: str | None = None  # the original text
     second: str | None = None  # the second text of a pair
     target: str | None = None  # the target as a text
-    special: list[bool] | None = None  # of tokens: which the tokenizer put in; None: known by their names alone
-    written_special: list[bool] | None = None  # the same of written
+    special: list[bool] | None = (
+        None  # of tokens: whether the tokenizer added them; None: recognized by their names only
+    )
+    next_special: list[bool] | None = None  # of next_tokens: whether the tokenizer added them
 
     def attention(self, layer: int, head: int | None = None) -> Array:
-        """Probabilities of one layer: of one head, or the mean of all heads."""
+        """Attention probabilities of one layer: of one head, or averaged over all heads."""
         probs = self.layers[layer].probs
         return probs.mean(0) if head is None else probs[head]
 
@@ -67,12 +74,12 @@ def trace(
     batch: Batch,
     tokens: list[str],
     target_tokens: list[str] | None = None,
-    written: list[str] | None = None,
-    **scales: Any,
+    next_tokens: list[str] | None = None,
+    **options: Any,
 ) -> Trace:
-    """Run one text on the explicit path and keep everything."""
+    """Run one text with explicit attention and keep every step."""
     recorder = Recorder()
-    out = runner.run(batch, recorder=recorder, **scales)
+    out = runner.run(batch, recorder=recorder, **options)
     parts = {
         part: [_layer(steps) for steps in recorder.steps if steps.part == part]
         for part in ("encoder", "decoder", "cross")
@@ -86,7 +93,7 @@ def trace(
         hidden=[state[0] for state in out.hidden],
         target_hidden=None if out.target_hidden is None else [state[0] for state in out.target_hidden],
         logits=None if out.logits is None else out.logits[0],
-        written=written,
+        next_tokens=next_tokens,
     )
 
 

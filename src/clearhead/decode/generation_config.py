@@ -80,7 +80,7 @@ def resolve_plan(
 ) -> DecodingPlan:
     """Settings, folder and model as one plan; `tokenizer` is that of the answers."""
     if shape.head is None or shape.head.kind not in ("causal", "seq2seq"):
-        raise InputError("This model has no head that could name the next word, so it cannot generate.")
+        raise InputError("This model has no language-model head, so it cannot generate.")
     vocab = shape.head.outputs
     said = _GenerationConfig(config, generation, shape.family, vocab)
     prefix = _encode_setting("prefix", settings.prefix, tokenizer, vocab)[0] if settings.prefix else ()

@@ -192,7 +192,7 @@ class EngineRunner:
         """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
         top, new = self.shape.top, as_ids(ids, "ids")
         if self.shape.head is None:
-            raise InputError("This model has no head that could name the next word.")
+            raise InputError("This model has no language-model head to predict the next token.")
         if not top.causal:
             raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
         if new.ndim != 2 or new.size == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab_size:

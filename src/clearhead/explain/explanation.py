@@ -158,7 +158,7 @@ def _alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) 
         summary=f"{sizes}, layer {links.layer} of 0 to {links.layers - 1}",
         facts={
             "tokens": trace.tokens,
-            "target_tokens": trace.written,
+            "target_tokens": trace.next_tokens,
             "layer": links.layer,
             "layers": links.layers,
             "head": links.head,

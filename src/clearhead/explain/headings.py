@@ -17,7 +17,7 @@ def heading(trace: Trace) -> list[str]:
     """The texts of a trace as they were given: one, a pair, or a source and what was written."""
     target = trace.target
     if target is None and trace.target_tokens is not None:
-        target = read(read_tokens(trace.written or trace.target_tokens))
+        target = read(read_tokens(trace.next_tokens or trace.target_tokens))
     texts = [trace.text if trace.text is not None else read(read_tokens(trace.tokens))]
     texts += [] if trace.second is None else [trace.second]
     texts += [f"→ {target}"] if target else []

@@ -85,9 +85,9 @@ def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
 
 def trace_tokens(trace: Trace, *, written: bool = False) -> tuple[list[Token], list[Token]]:
     """The tokens of the text and of the target, as they were read or written; special ones are marked."""
-    target, special = trace.target_tokens or [], trace.written_special
-    if written and trace.written:
-        target = trace.written
+    target, special = trace.target_tokens or [], trace.next_special
+    if written and trace.next_tokens:
+        target = trace.next_tokens
     elif special is not None:
         special = [True, *special[:-1]]  # the start, and what was written before
     return _read(trace.tokens, trace.special), _read(target, special)

@@ -21,18 +21,18 @@ def trace_text(model: Model, text: str, second: str | None, target: str | Sequen
 
     encoding = encode_untruncated(model.tokenizer, model.shape, text, second)
     segments = [encoding.segments] if model.shape.stack.segments > 1 else None
-    target_ids, target_tokens, written = None, None, None
+    target_ids, target_tokens, next_tokens = None, None, None
     texts: dict[str, Any] = {"text": text, "second": second, "special": list(encoding.special)}
     if target is not None:
         if model.shape.decoder is None:
             raise InputError("target= is for models with a decoder.")
-        goal, written, about = _encode_target(model, target)
-        texts |= about
+        goal, next_tokens, target_info = _encode_target(model, target)
+        texts |= target_info
         start = model.shape.decoder_start_id or 0
         target_ids = [[start, *goal[:-1]]]  # shifted right: each position predicts the next token
-        target_tokens = ["<start>", *written[:-1]]
+        target_tokens = ["<start>", *next_tokens[:-1]]
     batch, _ = check_batch(model.shape, [encoding.ids], None, segments, target_ids, None)
-    traced = trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=head_scale_by_part(scale))
+    traced = trace(core, batch, list(encoding.tokens), target_tokens, next_tokens, head_scale=head_scale_by_part(scale))
     return replace(traced, **texts)
 
 
@@ -41,7 +41,7 @@ def _encode_target(model: Model, target: str | Sequence[int]) -> tuple[list[int]
     tokenizer = model.target_tokenizer or model.tokenizer
     if isinstance(target, str):
         goal = tokenizer.encode(target)
-        return list(goal.ids), list(goal.tokens), {"target": target, "written_special": list(goal.special)}
+        return list(goal.ids), list(goal.tokens), {"target": target, "next_special": list(goal.special)}
     ids = [int(token) for token in target]
     tokens, ends = tokenizer.tokens(ids), {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id}
-    return ids, tokens, {"target": tokenizer.decode(ids), "written_special": [token in ends for token in ids]}
+    return ids, tokens, {"target": tokenizer.decode(ids), "next_special": [token in ends for token in ids]}

@@ -33,11 +33,11 @@ class FastDropout(nn.Dropout):
 
 
 def dropout_attention(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: AttentionId
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, attention_id: AttentionId
 ) -> Tensor:
     """Attention with dropout on its probabilities; torch's fused kernel is fast only without dropout."""
     if dropout in (0, 1):
-        return fused_attention(q, k, v, bias, scale, dropout, where)
+        return fused_attention(q, k, v, bias, scale, dropout, attention_id)
     scores = (q * scale) @ k.transpose(-1, -2)
     probs = (scores if bias is None else scores + bias).softmax(-1)
     return (probs * dropout_mask(probs, dropout)) @ v

@@ -307,7 +307,7 @@ def _forward(network: Any, batch: PackedBatch, device: str, *, with_hidden: bool
         lengths=lengths,
         target_lengths=target_lengths,
         kernel=kernel,
-        whole=with_hidden,
+        all_tokens=with_hidden,
     )
 
 

@@ -154,7 +154,7 @@ def _compute_target_states(network: Network, batch: PretrainBatch, device: str, 
     else:
         query_positions, rows, columns = _pick_query_positions(batch)
         hidden = network.compute_head_input(
-            ids, layout, segments, kernel=kernel, picked=_tensor(query_positions, device)
+            ids, layout, segments, kernel=kernel, query_index=_tensor(query_positions, device)
         )
         layout = PaddedLayout(hidden[..., 0], None)
         target_states = hidden[_tensor(rows, device), _tensor(columns, device)]
