@@ -37,6 +37,10 @@ class AnswerTruth:
     answers: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        # recorded runs contain digests of this text, under the class name of version 0.1.0
+        return f"Truth(passage={self.passage!r}, answers={self.answers!r}, starts={self.starts!r})"
+
 
 def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
     """A question, a passage and the places of the answers; an answer must stand where its start says."""
