@@ -1,4 +1,4 @@
-"""Small valid model folders, and the ways to break one thing in them."""
+"""Small valid model folders, and functions that damage them in one way."""
 
 from __future__ import annotations
 
@@ -26,55 +26,55 @@ BERT = {
     "max_position_embeddings": 64,
 }
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-TABLE = "bert.embeddings.word_embeddings.weight"
+EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 
-Spoil = Callable[[Path], None]
+Damage = Callable[[Path], None]
 Header = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hostile:
-    """One broken thing: which folder it is broken in, the error it must give, words that the sentence must hold."""
+class HostileCase:
+    """A defect of a seed folder, with the expected error and words of its message."""
 
     name: str
-    spoil: Spoil
+    damage: Damage
     error: type[ClearheadError]
     words: tuple[str, ...]
     seed: str = "bert"
 
 
 def write_vocabulary(folder: Path) -> Tokenizer:
-    """vocab.txt of a few pieces, and its tokenizer."""
+    """Write a small vocab.txt and return its tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     letters = string.ascii_lowercase + ".,!?'-"
-    pieces = [*special, *letters, *(f"##{letter}" for letter in letters), "the", "cat", "sat"]
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    tokens = [*special, *letters, *(f"##{letter}" for letter in letters), "the", "cat", "sat"]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     return load_tokenizer(folder, "bert", {}).source
 
 
-def make_bert(folder: Path) -> None:
-    """A classifier with a tokenizer.json and a passport."""
+def save_bert(folder: Path) -> None:
+    """Save a classifier with a tokenizer.json and a passport."""
     tokenizer = write_vocabulary(folder.parent / "vocabulary")
     clearhead.create("bert", config=BERT, head="classify", tokenizer=tokenizer, device="cpu").save(folder)
 
 
-def make_legacy(folder: Path) -> None:
-    """The same with vocab.txt alone and no passport."""
-    make_bert(folder)
+def save_legacy(folder: Path) -> None:
+    """Save the classifier with vocab.txt only, without a passport."""
+    save_bert(folder)
     write_vocabulary(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "clearhead.json"):
         (folder / name).unlink()
 
 
-def make_shards(folder: Path) -> None:
-    """The same weights in several files."""
-    make_bert(folder)
+def save_shards(folder: Path) -> None:
+    """Save the classifier in several shards."""
+    save_bert(folder)
     clearhead.load(folder, device="cpu").save(folder, shard_bytes=4000)
 
 
-def make_sentences(folder: Path) -> None:
-    """A sentence-transformers folder: mean, a dense step, unit length."""
+def save_sentence_encoder(folder: Path) -> None:
+    """Save a sentence-transformers folder with mean pooling, a dense layer and normalization."""
     tokenizer = write_vocabulary(folder.parent / "vocabulary")
     model = clearhead.create("bert", config=BERT, tokenizer=tokenizer, device="cpu")
     model.pooling = Pooling(dense=(DenseShape(inputs=16, outputs=4),), normalize=True, origin="modules.json")
@@ -83,16 +83,16 @@ def make_sentences(folder: Path) -> None:
     model.save(folder)
 
 
-SEEDS: dict[str, Spoil] = {
-    "bert": make_bert,
-    "legacy": make_legacy,
-    "shards": make_shards,
-    "sentences": make_sentences,
+SEEDS: dict[str, Damage] = {
+    "bert": save_bert,
+    "legacy": save_legacy,
+    "shards": save_shards,
+    "sentences": save_sentence_encoder,
 }
 
 
-def raw(name: str, data: bytes) -> Spoil:
-    """Put these bytes in the place of a file."""
+def overwrite(name: str, data: bytes) -> Damage:
+    """Replace the content of a file."""
     return lambda folder: _write(folder / name, data)
 
 
@@ -100,123 +100,123 @@ def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def large(name: str, size: int) -> Spoil:
-    """A file of this many bytes, none of which is on the disk."""
+def make_sparse(name: str, size: int) -> Damage:
+    """Replace a file with a sparse file of this size."""
 
-    def spoil(folder: Path) -> None:
+    def damage(folder: Path) -> None:
         with (folder / name).open("wb") as file:
             file.truncate(size)
 
-    return spoil
+    return damage
 
 
-def gone(*names: str) -> Spoil:
-    """Leave files out."""
+def delete(*names: str) -> Damage:
+    """Delete files."""
 
-    def spoil(folder: Path) -> None:
+    def damage(folder: Path) -> None:
         for name in names:
             (folder / name).unlink()
 
-    return spoil
+    return damage
 
 
-def edit(name: str, change: Callable[[Any], Any]) -> Spoil:
-    """Change a JSON file in place, or give another value for the whole of it."""
+def edit_json(name: str, change: Callable[[Any], Any]) -> Damage:
+    """Change the content of a JSON file in place, or return a new content."""
 
-    def spoil(folder: Path) -> None:
+    def damage(folder: Path) -> None:
         path = folder / name
-        value = json.loads(path.read_text("utf-8"))
-        made = change(value)
-        path.write_text(json.dumps(value if made is None else made), encoding="utf-8")
+        content = json.loads(path.read_text("utf-8"))
+        changed = change(content)
+        path.write_text(json.dumps(content if changed is None else changed), encoding="utf-8")
 
-    return spoil
+    return damage
 
 
-def keys(name: str, **changes: Any) -> Spoil:
+def set_keys(name: str, **changes: Any) -> Damage:
     """Set keys of a JSON file."""
-    return edit(name, lambda value: value.update(changes))
+    return edit_json(name, lambda content: content.update(changes))
 
 
-def config(**changes: Any) -> Spoil:
+def set_config(**changes: Any) -> Damage:
     """Set keys of config.json."""
-    return keys("config.json", **changes)
+    return set_keys("config.json", **changes)
 
 
-def both(*spoils: Spoil) -> Spoil:
-    """One after the other."""
+def apply_all(*steps: Damage) -> Damage:
+    """Apply several damages in order."""
 
-    def spoil(folder: Path) -> None:
-        for one in spoils:
-            one(folder)
+    def damage(folder: Path) -> None:
+        for step in steps:
+            step(folder)
 
-    return spoil
+    return damage
 
 
 def read_tensors(path: Path) -> tuple[Header, bytes]:
-    """The header of a safetensors file and the bytes behind it."""
+    """Read the header of a safetensors file and the bytes after it."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     return json.loads(data[8 : 8 + length]), data[8 + length :]
 
 
 def write_tensors(path: Path, header: Header | str, body: bytes) -> None:
-    """A safetensors file, whatever its header says."""
+    """Write a safetensors file with any header."""
     text = (header if isinstance(header, str) else json.dumps(header)).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + body)
 
 
-def header(change: Callable[[Header], Any], name: str = WEIGHTS) -> Spoil:
+def edit_header(change: Callable[[Header], Any], name: str = WEIGHTS) -> Damage:
     """Change the header of a safetensors file."""
 
-    def spoil(folder: Path) -> None:
+    def damage(folder: Path) -> None:
         entries, body = read_tensors(folder / name)
         change(entries)
         write_tensors(folder / name, entries, body)
 
-    return spoil
+    return damage
 
 
-def entry(**changes: Any) -> Spoil:
-    """Change what the header says of the word table."""
-    return header(lambda entries: entries[TABLE].update(changes))
+def edit_embeddings_entry(**changes: Any) -> Damage:
+    """Change the header entry of the word embeddings."""
+    return edit_header(lambda entries: entries[EMBEDDINGS].update(changes))
 
 
-def number(value: float, name: str = WEIGHTS, at: int = -4) -> Spoil:
-    """Put another number among the weights."""
+def write_number(value: float, name: str = WEIGHTS, at: int = -4) -> Damage:
+    """Overwrite one value of the weights."""
 
-    def spoil(folder: Path) -> None:
+    def damage(folder: Path) -> None:
         data = bytearray((folder / name).read_bytes())
-        place = at % len(data)
-        data[place : place + 4] = np.float32(value).tobytes()
+        start = at % len(data)
+        data[start : start + 4] = np.float32(value).tobytes()
         (folder / name).write_bytes(bytes(data))
 
-    return spoil
+    return damage
 
 
-def outside(folder: Path) -> Path:
-    """A place beside the model folder, with a secret in it."""
-    place = folder.parent / "outside"
-    place.mkdir(exist_ok=True)
-    (place / "secret.txt").write_text(SECRET, encoding="utf-8")
-    return place
+def make_outside_folder(folder: Path) -> Path:
+    """Create a folder next to the model folder, with a secret file."""
+    outside = folder.parent / "outside"
+    outside.mkdir(exist_ok=True)
+    (outside / "secret.txt").write_text(SECRET, encoding="utf-8")
+    return outside
 
 
-def to_secret(name: str) -> Spoil:
-    """A link to a file outside that is no model file."""
+def link_to_secret(name: str) -> Damage:
+    """Replace a file with a link to the secret file."""
 
-    def spoil(folder: Path) -> None:
+    def damage(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(outside(folder) / "secret.txt")
+        (folder / name).symlink_to(make_outside_folder(folder) / "secret.txt")
 
-    return spoil
+    return damage
 
 
-def moved_out(name: str) -> Spoil:
-    """The valid file itself, outside, with a link in its place: a reader that follows the link would succeed."""
+def replace_by_link(name: str) -> Damage:
+    """Move a valid file outside and link to it: a reader that follows the link would succeed."""
 
-    def spoil(folder: Path) -> None:
-        kept = outside(folder) / Path(name).name
-        shutil.move(folder / name, kept)
-        (folder / name).symlink_to(kept)
+    def damage(folder: Path) -> None:
+        target = make_outside_folder(folder) / Path(name).name
+        shutil.move(folder / name, target)
+        (folder / name).symlink_to(target)
 
-    return spoil
+    return damage

@@ -1,4 +1,4 @@
-"""A small model hub on loopback that speaks the protocol of huggingface_hub, and can be told to misbehave."""
+"""A small local model hub with the protocol of huggingface_hub, which can simulate faults."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ALWAYS = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """One request that came in."""
+class Request:
+    """A request that the hub received."""
 
     method: str
     path: str
@@ -26,92 +26,98 @@ class Seen:
 
 
 @dataclass(kw_only=True)
-class Trouble:
-    """One way to misbehave, a number of times, on paths that contain `on`."""
+class Fault:
+    """A fault that is simulated a number of times, for paths that contain `path_part`."""
 
-    on: str
+    path_part: str
     method: str = "GET"
     times: int = 1
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
-    cut_after: int | None = None  # bytes of the body before the connection is dropped
-    wait: float = 0.0  # seconds before the answer
-    body: bytes | None = None  # instead of the true one
+    cut_after: int | None = None  # bytes after which the connection is closed
+    wait: float = 0.0  # seconds before the response
+    body: bytes | None = None  # sent instead of the content
 
 
 @dataclass(kw_only=True)
 class Repo:
-    """A repository: commits of files, and names for commits."""
+    """A repository: commits with their files, and refs."""
 
     commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
-    token: str | None = None  # who lacks it hears 'no such repository'
+    token: str | None = None  # without it, the repository does not seem to exist
     gated: bool = False
 
     def commit(self, files: dict[str, bytes], *refs: str) -> str:
-        """Add a commit and let names point to it."""
+        """Add a commit and point refs to it."""
         sha = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
         self.commits[sha] = files
         self.refs.update(dict.fromkeys(refs or ("main",), sha))
         return sha
 
     def resolve(self, revision: str) -> str | None:
-        """Turn a branch, a tag or a commit into a commit."""
+        """Resolve a branch, a tag or a commit to a commit."""
         return revision if revision in self.commits else self.refs.get(revision)
 
 
 def is_large(name: str) -> bool:
-    """Tell whether the hub keeps a file apart from git."""
+    """Whether the hub stores a file outside Git."""
     return name.endswith((".safetensors", ".bin", ".h5", ".onnx"))
 
 
 class LocalHub:
-    """The hub itself: `with LocalHub() as hub:` serves until the block ends."""
+    """The hub server: `with LocalHub() as hub:` serves until the block ends."""
 
     def __init__(self) -> None:
         self.repos: dict[str, Repo] = {}
-        self.seen: list[Seen] = []
-        self.troubles: list[Trouble] = []
-        self.edit: Callable[[dict[str, Any]], Any] = lambda listing: listing  # what an evil hub answers instead
-        self.storage: str | None = None  # another host for large files, as the real hub has
+        self.requests: list[Request] = []
+        self.faults: list[Fault] = []
+        self.edit_listing: Callable[[dict[str, Any]], Any] = lambda listing: listing  # replaces the listing of files
+        self.storage: str | None = None  # another host for large files, as on the real hub
         self.stopped = threading.Event()
         self._lock = threading.Lock()
         hub = self
 
-        class Bound(_Handler):
+        class BoundHandler(_Handler):
             pass
 
-        Bound.hub = hub
-        self._server = _Server(("127.0.0.1", 0), Bound)
+        BoundHandler.hub = hub
+        self._server = _Server(("127.0.0.1", 0), BoundHandler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> LocalHub:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.stopped.set()
         self._server.shutdown()
         self._server.server_close()
 
-    def repo(self, name: str) -> Repo:
-        """Give a repository by its name, new if need be."""
+    def get_repo(self, name: str) -> Repo:
+        """Return the repository with this name; create it if necessary."""
         return self.repos.setdefault(name, Repo())
 
-    def fetched(self, repo: str) -> list[str]:
-        """List the files of a repository that were sent, in order, each once."""
+    def list_downloads(self, repo: str) -> list[str]:
+        """List the files of a repository that were sent, in order, without duplicates."""
         marker = f"/{repo}/resolve/"
-        paths = [seen.path.split("/", 5)[-1] for seen in self.seen if seen.method == "GET" and marker in seen.path]
+        paths = [
+            request.path.split("/", 5)[-1]
+            for request in self.requests
+            if request.method == "GET" and marker in request.path
+        ]
         return list(dict.fromkeys(paths))
 
-    def note(self, seen: Seen) -> Trouble | None:
-        """Write a request down, and say what is to go wrong with it."""
+    def record(self, request: Request) -> Fault | None:
+        """Record a request and return the fault to simulate, if any."""
         with self._lock:
-            self.seen.append(seen)
-            for trouble in self.troubles:
-                if trouble.times > 0 and trouble.on in seen.path and trouble.method == seen.method:
-                    trouble.times -= 1
-                    return trouble
+            self.requests.append(request)
+            for fault in self.faults:
+                if fault.times > 0 and fault.path_part in request.path and fault.method == request.method:
+                    fault.times -= 1
+                    return fault
         return None
 
 
@@ -139,18 +145,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         path = unquote(urlsplit(self.path).path)
         token = (self.headers.get("Authorization") or "").removeprefix("Bearer ") or None
-        seen = Seen(method=self.command, path=path, range=self.headers.get("Range"), token=token)
-        trouble = self.hub.note(seen)
-        if trouble and trouble.wait:
-            self.hub.stopped.wait(trouble.wait)
-        if trouble and trouble.status:
-            self._send(trouble.body or b"", trouble.status, trouble.headers)
+        request = Request(method=self.command, path=path, range=self.headers.get("Range"), token=token)
+        fault = self.hub.record(request)
+        if fault and fault.wait:
+            self.hub.stopped.wait(fault.wait)
+        if fault and fault.status:
+            self._send(fault.body or b"", fault.status, fault.headers)
         elif path.startswith("/api/models/"):
-            self._list(path.removeprefix("/api/models/"), token, trouble)
+            self._serve_listing(path.removeprefix("/api/models/"), token, fault)
         elif "/resolve/" in path:
-            self._file(path, seen, trouble)
+            self._serve_file(path, request, fault)
         elif path.startswith("/storage/"):
-            self._body(self._stored(path.removeprefix("/storage/")), seen, trouble, {})
+            self._serve_content(self._find_content(path.removeprefix("/storage/")), request, fault, {})
         elif path == "/api/agent-harnesses":
             self._send(b'{"standardEnvVars": [], "harnesses": {}}')
         else:
@@ -168,50 +174,52 @@ class _Handler(BaseHTTPRequestHandler):
             return sha, repo.commits[sha]
         return None
 
-    def _list(self, path: str, token: str | None, trouble: Trouble | None) -> None:
+    def _serve_listing(self, path: str, token: str | None, fault: Fault | None) -> None:
         name, _, revision = path.partition("/revision/")
-        opened = self._open(name, token, revision or "main")
-        if opened is None:
+        found = self._open(name, token, revision or "main")
+        if found is None:
             return
-        sha, files = opened
-        siblings = [_sibling(file, data) for file, data in files.items()]
-        listing = self.hub.edit({"id": name, "sha": sha, "siblings": siblings})
-        body = trouble.body if trouble and trouble.body is not None else json.dumps(listing).encode()
+        sha, files = found
+        siblings = [_describe_file(file, data) for file, data in files.items()]
+        listing = self.hub.edit_listing({"id": name, "sha": sha, "siblings": siblings})
+        body = fault.body if fault and fault.body is not None else json.dumps(listing).encode()
         self._send(body, 200, {"Content-Type": "application/json"})
 
-    def _file(self, path: str, seen: Seen, trouble: Trouble | None) -> None:
-        name, _, rest = path.removeprefix("/").partition("/resolve/")
-        revision, _, file = rest.partition("/")
-        opened = self._open(name, seen.token, revision)
+    def _serve_file(self, path: str, request: Request, fault: Fault | None) -> None:
+        name, _, revision_path = path.removeprefix("/").partition("/resolve/")
+        revision, _, file = revision_path.partition("/")
+        opened = self._open(name, request.token, revision)
         if opened is None:
             return
         sha, files = opened
         if file not in files:
             self._refuse("EntryNotFound", headers={"X-Repo-Commit": sha})
             return
-        data = files[file]
-        headers = {"X-Repo-Commit": sha, "ETag": f'"{_blob(data)}"', "Accept-Ranges": "bytes"}
+        content = files[file]
+        headers = {"X-Repo-Commit": sha, "ETag": f'"{_hash_blob(content)}"', "Accept-Ranges": "bytes"}
         if is_large(file):
-            digest = hashlib.sha256(data).hexdigest()
-            headers |= {"X-Linked-Etag": f'"{digest}"', "X-Linked-Size": str(len(data))}
+            digest = hashlib.sha256(content).hexdigest()
+            headers |= {"X-Linked-Etag": f'"{digest}"', "X-Linked-Size": str(len(content))}
             if self.hub.storage:
                 self._send(b"", 302, headers | {"Location": f"{self.hub.storage}/storage/{digest}"})
                 return
-        self._body(data, seen, trouble, headers)
+        self._serve_content(content, request, fault, headers)
 
-    def _stored(self, digest: str) -> bytes:
-        kept = (data for repo in self.hub.repos.values() for files in repo.commits.values() for data in files.values())
-        return next(data for data in kept if hashlib.sha256(data).hexdigest() == digest)
+    def _find_content(self, digest: str) -> bytes:
+        contents = (
+            content for repo in self.hub.repos.values() for files in repo.commits.values() for content in files.values()
+        )
+        return next(content for content in contents if hashlib.sha256(content).hexdigest() == digest)
 
-    def _body(self, data: bytes, seen: Seen, trouble: Trouble | None, headers: dict[str, str]) -> None:
-        if trouble and trouble.body is not None:
-            data = trouble.body
-        status, part = 200, data
-        if seen.range:
-            start = int(seen.range.removeprefix("bytes=").split("-")[0])
-            status, part = 206, data[start:]
-            headers = headers | {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
-        self._send(part, status, headers, cut_after=trouble.cut_after if trouble else None)
+    def _serve_content(self, content: bytes, request: Request, fault: Fault | None, headers: dict[str, str]) -> None:
+        if fault and fault.body is not None:
+            content = fault.body
+        status, body = 200, content
+        if request.range:
+            start = int(request.range.removeprefix("bytes=").split("-")[0])
+            status, body = 206, content[start:]
+            headers = headers | {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+        self._send(body, status, headers, cut_after=fault.cut_after if fault else None)
 
     def _refuse(self, code: str, status: int = 404, headers: dict[str, str] | None = None) -> None:
         self._send(b"", status, {"X-Error-Code": code, "X-Error-Message": code} | (headers or {}))
@@ -230,12 +238,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
-def _blob(data: bytes) -> str:
+def _hash_blob(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _sibling(name: str, data: bytes) -> dict[str, Any]:
-    sibling: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": _blob(data)}
+def _describe_file(name: str, data: bytes) -> dict[str, Any]:
+    sibling: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": _hash_blob(data)}
     if is_large(name):
         sibling["lfs"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "pointerSize": 134}
     return sibling

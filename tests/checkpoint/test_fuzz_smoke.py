@@ -1,4 +1,4 @@
-"""A small run of the fuzzer, and proof that each kind of finding would be found."""
+"""A small run of the fuzzer, and controls: each kind of finding is detected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fuzz import case as cases
 from fuzz import drive
 from fuzz.seeds import make
 
-COUNT = 150
+CASES = 150
 
 
 @pytest.fixture(scope="module")
@@ -28,75 +28,86 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 @pytest.fixture(scope="module")
 def watch() -> Iterator[cases.Watch]:
-    found = cases.Watch()
-    yield found
-    found.folder = None
+    monitor = cases.Watch()
+    yield monitor
+    monitor.folder = None
 
 
 def test_mutated_folders_run_or_are_refused(seeds: tuple[Path, list[str]], watch: cases.Watch, tmp_path: Path) -> None:
-    ended: Counter[str] = Counter()
-    for number in range(COUNT):
+    outcomes: Counter[str] = Counter()
+    for number in range(CASES):
         case = cases.build(0, number, *seeds, tmp_path)
         outcome = cases.judge(case, tmp_path, watch)
         assert not outcome.finding, f"{case}: {outcome.word}: {outcome.detail}"
-        ended[outcome.word] += 1
-    assert ended["ran"] > COUNT // 10
-    assert COUNT - ended["ran"] > COUNT // 2
-    assert len(ended) >= 5
+        outcomes[outcome.word] += 1
+    assert outcomes["ran"] > CASES // 10
+    assert CASES - outcomes["ran"] > CASES // 2
+    assert len(outcomes) >= 5
 
 
-def test_a_number_always_makes_the_same_case(seeds: tuple[Path, list[str]], tmp_path: Path) -> None:
-    def content(number: int, place: Path) -> dict[str, bytes]:
-        place.mkdir(exist_ok=True)
-        cases.build(3, number, *seeds, place)
-        files = sorted(path for path in (place / "case").rglob("*") if path.is_file() and not path.is_symlink())
-        return {str(path.relative_to(place)): path.read_bytes() for path in files}
+def test_the_same_number_builds_the_same_case(seeds: tuple[Path, list[str]], tmp_path: Path) -> None:
+    def read_case(number: int, parent: Path) -> dict[str, bytes]:
+        parent.mkdir(exist_ok=True)
+        cases.build(3, number, *seeds, parent)
+        files = sorted(path for path in (parent / "case").rglob("*") if path.is_file() and not path.is_symlink())
+        return {str(path.relative_to(parent)): path.read_bytes() for path in files}
 
     for number in range(20):
-        assert content(number, tmp_path / "one") == content(number, tmp_path / "two")
-    assert content(0, tmp_path / "one") != content(1, tmp_path / "one")
+        assert read_case(number, tmp_path / "one") == read_case(number, tmp_path / "two")
+    assert read_case(0, tmp_path / "one") != read_case(1, tmp_path / "one")
 
 
-def _untyped(folder: Path) -> object:
+def _raise_value_error(folder: Path) -> object:
     raise ValueError(folder)
 
 
-def _long(folder: Path) -> object:
+def _raise_long_message(folder: Path) -> object:
     raise CheckpointError("x" * 5000)
 
 
-def _two_lines(folder: Path) -> object:
+def _raise_two_lines(folder: Path) -> object:
     raise CheckpointError("one\ntwo")
 
 
-def _tells(folder: Path) -> object:
+def _leak_secret(folder: Path) -> object:
     raise CheckpointError((folder.parent / "secret.txt").read_text("utf-8"))
 
 
-def _reads(folder: Path) -> object:
+def _read_secret(folder: Path) -> object:
     (folder.parent / "secret.txt").read_text("utf-8")
     raise CheckpointError("refused")
 
 
-def _imports(folder: Path) -> object:
+def _read_planted_module(folder: Path) -> object:
     (folder / cases.PLANTED).read_bytes()
     raise CheckpointError("refused")
 
 
-def _calls(folder: Path) -> object:
+def _open_socket(folder: Path) -> object:
     socket.socket().close()
     raise CheckpointError("refused")
 
 
-@pytest.mark.parametrize("deed", [_untyped, _long, _two_lines, _tells, _reads, _imports, _calls])
-def test_each_kind_of_finding_is_found(
-    deed: Callable[[Path], object],
+@pytest.mark.parametrize(
+    "violate",
+    [
+        _raise_value_error,
+        _raise_long_message,
+        _raise_two_lines,
+        _leak_secret,
+        _read_secret,
+        _read_planted_module,
+        _open_socket,
+    ],
+)
+def test_each_kind_of_finding_is_detected(
+    violate: Callable[[Path], object],
     seeds: tuple[Path, list[str]],
     watch: cases.Watch,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clearhead, "load", lambda folder, **_: deed(folder))
+    monkeypatch.setattr(clearhead, "load", lambda folder, **_: violate(folder))
     assert cases.judge(cases.build(0, 0, *seeds, tmp_path), tmp_path, watch).finding
 
 
@@ -112,7 +123,7 @@ for number in range(first, stop, step):
 """
 
 
-def test_a_crash_and_a_hang_are_found_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_and_a_hang_are_reported_and_other_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "_command", lambda: [sys.executable, "-c", CHILD])
     monkeypatch.setattr(drive, "HANG_SECONDS", 2)
     arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, hostile=0.5, keep=tmp_path / "kept")

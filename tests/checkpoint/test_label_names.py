@@ -1,4 +1,4 @@
-"""Label names: num_labels, id2label and the weights, together or against each other, as transformers takes them."""
+"""Label names from num_labels, id2label and the weights, consistent or not, as in transformers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import clearhead
 from clearhead.errors import CheckpointError
 from tests.parity_models import import_transformers
 
-TWO = {"0": "no", "1": "yes"}
-THREE = {"0": "a", "1": "b", "2": "c"}
+TWO_LABELS = {"0": "no", "1": "yes"}
+THREE_LABELS = {"0": "a", "1": "b", "2": "c"}
 
 
-def folder_with(folder: Path, outputs: int, title: str = "SequenceClassification", **keys: Any) -> Path:
-    """A BERT of so many outputs that transformers saved, with other keys in its config.json."""
-    theirs = import_transformers()
+def save_bert(folder: Path, outputs: int, title: str = "SequenceClassification", **keys: Any) -> Path:
+    """Save a BERT with transformers, and set other keys in its config.json."""
+    transformers = import_transformers()
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = theirs.BertConfig(**sizes, vocab_size=20, max_position_embeddings=10, num_labels=outputs)
-    getattr(theirs, f"BertFor{title}")(config).save_pretrained(folder)
+    config = transformers.BertConfig(**sizes, vocab_size=20, max_position_embeddings=10, num_labels=outputs)
+    getattr(transformers, f"BertFor{title}")(config).save_pretrained(folder)
     saved = json.loads((folder / "config.json").read_text())
     for key in ("id2label", "label2id", "num_labels"):
         saved.pop(key, None)
@@ -31,15 +31,15 @@ def folder_with(folder: Path, outputs: int, title: str = "SequenceClassification
 
 
 CASES: dict[str, tuple[int, dict[str, Any]]] = {
-    "stale names": (50, {"num_labels": 50, "id2label": TWO}),
-    "stale names both ways": (50, {"num_labels": 50, "id2label": TWO, "label2id": {"no": 0, "yes": 1}}),
-    "more names than labels": (2, {"num_labels": 2, "id2label": THREE}),
-    "one label of two names": (1, {"num_labels": 1, "id2label": TWO}),
+    "stale names": (50, {"num_labels": 50, "id2label": TWO_LABELS}),
+    "stale names both ways": (50, {"num_labels": 50, "id2label": TWO_LABELS, "label2id": {"no": 0, "yes": 1}}),
+    "more names than labels": (2, {"num_labels": 2, "id2label": THREE_LABELS}),
+    "one label of two names": (1, {"num_labels": 1, "id2label": TWO_LABELS}),
     "names with a gap that are stale": (3, {"num_labels": 3, "id2label": {"0": "a", "5": "b"}}),
     "no names": (3, {"num_labels": 3}),
     "an empty list of names": (3, {"num_labels": 3, "id2label": {}}),
-    "names alone": (3, {"id2label": THREE}),
-    "names and number": (3, {"num_labels": 3, "id2label": THREE, "label2id": {"x": 0}}),
+    "names alone": (3, {"id2label": THREE_LABELS}),
+    "names and number": (3, {"num_labels": 3, "id2label": THREE_LABELS, "label2id": {"x": 0}}),
     "neither": (2, {}),
     "numbers of names alone": (3, {"num_labels": 3, "label2id": {"a": 0, "b": 1, "c": 2}}),
 }
@@ -51,25 +51,25 @@ def test_labels_are_those_of_transformers(
     name: str, title: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     outputs, keys = CASES[name]
-    folder = folder_with(tmp_path / "model", outputs, title, **keys)
-    theirs = getattr(import_transformers(), f"AutoModelFor{title}").from_pretrained(folder).config
+    folder = save_bert(tmp_path / "model", outputs, title, **keys)
+    expected = getattr(import_transformers(), f"AutoModelFor{title}").from_pretrained(folder).config
     with caplog.at_level(logging.WARNING, "clearhead"):
         model = clearhead.load(folder)
-    assert list(model.labels) == [theirs.id2label[place] for place in range(theirs.num_labels)]
-    differ = "num_labels" in keys and len(keys.get("id2label") or ()) not in (0, outputs)
-    assert ("The names are outdated" in caplog.text) == differ
+    assert list(model.labels) == [expected.id2label[i] for i in range(expected.num_labels)]
+    warns = "num_labels" in keys and len(keys.get("id2label") or ()) not in (0, outputs)
+    assert ("The names are outdated" in caplog.text) == warns
     again = clearhead.load(model.save(tmp_path / "again"))
     assert again.labels == model.labels
 
 
 def test_names_that_fit_the_weights_are_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = folder_with(tmp_path / "model", 2, num_labels=50, id2label=TWO)
+    folder = save_bert(tmp_path / "model", 2, num_labels=50, id2label=TWO_LABELS)
     with caplog.at_level(logging.WARNING, "clearhead"):
         assert clearhead.load(folder).labels == ("no", "yes")
     assert "config.json has num_labels 50 and 2 names in id2label. The names are used" in caplog.text
 
 
-@pytest.mark.parametrize("keys", [{"id2label": TWO}, {"num_labels": 7, "id2label": TWO}, {}])
+@pytest.mark.parametrize("keys", [{"id2label": TWO_LABELS}, {"num_labels": 7, "id2label": TWO_LABELS}, {}])
 def test_labels_that_fit_no_weights_are_refused(keys: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"config.json and the weights disagree"):
-        clearhead.load(folder_with(tmp_path / "model", 5, **keys))
+        clearhead.load(save_bert(tmp_path / "model", 5, **keys))

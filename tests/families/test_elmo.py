@@ -1,4 +1,4 @@
-"""The ELMo family: its config.json, its folders, its layers as features, and what it learns."""
+"""The ELMo family: config.json, saving and loading, layers as features, training."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SMALL: dict[str, Any] = {"width": 96}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("elmo")
-    tokenizer = clearhead.load(tiny_model(place)).tokenizer
-    return clearhead.create("elmo", config=SMALL, head="bilm", tokenizer=tokenizer, seed=1).save(place / "elmo")
+    parent = tmp_path_factory.mktemp("elmo")
+    tokenizer = clearhead.load(tiny_model(parent)).tokenizer
+    return clearhead.create("elmo", config=SMALL, head="bilm", tokenizer=tokenizer, seed=1).save(parent / "elmo")
 
 
 def test_saved_and_loaded(folder: Path) -> None:
@@ -30,24 +30,24 @@ def test_saved_and_loaded(folder: Path) -> None:
     assert (config["model_type"], config["architectures"]) == ("elmo", ["ElmoForLanguageModel"])
     model = clearhead.load(folder)
     assert (model.head, model.shape.stack.layers, len(model.labels)) == ("bilm", 2, 2)
-    again = clearhead.load(model.save(folder.parent / "again"))
-    a, b = (np.asarray(one.run([[3, 4, 5]]).logits) for one in (model, again))
-    np.testing.assert_array_equal(a, b)
+    reloaded = clearhead.load(model.save(folder.parent / "again"))
+    logits, reloaded_logits = (np.asarray(network.run([[3, 4, 5]]).logits) for network in (model, reloaded))
+    np.testing.assert_array_equal(logits, reloaded_logits)
     assert "forward and backward" in repr(model)
 
 
 def test_it_runs_in_the_core_alone(folder: Path, tmp_path: Path) -> None:
-    choices: dict[str, Any]
+    options: dict[str, Any]
     for name, value in (("runtime", "engine"), ("precision", "int8")):
-        choices = {name: value}
+        options = {name: value}
         with pytest.raises(InputError, match="ELMo runs in the core alone"):
-            clearhead.load(folder, **choices)
+            clearhead.load(folder, **options)
     with pytest.raises(InputError, match="runs in the core alone"):
         clearhead.export(folder, tmp_path / "onnx")
-    seen = clearhead.load(folder).trace("the film")
-    assert len(seen.hidden) == 3
+    trace = clearhead.load(folder).trace("the film")
+    assert len(trace.hidden) == 3
     with pytest.raises(ClearheadError, match="no attention"):
-        save_attention(seen, tmp_path / "attention.svg")
+        save_attention(trace, tmp_path / "attention.svg")
 
 
 def test_layers_are_features(folder: Path) -> None:
@@ -56,9 +56,9 @@ def test_layers_are_features(folder: Path) -> None:
     words = model.embed(texts, layer=0)
     assert words.shape == (3, 96)
     np.testing.assert_array_equal(words[:, :48], words[:, 48:])
-    one, two = model.embed(texts, layer=1), model.embed(texts, layer="last")
-    np.testing.assert_allclose(model.embed(texts, layer="sum_all"), one + two, atol=1e-5)
-    np.testing.assert_allclose(model.embed(texts[:1], layer=2), two[:1], atol=1e-6)
+    first_layer, last_layer = model.embed(texts, layer=1), model.embed(texts, layer="last")
+    np.testing.assert_allclose(model.embed(texts, layer="sum_all"), first_layer + last_layer, atol=1e-5)
+    np.testing.assert_allclose(model.embed(texts[:1], layer=2), last_layer[:1], atol=1e-6)
 
 
 @pytest.mark.parametrize("preset", FAMILIES["elmo"].presets)
@@ -85,7 +85,7 @@ def test_a_network_and_features_are_learned(folder: Path, tmp_path: Path) -> Non
     )
     assert features.metrics["accuracy"].value > 0.9
     answers = clearhead.predict(tmp_path / "tuned", ["the film was good", "it was awful"])
-    assert [one.label for one in answers] == ["good", "bad"]
+    assert [answer.label for answer in answers] == ["good", "bad"]
 
 
 def test_an_odd_width_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The recurrent family: its config.json, its folders, what it refuses, and where it runs."""
+"""The recurrent family: config.json, saving and loading, invalid settings, supported runtimes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WORDS = ["<pad>", "</s>", "<unk>", "je", "suis", "etudiant", "i", "am", "a", "st
 
 @pytest.fixture
 def model(tmp_path: Path) -> Model:
-    """A tiny one with a vocabulary of ten words."""
-    plain = Plain(WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="<unk>"))
-    plain.pre_tokenizer = Whitespace()
-    plain.post_processor = TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    """A tiny recurrent model with a vocabulary of ten words."""
+    wordlevel = Plain(WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>"))
+    wordlevel.pre_tokenizer = Whitespace()
+    wordlevel.post_processor = TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
     folder = tmp_path / "words"
     folder.mkdir()
-    plain.save(str(folder / "tokenizer.json"))
+    wordlevel.save(str(folder / "tokenizer.json"))
     settings = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     tokenizer = load_tokenizer(folder, "rnn", {}).source
@@ -45,14 +45,14 @@ def test_saved_and_loaded(model: Model, tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     assert (config["model_type"], config["architectures"]) == ("rnn", ["RecurrentForTranslation"])
     assert (config["vocab_size"], config["attention"], config["cell"]) == (10, "general", "gru")
-    again = clearhead.load(folder)
-    assert (again.shape, again.head, again.tokenizer.vocab_size) == (model.shape, "seq2seq", 10)
-    encoded = again.tokenizer.encode("je suis etudiant").ids
+    reloaded = clearhead.load(folder)
+    assert (reloaded.shape, reloaded.head, reloaded.tokenizer.vocab_size) == (model.shape, "seq2seq", 10)
+    encoded = reloaded.tokenizer.encode("je suis etudiant").ids
     assert list(encoded) == [3, 4, 5, 1]
-    a, b = (each.run([encoded], target_ids=[[0, 6, 7]]).logits for each in (model, again))
-    assert a is not None
-    assert b is not None
-    np.testing.assert_allclose(a, b, atol=1e-6)
+    logits, reloaded_logits = (network.run([encoded], target_ids=[[0, 6, 7]]).logits for network in (model, reloaded))
+    assert logits is not None
+    assert reloaded_logits is not None
+    np.testing.assert_allclose(logits, reloaded_logits, atol=1e-6)
     bare = clearhead.load(folder, head=None)
     assert bare.shape.head is None
     assert bare.run([encoded], target_ids=[[0, 6]]).logits is None
@@ -63,11 +63,11 @@ def test_saved_and_loaded(model: Model, tmp_path: Path) -> None:
 def test_it_runs_in_the_core_alone(model: Model, tmp_path: Path) -> None:
     folder = model.save(tmp_path / "model")
     assert hasattr(clearhead.load(folder, "auto").runner, "network")
-    choices: dict[str, Any]
+    options: dict[str, Any]
     for name, value in (("runtime", "engine"), ("precision", "int8")):
-        choices = {name: value}
+        options = {name: value}
         with pytest.raises(InputError, match="runs in the core alone: there is no engine, int8 or ONNX"):
-            clearhead.load(folder, **choices)
+            clearhead.load(folder, **options)
     with pytest.raises(InputError, match="runs in the core alone"):
         clearhead.export(folder, tmp_path / "onnx")
     with pytest.raises(ClearheadError, match="runs in the core alone"):
@@ -75,52 +75,54 @@ def test_it_runs_in_the_core_alone(model: Model, tmp_path: Path) -> None:
 
 
 def test_an_alignment_can_be_drawn(model: Model, tmp_path: Path) -> None:
-    seen = model.trace("je suis etudiant", target="i am a student")
-    assert (seen.tokens, seen.target_tokens) == (
+    trace = model.trace("je suis etudiant", target="i am a student")
+    assert (trace.tokens, trace.target_tokens) == (
         ["je", "suis", "etudiant", "</s>"],
         ["<start>", "i", "am", "a", "student"],
     )
-    assert seen.cross[0].probs.shape == (1, 5, 4)
+    assert trace.cross[0].probs.shape == (1, 5, 4)
     for name in ("look.svg", "look.html", "look.json"):
-        assert save_attention(seen, tmp_path / name, part="cross").stat().st_size > 300
-    assert seen.cross[0].has_dot_products
+        assert save_attention(trace, tmp_path / name, part="cross").stat().st_size > 300
+    assert trace.cross[0].has_dot_products
     additive = clearhead.create("rnn", config=CONFIG | {"attention": "additive"}, tokenizer=model.tokenizer)
-    other = additive.trace("je suis", target="i am")
-    assert not other.cross[0].has_dot_products  # a page shows no product of query and key where there is none
-    save_attention(other, tmp_path / "other.html")
+    additive_trace = additive.trace("je suis", target="i am")
+    assert not additive_trace.cross[0].has_dot_products  # additive attention has no products of query and key
+    save_attention(additive_trace, tmp_path / "other.html")
     assert '"q":' not in (tmp_path / "other.html").read_text()
     assert '"q":' in (tmp_path / "look.html").read_text()
-    alone = model.trace("je suis etudiant")
-    assert (len(alone.hidden), alone.cross) == (2, [])
+    source_trace = model.trace("je suis etudiant")
+    assert (len(source_trace.hidden), source_trace.cross) == (2, [])
     with pytest.raises(InputError, match="no attention in it"):
-        save_attention(alone, tmp_path / "nothing.svg")
+        save_attention(source_trace, tmp_path / "nothing.svg")
 
 
 def test_texts_become_vectors(model: Model) -> None:
     texts = ["je suis", "je suis etudiant", "a"]
-    both = model.embed(texts)
-    assert both.shape == (3, 12)
-    np.testing.assert_allclose(both[1], model.embed(texts[1:2])[0], atol=1e-5)
-    for layer in ("first", "second_to_last", 0, -2):  # of one layer, what is below it are the words
+    vectors = model.embed(texts)
+    assert vectors.shape == (3, 12)
+    np.testing.assert_allclose(vectors[1], model.embed(texts[1:2])[0], atol=1e-5)
+    for layer in ("first", "second_to_last", 0, -2):  # below a single layer are the embeddings
         assert model.embed(texts, layer=layer).shape == (3, 10)
 
 
 def test_described(model: Model) -> None:
-    told = collect_facts(model)
-    assert told["architecture"] == (
+    described = collect_facts(model)
+    assert described["architecture"] == (
         "recurrent encoder-decoder: 1 + 2 layers of GRU, width 12, read from both ends, general attention"
     )
-    assert [told[name] for name in ("heads", "feed_width", "norm")] == [None] * 3
-    assert told["positions"] == "the order of reading"
+    assert [described[name] for name in ("heads", "feed_width", "norm")] == [None] * 3
+    assert described["positions"] == "the order of reading"
     assert "norm" not in repr(model)
-    fed = clearhead.create("rnn", config=CONFIG | {"vocab_size": 9, "input_feeding": True, "bidirectional": False})
-    assert "read forward, general attention, input feeding" in repr(fed)
-    none = clearhead.create("rnn", config=CONFIG | {"vocab_size": 9, "attention": "none", "cell": "lstm"})
-    assert "layers of LSTM, width 12, read from both ends, no attention" in repr(none)
+    unidirectional = clearhead.create(
+        "rnn", config=CONFIG | {"vocab_size": 9, "input_feeding": True, "bidirectional": False}
+    )
+    assert "read forward, general attention, input feeding" in repr(unidirectional)
+    without_attention = clearhead.create("rnn", config=CONFIG | {"vocab_size": 9, "attention": "none", "cell": "lstm"})
+    assert "layers of LSTM, width 12, read from both ends, no attention" in repr(without_attention)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"width": 13}, "width must be even because two directions share it, got 13"),
         ({"attention": "none", "input_feeding": True}, "input_feeding needs attention, but attention is none"),
@@ -136,20 +138,20 @@ def test_described(model: Model) -> None:
         ),
     ],
 )
-def test_a_bad_config_is_one_sentence(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_a_bad_config_is_one_sentence(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not describe a recurrent encoder-decoder model") as caught:
         clearhead.create("rnn", config=CONFIG | {"vocab_size": 40} | changes)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     folder = clearhead.create("rnn", config=CONFIG | {"vocab_size": 40}, head="seq2seq").save(tmp_path)
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(ConfigError) as caught:
         clearhead.load(folder)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"cell": "lstm"}, "config.json and the weights disagree"),
         ({"attention": "additive"}, "attention.query.weight"),
@@ -158,13 +160,13 @@ def test_a_bad_config_is_one_sentence(changes: dict[str, Any], said: str, tmp_pa
         ({"input_feeding": True}, "decoder.weight_ih_l0 is 36x10, expected 36x22"),
     ],
 )
-def test_weights_of_another_shape(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_weights_of_another_shape(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     folder = clearhead.create("rnn", config=CONFIG | {"vocab_size": 40}, head="seq2seq").save(tmp_path)
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(TensorError) as caught:
         clearhead.load(folder)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_heads_that_are_not_there(model: Model) -> None:
