@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from clearhead.tasks.answer import Prediction
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.train.finish import Run
-    from clearhead.translate.files import TextsWritten
+    from clearhead.translate.files import OutputSummary
     from clearhead.translate.generate import Continuation
     from clearhead.translate.stream import Translation
     from clearhead.words.answers import WordAnswers
@@ -129,14 +129,19 @@ else:
             "tasks.answer": ("Prediction",),
             "tasks.evaluation": ("Evaluation",),
             "train.finish": ("Run",),
-            "translate.files": ("TextsWritten",),
+            "translate.files": ("OutputSummary",),
             "translate.generate": ("Continuation",),
             "translate.stream": ("Translation",),
             "words.answers": ("WordAnswers",),
             "words.contrast": ("Contrast",),
             "words.vectors": ("WordVectors",),
         },
-        former={"Learned": "LearnedTokenizer", "Predicted": "PredictionSummary", "Pretrained": "PretrainResult"},
+        former={
+            "Learned": "LearnedTokenizer",
+            "Predicted": "PredictionSummary",
+            "Pretrained": "PretrainResult",
+            "TextsWritten": "OutputSummary",
+        },
     )
 
 __version__ = "0.2.0"
@@ -158,6 +163,7 @@ __all__ = [
     "LearnedTokenizer",
     "Model",
     "Output",
+    "OutputSummary",
     "Prediction",
     "PredictionSummary",
     "Predictor",
@@ -167,7 +173,6 @@ __all__ = [
     "TextClassifier",
     "TextEncoder",
     "TextRegressor",
-    "TextsWritten",
     "Translation",
     "TruncationWarning",
     "Vectors",

@@ -157,7 +157,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         lambda _: clearhead.translate(spoken("marian"), TEXT, max_length=4)[0],
         ("of 'the film was great", "score"),
     ),
-    "TextsWritten": (
+    "OutputSummary": (
         lambda place: clearhead.generate(gpt(place), ["the film"], place / "written.txt", max_length=4),
         ("1 texts", "written.txt"),
     ),

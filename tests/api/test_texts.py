@@ -15,7 +15,7 @@ import pytest
 import clearhead
 from clearhead.cli import main
 from clearhead.errors import InputError
-from clearhead.translate.files import TextsWritten
+from clearhead.translate.files import OutputSummary
 from tests.decode.texts import spoken
 from tests.tiny_models import tiny_gpt, tiny_model
 
@@ -97,7 +97,7 @@ def test_translate_values(translator: Path, expected: list[str], tmp_path: Path)
     stream = io.StringIO()
     written = clearhead.translate(model, TEXTS, stream, **SHORT)
     assert (written, stream.getvalue()) == (
-        TextsWritten(output=None, texts=3, resumed=0),
+        OutputSummary(output=None, texts=3, resumed=0),
         "".join(f"{text}\n" for text in plain),
     )
     written = clearhead.translate(model, TEXTS, tmp_path / "out.jsonl", as_json=True, **SHORT)
@@ -138,9 +138,9 @@ def test_a_stopped_translation_is_resumed(translator: Path, tmp_path: Path, monk
 def test_translate_mistakes(translator: Path, writer: Path) -> None:
     for model, text, choices, problem in (
         (translator, "  ", {}, "There is no text to translate"),
-        (writer, "a text", {}, "has no decoder, so that it cannot translate"),
-        (translator, "a text", {"column": "text"}, "column is for files, and 'a text' is none"),
-        (translator, "a text", {"input_format": "csv"}, "input_format is for files and standard input"),
+        (writer, "a text", {}, "has no decoder and cannot translate"),
+        (translator, "a text", {"column": "text"}, "column is only for files, but 'a text' is a text"),
+        (translator, "a text", {"input_format": "csv"}, "input_format is only for files and standard input"),
         (translator, "a text", {"beams": 3}, "Unknown decoding setting 'beams'"),
     ):
         with pytest.raises(InputError, match=problem):

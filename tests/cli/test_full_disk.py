@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.errors import ClearheadError
-from clearhead.translate.files import answers_file
+from clearhead.translate.files import open_output
 
 FULL = Path("/dev/full")
 MAIN = "from clearhead.cli import main; main()"
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full
 
 def test_answers_of_generate_and_translate() -> None:
     def write(*, flush: bool) -> None:
-        with answers_file(FULL, None, as_json=False) as (into, _):
+        with open_output(FULL, None, as_json=False) as (into, _):
             into.write("one line\n")
             if flush:
                 into.flush()

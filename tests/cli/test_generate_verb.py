@@ -169,13 +169,13 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
     pair = {"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 40}
     translator = clearhead.create("transformer", config=pair, head="seq2seq").save(tmp_path / "translator")
     wrong = {
-        "an encoder that reads a whole text at once": ("generate", masked_model, "a text"),
+        "encoder, which cannot continue a prompt": ("generate", masked_model, "a text"),
         "clearhead fill": ("generate", masked_model, "a text"),
         "with no head": ("generate", bare, "a text"),
         "use clearhead translate": ("generate", translator, "a text"),
         "--stream writes the answer to one prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
-        "--column is for files": ("generate", gpt2, "a text", "--column", "b"),
+        "--column is only for files": ("generate", gpt2, "a text", "--column", "b"),
         "--beam 1 and --best 1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
         "--temperature requires --sample": ("generate", gpt2, "a text", "--temperature", "2"),
         "--best (2) must not be greater than --beam (1)": ("generate", gpt2, "a text", "--best", "2"),

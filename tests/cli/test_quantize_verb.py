@@ -107,4 +107,4 @@ def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     assert (code, json.loads(out)["rows"]) == (0, 40)
     code, _, err = run("quantize", folder, other, "-o", tmp_path / "fourth")
     assert code != 0
-    assert "say what becomes what (--source COLUMN and --target COLUMN)" in err
+    assert "name the source and the target column (--source COLUMN and --target COLUMN)" in err

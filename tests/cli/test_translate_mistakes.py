@@ -77,7 +77,7 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
         "have no labels to inspect": ("inspect", pairs, "--task", "translate"),
         "no ladder of methods": ("ladder", pairs, "--task", "translate"),
         "no masked-word head": ("fill", model, "ein [MASK]"),
-        "has no decoder, so that it cannot translate": ("translate", masked_model, "ein hund"),
+        "has no decoder and cannot translate": ("translate", masked_model, "ein hund"),
         "has no head 'seq2seq'": (
             "train",
             pairs,
@@ -119,5 +119,7 @@ def test_a_vocabulary_without_room_says_how_much_it_needs(run: Run, tmp_path: Pa
     rows.write_text("de\ten\n" + "".join(f"{letter}x\t{letter}y\n" for letter in "abcdefghijklmnopqrs"))
     code, _, err = run("train", rows, "--task", "translate", "--set", "vocab_size=16", "-o", tmp_path / "model")
     assert code == 2
-    assert "A vocabulary of 16 has no room for the letters of these rows; say at least --set vocab_size=" in err
+    assert (
+        "A vocabulary of 16 tokens is too small for the characters of these rows; use at least --set vocab_size=" in err
+    )
     assert not (tmp_path / "model").exists()

@@ -13,7 +13,7 @@ from clearhead.data import ColumnRoles, open_source
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
 from clearhead.jobs.profile import profile_dataset
-from clearhead.translate.dataset import resolve_sides
+from clearhead.translate.dataset import resolve_parallel_columns
 from tests.tiny_models import labelled, write_csv
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -48,7 +48,7 @@ def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPa
         pytest.skip("the data is not here")
     sources = {part: open_source(place) for part in ("train", "dev") if (place := getattr(plan, part)) is not None}
     if plan.task == "translate":
-        columns = resolve_sides(sources["train"], ColumnRoles(text=plan.source, text_b=plan.target))
+        columns = resolve_parallel_columns(sources["train"], ColumnRoles(text=plan.source, text_b=plan.target))
         assert (columns.text, columns.text_b) == (plan.source, plan.target)
         return
     seen = profile_dataset(sources, plan)

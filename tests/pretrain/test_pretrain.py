@@ -141,7 +141,7 @@ def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
     other = planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
     run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.documents == 80  # nothing else is held out
-    assert any("held-out text: " in line for line in run.text_notes)
+    assert any("held-out text: " in line for line in run.messages)
     facts = read_json(run.folder / "pretraining.json")
     assert facts["plan"]["dev"] == [other.name]  # what is given away does not tell where files lay
     card = (run.folder / "README.md").read_text()
@@ -243,7 +243,7 @@ def test_held_out_text_without_pairs(tmp_path: Path) -> None:
     (tmp_path / "mixed.txt").write_text(mixed)
     run = clearhead.pretrain(tmp_path / "mixed.txt", output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.held_out is not None
-    assert any("documents have only one sentence" in line for line in run.text_notes)
+    assert any("documents have only one sentence" in line for line in run.messages)
     (tmp_path / "lines.txt").write_text("Nothing follows.\n\nNothing follows here either.")
     with pytest.raises(InputError, match="The held-out text has no documents with two or more sentences"):
         clearhead.pretrain(

@@ -14,7 +14,13 @@ from clearhead.errors import InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model.alignment import Aligner, best_alignment_layers, link_words, map_words_to_tokens, merge_tokens
 from clearhead.text.words import find_word_spans
-from clearhead.translate.unknown import Marked, filled, marked, replace_unknown, takes_signs
+from clearhead.translate.unknown import (
+    MarkedText,
+    fill_unknown,
+    mark_unknown,
+    replace_unknown,
+    unknown_includes_punctuation,
+)
 from tests.decode.texts import spoken
 
 SOURCES = ["Der Hund bellt, und die Katze schläft.", "Ja!", "Ein Mann fährt mit dem Rad über die Straße nach Hause"]
@@ -199,9 +205,9 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
 )
 def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], made: str) -> None:
     mark = "\U00010380"
-    found = Marked(text=text.replace("#", mark), mark=mark, tokens=tuple(range(len(rows))))
-    assert filled(found, rows, ["Ω", "Zoë"]) == made
-    assert mark not in filled(found, [[] for _ in rows], [])
+    found = MarkedText(text=text.replace("#", mark), marker=mark, token_indices=tuple(range(len(rows))))
+    assert fill_unknown(found, rows, ["Ω", "Zoë"]) == made
+    assert mark not in fill_unknown(found, [[] for _ in rows], [])
 
 
 @pytest.mark.parametrize(
@@ -217,7 +223,7 @@ def test_signs_come_along_where_the_unknown_token_swallows_them(
     kind: str, split: str, texts: list[str], takes: bool
 ) -> None:
     made = learn_tokenizer(iter(texts * 20), kind=kind, use="transformer", vocab_size=60, split=split, normalize="nfc")
-    assert takes_signs(made.tokenizer) is takes
+    assert unknown_includes_punctuation(made.tokenizer) is takes
 
 
 def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:
@@ -225,7 +231,7 @@ def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:
     unknown = tokenizer.unk_id
     assert unknown is not None
     ids = (*tokenizer.encode("a b").ids[:-1], unknown)
-    found = marked(tokenizer, Hypothesis(text=tokenizer.decode(ids), ids=ids, score=0.0, stopped="length"))
+    found = mark_unknown(tokenizer, Hypothesis(text=tokenizer.decode(ids), ids=ids, score=0.0, stopped="length"))
     assert found is not None
-    assert found.tokens == (len(ids) - 1,)
-    assert marked(tokenizer, Hypothesis(text="cut", ids=ids, score=0.0, stopped="stop")) is None
+    assert found.token_indices == (len(ids) - 1,)
+    assert mark_unknown(tokenizer, Hypothesis(text="cut", ids=ids, score=0.0, stopped="stop")) is None

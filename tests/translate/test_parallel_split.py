@@ -8,12 +8,12 @@ import pytest
 
 from clearhead.data import open_source
 from clearhead.jobs.plan import make_plan
-from clearhead.translate.dataset import Texts, read_texts
+from clearhead.translate.dataset import ParallelTexts, read_parallel_texts
 
 
-def texts_of(pairs: list[tuple[str, str]]) -> Texts:
+def texts_of(pairs: list[tuple[str, str]]) -> ParallelTexts:
     rows = [{"source": source, "target": target} for source, target in pairs]
-    return read_texts({"train": open_source(rows)}, make_plan({"task": "translate"}), lambda *_: None)
+    return read_parallel_texts({"train": open_source(rows)}, make_plan({"task": "translate"}), lambda *_: None)
 
 
 @pytest.mark.parametrize("labels", [2, 3, 7, 20])

@@ -158,8 +158,12 @@ def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> 
         ([{"a": "x", "b": "y"}] * 9, {"preset": "gigantic"}, "no preset"),
         ([{"a": "x", "b": "y"}] * 9, {"config": "{"}, "config must be JSON"),
         ([{"a": "x y z", "b": "a b c"}] * 9, {"max_length": 8, "vocab_size": 40, "prefix": "0 1 2 3 4 5 6"}, "longer"),
-        ([{"a": "x", "b": "y"}] * 9, {"model": "default", "method": "tfidf"}, "learned by finetune"),
-        ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocab_size": 16}, "no room for the letters"),
+        (
+            [{"a": "x", "b": "y"}] * 9,
+            {"model": "default", "method": "tfidf"},
+            "supports only the method finetune, got tfidf",
+        ),
+        ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocab_size": 16}, "too small for the characters"),
     ],
 )
 def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, Any], said: str, tmp_path: Path) -> None:

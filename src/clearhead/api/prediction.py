@@ -63,10 +63,10 @@ def evaluate(
     from clearhead.data import open_source
     from clearhead.evaluate.evaluate import run_evaluate, save_evaluation_report
     from clearhead.jobs.kinds import local_kind
-    from clearhead.translate.evaluate import evaluate_translator, read_trained
+    from clearhead.translate.evaluate import evaluate_translator, read_training_record
 
     if isinstance(model, str | os.PathLike) and local_kind(model) == "translator":
-        known = tuple(read_trained(Path(model)).columns.values())
+        known = tuple(read_training_record(Path(model)).columns.values())
         opened = open_source(source, format=input_format, expected=known)
         if against is not None or slices:
             rejected = f"{setting('against')} and {setting('slices')}"

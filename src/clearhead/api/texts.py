@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clearhead.embeddings.vector_files import Vectors
     from clearhead.model import Guess, Model
     from clearhead.text import Encoding
-    from clearhead.translate.files import TextsWritten
+    from clearhead.translate.files import OutputSummary
     from clearhead.translate.generate import Continuation
     from clearhead.translate.stream import Translation
 
@@ -110,7 +110,7 @@ def translate(model: Reference, source: Any, output: None = None, **options: Any
 @overload
 def translate(
     model: Reference, source: Any, output: str | os.PathLike[str] | IO[str], **options: Any
-) -> TextsWritten: ...
+) -> OutputSummary: ...
 
 
 @renamed_parameters(**FORMER_NAMES)
@@ -131,7 +131,7 @@ def translate(
     download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
-) -> list[Translation] | TextsWritten:
+) -> list[Translation] | OutputSummary:
     """Translate a text, or the texts of a list, a file or anything else that `train` reads, in order.
 
     `output` is a file or an open stream that receives a line per text, or a JSON object with `as_json`; an interrupted
@@ -165,7 +165,7 @@ def generate(model: Reference, source: Any, output: None = None, **options: Any)
 @overload
 def generate(
     model: Reference, source: Any, output: str | os.PathLike[str] | IO[str], **options: Any
-) -> TextsWritten: ...
+) -> OutputSummary: ...
 
 
 @renamed_parameters(**FORMER_NAMES)
@@ -185,7 +185,7 @@ def generate(
     download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
-) -> list[Continuation] | TextsWritten:
+) -> list[Continuation] | OutputSummary:
     """Continue a prompt, or the prompts of a list, a file or anything else that `train` reads, with a causal model.
 
     Arguments are those of `translate`; `new_only` omits the prompt from the output.
@@ -219,10 +219,10 @@ def generate_stream(
     **decoding: Any,
 ) -> Iterator[str]:
     """Yield the continuation of a prompt in pieces, each as soon as it is generated."""
-    from clearhead.translate.generate import generate_pieces
+    from clearhead.translate.generate import stream_continuation
 
     options = {"max_length": max_length, **decoding}
-    return generate_pieces(model, prompt, precision=precision, download=download, **options)
+    return stream_continuation(model, prompt, precision=precision, download=download, **options)
 
 
 def fill(model: Reference, text: str, top: int = 5, *, download: Progress | None = None) -> list[list[Guess]]:

@@ -18,7 +18,7 @@ from clearhead.model.opening import source_prefix
 from clearhead.progress import Progress, for_stage
 from clearhead.tensors import tied_tensors
 from clearhead.translate.dataset import Pair
-from clearhead.translate.evaluate import known_pairs, translations
+from clearhead.translate.evaluate import read_reference_pairs, translate_sources
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -39,7 +39,7 @@ def by_translations(
     model = load(reference, "engine", precision="float")
     if model.shape.head is None or model.shape.head.kind != "seq2seq":
         raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
-    every, _ = known_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
+    every, _ = read_reference_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
     pairs = [every[place] for place in sample_rows(len(every), min(MOST_ROWS, len(every)), 0)]
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("num_beams") or 1))
     before = _scores(model, pairs, beam, for_stage(progress, "measuring float"))
@@ -71,6 +71,6 @@ def _plans(model: Model) -> Iterator[Int8Plan]:
 
 def _scores(model: Model, pairs: list[Pair], beam: int, progress: Progress) -> dict[str, float]:
     texts = [pair.source for pair in pairs]
-    said = translations(model, texts, source_prefix(model), beam, progress)
+    said = translate_sources(model, texts, source_prefix(model), beam, progress)
     found = measure_translations(said, [pair.target for pair in pairs], n=0).measures
     return {name: found[name].value for name in SCORES}

@@ -40,7 +40,7 @@ class PretrainTexts:
 
     train: CorpusSubset
     held_out: CorpusSubset
-    notes: tuple[str, ...]
+    messages: tuple[str, ...]
     source: str  # a hash of the text and the tokenizer
 
     @cached_property
@@ -65,7 +65,7 @@ def read_texts(
     """Tokenize the text once, and hold out documents of at least `min_sentences` sentences."""
     files = find_corpus_files(plan.files)
     corpus = _build_corpus(plan, files, tokenizer, folder / CORPUS_FOLDER, events)
-    notes = [*corpus.index.notes]
+    messages = [*corpus.index.notes]
     if plan.dev:
         try:
             dev_corpus = _build_corpus(plan, find_corpus_files(plan.dev), tokenizer, folder / HELD_OUT_FOLDER, events)
@@ -73,11 +73,11 @@ def read_texts(
             raise InputError(f"Held-out text (dev): {error}") from None
         train = CorpusSubset(corpus=corpus, documents=np.arange(corpus.documents))
         held_out = CorpusSubset(corpus=dev_corpus, documents=np.arange(dev_corpus.documents))
-        notes.append(f"held-out text: {dev_corpus.tokens:,} tokens in {dev_corpus.documents:,} documents")
+        messages.append(f"held-out text: {dev_corpus.tokens:,} tokens in {dev_corpus.documents:,} documents")
     else:
         train, held_out, split_note = split_held_out(corpus, plan.settings.seed, min_sentences)
-        notes.append(split_note)
-    return PretrainTexts(train=train, held_out=held_out, notes=tuple(notes), source=corpus.index.source)
+        messages.append(split_note)
+    return PretrainTexts(train=train, held_out=held_out, messages=tuple(messages), source=corpus.index.source)
 
 
 def read_plain_texts(plan: PretrainPlan, notes: list[str] | None = None) -> Iterator[Chunk]:

@@ -107,9 +107,9 @@ class PretrainJob:
                 outputs = (TOKENIZER_FOLDER, CORPUS_FOLDER, HELD_OUT_FOLDER, "*.bin", ".*.part")
                 remove_unstarted_run(folder, existed=self.folder_existed, made=outputs)
             raise
-        texts = replace(texts, notes=(*texts.notes, *sampler.describe_skipped_documents()))
-        for note in texts.notes:
-            events.message(note)
+        texts = replace(texts, messages=(*texts.messages, *sampler.describe_skipped_documents()))
+        for message in texts.messages:
+            events.message(message)
         seed, checkpoint = self.saved.plan.settings.seed, self.saved.plan.model
         is_electra = objective.name == "rtd"
         network: Any = make_electra_pair(model, seed, checkpoint) if is_electra else model.use_core().network
@@ -220,7 +220,7 @@ class PretrainJob:
             tokens_seen=tokens_seen,
             held_out=self.held_out,
             history=self.history,
-            text_notes=run.texts.notes,
+            messages=run.texts.messages,
             notes=tuple(self.notes),
             cost={key: value for key, value in cost.items() if key != "fitting seconds"},
             machine=self.saved.computed.latest,

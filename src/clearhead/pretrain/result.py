@@ -16,7 +16,7 @@ from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining.objective import PretrainObjective
 
 
-@renamed_fields(judged="held_out", said="text_notes", seen="tokens_seen")
+@renamed_fields(judged="held_out", said="messages", seen="tokens_seen")
 @dataclass(frozen=True, kw_only=True)
 class PretrainResult:
     """A finished pre-training run: the model folder, the training text and the scores on held-out text."""
@@ -31,7 +31,7 @@ class PretrainResult:
     tokens_seen: int  # training tokens over all epochs
     held_out: HeldOutScores | None  # None: the text was too short to hold out a part
     history: tuple[HeldOutScores, ...]
-    text_notes: tuple[str, ...]
+    messages: tuple[str, ...]
     notes: tuple[str, ...]
     cost: dict[str, float] = field(default_factory=dict)
     report: Path | None = None
@@ -62,7 +62,7 @@ class PretrainResult:
             "seen": self.tokens_seen,
             "held_out": None if self.held_out is None else self.held_out.to_json(),
             "history": [scores.to_json() for scores in self.history],
-            "said": list(self.text_notes),
+            "said": list(self.messages),
             "notes": list(self.notes),
             "report": None if self.report is None else str(self.report),
             "machine": None if self.machine is None else asdict(self.machine),
@@ -83,7 +83,7 @@ def write_report(
 
     is_causal = objective.name in ("clm", "bilm")
     facts = PretrainingFacts(
-        text=result.text_notes,
+        text=result.messages,
         held_out=None if result.held_out is None else result.held_out.to_json(),
         history=[scores.to_json() for scores in result.history],
         blank=f"Continuation of: {PROMPT}" if is_causal else SENTENCE.format(mask="..."),

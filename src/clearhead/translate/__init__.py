@@ -1,7 +1,7 @@
-"""Translation: parallel data, training of a translator, and lines of text in and out.
+"""Translation: parallel data, training of a translation model, and translation of texts line by line.
 
-`job` trains, `dataset` reads pairs of sentences, `translator` makes the model, `evaluate` counts BLEU and chrF, and
-`stream` translates line by line and continues where it stopped; `generate` does the same for prompts.
+`job` trains, `dataset` reads sentence pairs, `translator` creates the model, `evaluate` computes BLEU and chrF, and
+`stream` translates line by line and resumes interrupted outputs; `generate` does the same for prompts.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.translate.dataset import Pair
-    from clearhead.translate.evaluate import evaluate_translator, known_pairs, read_trained, translations
-    from clearhead.translate.files import TextsWritten
-    from clearhead.translate.generate import Continuation, generate_pieces, generate_texts
+    from clearhead.translate.evaluate import (
+        evaluate_translator,
+        read_reference_pairs,
+        read_training_record,
+        translate_sources,
+    )
+    from clearhead.translate.files import OutputSummary
+    from clearhead.translate.generate import Continuation, generate_texts, stream_continuation
     from clearhead.translate.job import TranslateJob
     from clearhead.translate.stream import Translation, translate_texts
 else:
@@ -22,9 +27,9 @@ else:
         __name__,
         {
             "dataset": ("Pair",),
-            "evaluate": ("evaluate_translator", "known_pairs", "read_trained", "translations"),
-            "files": ("TextsWritten",),
-            "generate": ("Continuation", "generate_pieces", "generate_texts"),
+            "evaluate": ("evaluate_translator", "read_reference_pairs", "read_training_record", "translate_sources"),
+            "files": ("OutputSummary",),
+            "generate": ("Continuation", "stream_continuation", "generate_texts"),
             "job": ("TranslateJob",),
             "stream": ("Translation", "translate_texts"),
         },
@@ -32,15 +37,15 @@ else:
 
 __all__ = [
     "Continuation",
+    "OutputSummary",
     "Pair",
-    "TextsWritten",
     "TranslateJob",
     "Translation",
     "evaluate_translator",
-    "generate_pieces",
     "generate_texts",
-    "known_pairs",
-    "read_trained",
+    "read_reference_pairs",
+    "read_training_record",
+    "stream_continuation",
+    "translate_sources",
     "translate_texts",
-    "translations",
 ]

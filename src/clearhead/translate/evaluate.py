@@ -1,4 +1,4 @@
-"""Translations of rows whose right translation is known, and what they are worth."""
+"""Translation of rows with reference translations, and their scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clearhead.metrics.translation import TranslationScores, measure_translation
 from clearhead.model.loading import load
 from clearhead.progress import Progress, no_progress
 from clearhead.tasks.evaluation import Evaluation
-from clearhead.translate.dataset import Pair, read_pairs, resolve_sides
+from clearhead.translate.dataset import Pair, read_pairs, resolve_parallel_columns
 from clearhead.translate.report import write_report
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translated:
-    """Translations of some rows, and what they are worth."""
+class ScoredTranslations:
+    """Translations of rows, with their scores."""
 
     pairs: tuple[Pair, ...]
     hypotheses: tuple[str, ...]
     scores: TranslationScores
 
     def evaluation(self, seconds: float = 0.0) -> Evaluation:
-        """The same as every other task has it."""
+        """Return the scores as an `Evaluation`, as for every other task."""
         return Evaluation(
             task="translate",
             kind="texts",
@@ -48,55 +48,57 @@ class Translated:
         )
 
 
-def translations(
-    model: Model, texts: Sequence[str], prefix: str, beam: int, progress: Progress = no_progress
+def translate_sources(
+    model: Model, texts: Sequence[str], prefix: str, num_beams: int, progress: Progress = no_progress
 ) -> list[str]:
-    """What a model writes for each text."""
-    made = model.generate([prefix + text for text in texts], num_beams=beam, progress=partial(progress, "translating"))
-    return [one.text for one in made]
+    """Translate texts, each with the prefix."""
+    answers = model.generate(
+        [prefix + text for text in texts], num_beams=num_beams, progress=partial(progress, "translating")
+    )
+    return [answer.text for answer in answers]
 
 
-def translated(
-    model: Model, pairs: Sequence[Pair], prefix: str, beam: int, progress: Progress = no_progress
-) -> Translated:
-    """Rows translated and measured against what they should be, also by the length of their sources."""
-    said = translations(model, [pair.source for pair in pairs], prefix, beam, progress)
+def score_translations(
+    model: Model, pairs: Sequence[Pair], prefix: str, num_beams: int, progress: Progress = no_progress
+) -> ScoredTranslations:
+    """Translate rows and score them against their targets, also by source length."""
+    hypotheses = translate_sources(model, [pair.source for pair in pairs], prefix, num_beams, progress)
     lengths = [len(pair.source.split()) for pair in pairs]
-    scores = measure_translations(said, [pair.target for pair in pairs], lengths)
-    return Translated(pairs=tuple(pairs), hypotheses=tuple(said), scores=scores)
+    scores = measure_translations(hypotheses, [pair.target for pair in pairs], lengths)
+    return ScoredTranslations(pairs=tuple(pairs), hypotheses=tuple(hypotheses), scores=scores)
 
 
-def read_trained(folder: Path) -> TrainingRecord:
-    """What the passport of a translator says of its training: its columns, its prefix, its beam."""
+def read_training_record(folder: Path) -> TrainingRecord:
+    """Read the training record from the passport of a translation model: columns, prefix, beams."""
     passport = read_passport(folder)
-    trained = None if passport is None else passport.trained
-    if trained is None or trained.task != "translate":
-        raise InputError(f"{folder} was not trained to translate.")
-    return trained
+    record = None if passport is None else passport.trained
+    if record is None or record.task != "translate":
+        raise InputError(f"{folder} is not a trained translation model.")
+    return record
 
 
-def known_pairs(
+def read_reference_pairs(
     folder: Path,
-    trained: TrainingRecord | None,
+    record: TrainingRecord | None,
     source: Source,
     *,
     part: str | None = None,
     columns: tuple[str | None, str | None] = (None, None),
     skip_bad_rows: bool = False,
 ) -> tuple[list[Pair], BadRows]:
-    """Rows with their translations, by the columns that are named or that the model learned from: all, or a part."""
-    known = {} if trained is None else trained.columns
-    named = [
-        given or (own if (own := known.get(side)) in source.columns else None)
-        for given, side in zip(columns, ("source", "target"), strict=True)
+    """Read source and target of all rows, or of a held-out part, from the named columns or those of the training."""
+    trained_columns = {} if record is None else record.columns
+    column_names = [
+        requested or (trained_column if (trained_column := trained_columns.get(side)) in source.columns else None)
+        for requested, side in zip(columns, ("source", "target"), strict=True)
     ]
-    found = resolve_sides(source, ColumnRoles(text=named[0], text_b=named[1]))
-    wanted = None if part is None else read_split(folder, part)
-    every, bad = read_pairs(source, found, skip_bad_rows=skip_bad_rows)
-    pairs = [pair for pair in every if wanted is None or pair.number in wanted]
+    resolved = resolve_parallel_columns(source, ColumnRoles(text=column_names[0], text_b=column_names[1]))
+    row_numbers = None if part is None else read_split(folder, part)
+    all_pairs, bad_rows = read_pairs(source, resolved, skip_bad_rows=skip_bad_rows)
+    pairs = [pair for pair in all_pairs if row_numbers is None or pair.number in row_numbers]
     if not pairs:
         raise InputError(f"{source.name} has no rows to translate.")
-    return pairs, bad
+    return pairs, bad_rows
 
 
 def evaluate_translator(
@@ -111,25 +113,27 @@ def evaluate_translator(
     report: Path | None = None,
     command: str = "",
     progress: Progress = no_progress,
-) -> tuple[Evaluation, Translated]:
-    """Translate every row, or those that training held out, and compare with what each should be."""
-    begun, trained = time.perf_counter(), read_trained(folder)
-    pairs, bad = known_pairs(folder, trained, source, part=part, columns=columns, skip_bad_rows=skip_bad_rows)
+) -> tuple[Evaluation, ScoredTranslations]:
+    """Translate all rows, or those that training held out, and score them against their targets."""
+    started_at, record = time.perf_counter(), read_training_record(folder)
+    pairs, bad_rows = read_reference_pairs(
+        folder, record, source, part=part, columns=columns, skip_bad_rows=skip_bad_rows
+    )
     model = load(folder, precision=precision)
-    prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("num_beams")
-    chosen = beam or (usual if isinstance(usual, int) else 1)
-    found = translated(model, pairs, prefix, chosen, progress)
-    made = replace(found.evaluation(time.perf_counter() - begun), skipped=dict(bad.counts))
+    prefix, trained_beams = str(record.settings.get("prefix") or ""), record.settings.get("num_beams")
+    num_beams = beam or (trained_beams if isinstance(trained_beams, int) else 1)
+    translations = score_translations(model, pairs, prefix, num_beams, progress)
+    evaluation = replace(translations.evaluation(time.perf_counter() - started_at), skipped=dict(bad_rows.counts))
     if report is not None:
         write_report(
             report,
             title=f"{folder.name} on {source.name}",
             model=model,
             folder=folder,
-            found={"rows": found},
-            evaluations={"rows": made},
-            trained=trained,
+            translations={"rows": translations},
+            evaluations={"rows": evaluation},
+            training_record=record,
             command=command,
-            cost={"seconds": made.seconds},
+            cost={"seconds": evaluation.seconds},
         )
-    return made, found
+    return evaluation, translations

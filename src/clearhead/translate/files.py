@@ -1,4 +1,4 @@
-"""Texts that a model wrote, as lines of a file or a stream; a file is resumed after its last whole line."""
+"""Generated texts as lines of a file or a stream; an incomplete file is resumed after its last complete line."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from clearhead.predict.resume_point import partial_paths
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextsWritten:
-    """What was written, and where."""
+class OutputSummary:
+    """Number of texts written, and the output file."""
 
-    output: Path | None  # None: to an open stream
-    texts: int  # with those of an earlier, interrupted job
+    output: Path | None  # None: an open stream
+    texts: int  # including those of an interrupted job
     resumed: int
 
     def __repr__(self) -> str:
-        return short_repr("TextsWritten", f"{self.texts:,} texts", self.output)
+        return short_repr("OutputSummary", f"{self.texts:,} texts", self.output)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -35,7 +35,7 @@ class TextsWritten:
 
 
 @contextmanager
-def answers_file(
+def open_output(
     output: Path | IO[str],
     job: object,
     *,
@@ -43,40 +43,40 @@ def answers_file(
     ranked: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[IO[str], int]]:
-    """Where the answers go, and how many of them a stopped job left there; `ranked` ones take several lines each.
+    """Open the output, and return it with the number of texts that an interrupted job has already written.
 
-    They are gathered in a partial file, which the same `job` continues, and which gets its name when it is complete. A
-    file that exists is never touched.
+    Lines are written to a partial file, which the same `job` resumes, and which is renamed when it is complete. With
+    `ranked`, a text has several lines. An existing file is never changed.
     """
     if not isinstance(output, Path):
         yield output, 0
         return
     if output.is_file() or output.is_symlink():
-        raise InputError(f"Output file {format_path(output)} already exists; remove it, or name another one.")
+        raise InputError(f"Output file {format_path(output)} already exists; remove it, or choose another name.")
     with explain_write_errors(output):
         if output.exists():  # a device or a pipe
-            with output.open("a", encoding="utf-8") as into:
-                yield into, 0
+            with output.open("a", encoding="utf-8") as stream:
+                yield stream, 0
             return
-        partial, mark = partial_paths(output)
-        key = hashlib.sha256(repr(job).encode("utf-8", "surrogatepass")).hexdigest()
-        if _job_of(mark) != key:  # of another job, or of none
-            remove_file(mark)
+        partial, job_file = partial_paths(output)
+        job_hash = hashlib.sha256(repr(job).encode("utf-8", "surrogatepass")).hexdigest()
+        if _read_job(job_file) != job_hash:  # of another job, or not of a job
+            remove_file(job_file)
             remove_file(partial)
-        done = _ranked_done(partial) if ranked else _lines_done(partial, as_json=as_json)
+        done = _truncate_to_ranked_lines(partial) if ranked else _truncate_to_lines(partial, as_json=as_json)
         if done and notify is not None:
-            notify(f"{done:,} lines of {output} are there already; going on after them")
-        write_json(mark, {"job": key})
-        with partial.open("a", encoding="utf-8") as into:
-            yield into, done
-            into.flush()
-            os.fsync(into.fileno())
-        remove_file(mark)
+            notify(f"resuming {output} after {done:,} lines")
+        write_json(job_file, {"job": job_hash})
+        with partial.open("a", encoding="utf-8") as stream:
+            yield stream, done
+            stream.flush()
+            os.fsync(stream.fileno())
+        remove_file(job_file)
         partial.replace(output)
 
 
-def source_key(source: object) -> object:
-    """What tells the texts of one job from those of another: a name, or nothing that comes twice."""
+def identify_source(source: object) -> object:
+    """Return a key that identifies the texts of a job: a name, or a random key if there is none."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     if callable(getattr(source, "read", None)):
@@ -84,29 +84,29 @@ def source_key(source: object) -> object:
     return os.urandom(16)
 
 
-def json_line(value: object, stream: IO[str]) -> str:
-    """One line of JSON: letters as they are where the stream takes UTF-8, and escaped anywhere else."""
+def format_json_line(value: object, stream: IO[str]) -> str:
+    """Format one line of JSON: unescaped if the stream is UTF-8, else with ASCII escapes."""
     line = json.dumps(value, ensure_ascii=False)
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
     try:
         if encoding in ("utf8", "utf8sig"):
             line.encode()
             return f"{line}\n"
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can hold and UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can represent and UTF-8 cannot
         pass
     return f"{json.dumps(value)}\n"
 
 
-def _job_of(mark: Path) -> object:
-    """Which job a partial file belongs to; None where nothing says it."""
+def _read_job(job_file: Path) -> object:
+    """Read the key of the job of a partial file; None if there is none."""
     try:
-        return read_json(mark).get("job")
+        return read_json(job_file).get("job")
     except ClearheadError:
         return None
 
 
-def _lines_done(path: Path, *, as_json: bool) -> int:
-    """How many lines of an output are whole; half a line at its end is cut off."""
+def _truncate_to_lines(path: Path, *, as_json: bool) -> int:
+    """Remove an incomplete line at the end of an output, and return the number of lines."""
     if not path.is_file():
         return 0
     try:
@@ -120,27 +120,27 @@ def _lines_done(path: Path, *, as_json: bool) -> int:
                 count, end = count + 1, end + len(line)
             file.truncate(end)
     except (OSError, ValueError):
-        raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
+        raise InputError(f"{path} exists but is not the output of this job; choose another file.") from None
     return count
 
 
-def _ranked_done(path: Path) -> int:
-    """How many lines of a source have all their ranked translations in an output; the last one is made again."""
+def _truncate_to_ranked_lines(path: Path) -> int:
+    """Remove the last, possibly incomplete group of ranked lines, and return the number of groups before it."""
     if not path.is_file():
         return 0
-    number = begun = end = 0
+    last_number = last_start = end = 0
     try:
         with path.open("r+b") as file:
             for line in file:
                 if not line.endswith(b"\n"):
                     break
-                now = int(line.split(b"\t", 1)[0])
-                if now not in (number, number + 1) or now < 1:
+                line_number = int(line.split(b"\t", 1)[0])
+                if line_number not in (last_number, last_number + 1) or line_number < 1:
                     raise ValueError
-                if now != number:
-                    number, begun = now, end
+                if line_number != last_number:
+                    last_number, last_start = line_number, end
                 end += len(line)
-            file.truncate(begun)
+            file.truncate(last_start)
     except (OSError, ValueError):
-        raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
-    return max(number - 1, 0)
+        raise InputError(f"{path} exists but is not the output of this job; choose another file.") from None
+    return max(last_number - 1, 0)

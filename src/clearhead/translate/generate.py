@@ -1,4 +1,4 @@
-"""Prompts in, texts out: how a causal model goes on, many prompts at a time or one as it is written."""
+"""Text generation with a causal model: for many prompts in chunks, or streamed for one prompt."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from clearhead.model.generation import TextGenerator
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
 from clearhead.progress import Progress, no_progress
-from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
-from clearhead.translate.stream import CHUNK, open_texts
+from clearhead.translate.files import OutputSummary, format_json_line, identify_source, open_output
+from clearhead.translate.stream import CHUNK_LINES, open_texts
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Continuation:
-    """One prompt and what was written after it; an empty line of a file stays empty."""
+    """One prompt and its continuation; an empty line of a file stays empty."""
 
     number: int  # from 1
     prompt: str
     generated: Generated | None
-    added: tuple[str, ...] = ()  # the answers, best first, each with the blank that parts it from the prompt
+    continuations: tuple[str, ...] = ()  # best first, each with the space that separates it from the prompt
 
     def texts(self, *, new: bool) -> list[str]:
-        """The answers, best first: prompt and continuation, or what is `new` alone."""
-        added = ("",) if self.generated is None else self.added
-        return [text if new else self.prompt + text for text in added]
+        """Return the answers, best first: prompt and continuation, or only the `new` text."""
+        continuations = ("",) if self.generated is None else self.continuations
+        return [text if new else self.prompt + text for text in continuations]
 
     def __str__(self) -> str:
         return self.texts(new=False)[0]
@@ -46,34 +46,39 @@ class Continuation:
         return short_repr("Continuation", repr(str(self)), score)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `generate` with JSON writes them."""
-        told: dict[str, Any] = {"line": self.number, "prompt": self.prompt}
+        """Return plain values, as written by `generate` with JSON output."""
+        values: dict[str, Any] = {"line": self.number, "prompt": self.prompt}
         if self.generated is None:
-            return told | {"text": self.prompt, "continuation": "", "score": None, "stopped": "empty"}
-        told |= {"text": self.prompt + self.added[0], "continuation": self.added[0]}
-        told |= {"score": self.generated.score, "stopped": self.generated.stopped}
+            return values | {"text": self.prompt, "continuation": "", "score": None, "stopped": "empty"}
+        values |= {"text": self.prompt + self.continuations[0], "continuation": self.continuations[0]}
+        values |= {"score": self.generated.score, "stopped": self.generated.stopped}
         if len(self.generated.best) > 1:
-            told["best"] = [
-                {"text": self.prompt + text, "continuation": text, "score": one.score, "stopped": one.stopped}
-                for text, one in zip(self.added, self.generated.best, strict=True)
+            values["best"] = [
+                {
+                    "text": self.prompt + text,
+                    "continuation": text,
+                    "score": hypothesis.score,
+                    "stopped": hypothesis.stopped,
+                }
+                for text, hypothesis in zip(self.continuations, self.generated.best, strict=True)
             ]
-        return told
+        return values
 
 
 def check_causal(model: Model, name: str) -> None:
-    """Refuse what cannot go on from a prompt, and say what it can do."""
+    """Refuse a model that cannot continue a prompt, and name an alternative."""
     kind = None if model.shape.head is None else model.shape.head.kind
     if kind == "causal":
         return
     title = model.family.title
     if model.shape.decoder is not None:
-        raise InputError(f"{name} is {title}, which answers a source: use clearhead translate.")
+        raise InputError(f"{name} is a {title} encoder-decoder model; use clearhead translate.")
     if model.shape.stack.causal:
-        what = "no head" if kind is None else f"a head for {kind}"
-        raise InputError(f"{name} is {title} with {what}, and only one that names the next word can generate.")
-    also = "; clearhead fill guesses its masked words" if kind == "masked" else ""
+        found = "no head" if kind is None else f"a head for {kind}"
+        raise InputError(f"{name} is a {title} model with {found}; text generation needs a language modeling head.")
+    alternative = "; use clearhead fill to predict masked tokens" if kind == "masked" else ""
     raise InputError(
-        f"{name} is {title}, an encoder that reads a whole text at once and cannot go on from a prompt{also}. "
+        f"{name} is a {title} encoder, which cannot continue a prompt{alternative}. "
         "Models that generate: GPT-2, OpenAI GPT."
     )
 
@@ -87,41 +92,48 @@ def continue_lines(
     progress: Progress = no_progress,
     **choices: Any,
 ) -> Iterator[Continuation]:
-    """Every prompt in its order; `skip` of them were answered before, and `empty` ones are asked like others."""
-    number = skip - skip % CHUNK  # in the chunks of a job that was never stopped: the same bits
+    """Continue prompts in order; the first `skip` are skipped; with `empty`, empty prompts are continued, too."""
+    number = skip - skip % CHUNK_LINES  # same chunks as without an interruption: same bits
     rows = islice(iter(prompts), number, None)
-    while some := list(islice(rows, CHUNK)):
-        if number + len(some) <= skip:
+    while chunk := list(islice(rows, CHUNK_LINES)):
+        if number + len(chunk) <= skip:
             break
-        full = [place for place, prompt in enumerate(some) if empty or prompt.strip()]
-        begun = number
+        nonempty = [index for index, prompt in enumerate(chunk) if empty or prompt.strip()]
+        chunk_start = number
 
-        def report(done: int, _total: int, begun: int = begun) -> None:
+        def report(done: int, _total: int, begun: int = chunk_start) -> None:
             progress("generating", begun + done, None)
 
-        found, wrong = {}, None
+        generated_at, chunk_error = {}, None
         try:
-            made = model.generate([some[place] for place in full], progress=report, **choices)
-            found = dict(zip(full, made, strict=True))
+            answers = model.generate([chunk[index] for index in nonempty], progress=report, **choices)
+            generated_at = dict(zip(nonempty, answers, strict=True))
         except InputError as error:
-            wrong = error
-        for place, prompt in enumerate(some):
+            chunk_error = error
+        for index, prompt in enumerate(chunk):
             number += 1
             if number <= skip:
                 continue
-            if wrong is not None and place in full:  # all up to the one that cannot be answered
-                found[place] = _alone(model, prompt, None if empty else number, choices)
-            one = found.get(place)
-            yield Continuation(number=number, prompt=prompt, generated=one, added=_added(model.tokenizer, prompt, one))
+            if chunk_error is not None and index in nonempty:  # yield all prompts before the invalid one
+                generated_at[index] = _generate_one(model, prompt, None if empty else number, choices)
+            generated = generated_at.get(index)
+            yield Continuation(
+                number=number,
+                prompt=prompt,
+                generated=generated,
+                continuations=_continuations(model.tokenizer, prompt, generated),
+            )
 
 
-def _alone(model: Model, prompt: str, line: int | None, choices: Mapping[str, Any]) -> Generated:
-    """The answer to one prompt; where there is none, the reason with the line that it stands in."""
+def _generate_one(model: Model, prompt: str, line_number: int | None, choices: Mapping[str, Any]) -> Generated:
+    """Continue one prompt; an error names its line."""
     try:
         return model.generate([prompt], **choices)[0]
     except InputError as error:
-        said = str(error).replace(" of row 0", "")
-        raise InputError(said if line is None else f"Line {line:,}: {said[:1].lower()}{said[1:]}") from None
+        message = str(error).replace(" of row 0", "")
+        raise InputError(
+            message if line_number is None else f"Line {line_number:,}: {message[:1].lower()}{message[1:]}"
+        ) from None
 
 
 def generate_texts(
@@ -138,30 +150,42 @@ def generate_texts(
     download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
-) -> list[Continuation] | TextsWritten:
-    """Go on from a prompt, or from those of a file, a pipe or a list; an output gets a line (or JSON) for each."""
+) -> list[Continuation] | OutputSummary:
+    """Continue a prompt, or those of a file, pipe or list; the output gets one line (or JSON object) per prompt."""
     prompts = open_texts(source, column, input_format)
-    name, loaded = _loaded(model, precision, download)
+    name, loaded = _load_causal_model(model, precision, download)
     is_many = is_text_source(source)
     if output is None:
         return list(continue_lines(loaded, prompts, empty=not is_many, progress=progress, **decoding))
-    key = source_key(source)
-    job = ("generate", name, key, column, input_format, precision, as_json, new_only, sorted(decoding.items()))
-    with answers_file(output, job, as_json=as_json, notify=notify) as (into, done):
+    source_key = identify_source(source)
+    job_key = (
+        "generate",
+        name,
+        source_key,
+        column,
+        input_format,
+        precision,
+        as_json,
+        new_only,
+        sorted(decoding.items()),
+    )
+    with open_output(output, job_key, as_json=as_json, notify=notify) as (stream, done):
         count = done
-        for line in continue_lines(loaded, prompts, skip=done, empty=not is_many, progress=progress, **decoding):
+        for continuation in continue_lines(
+            loaded, prompts, skip=done, empty=not is_many, progress=progress, **decoding
+        ):
             if as_json:
-                into.write(json_line(line.to_json(), into))
+                stream.write(format_json_line(continuation.to_json(), stream))
             else:
-                texts = line.texts(new=new_only)
+                texts = continuation.texts(new=new_only)
                 single_lines = [" ".join(text.splitlines()) for text in texts]
-                into.write("\n\n".join(single_lines if is_many or isinstance(output, Path) else texts) + "\n")
-            into.flush()
+                stream.write("\n\n".join(single_lines if is_many or isinstance(output, Path) else texts) + "\n")
+            stream.flush()
             count += 1
-    return TextsWritten(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
+    return OutputSummary(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
 
 
-def generate_pieces(
+def stream_continuation(
     model: str | os.PathLike[str] | Model,
     prompt: str,
     *,
@@ -169,16 +193,16 @@ def generate_pieces(
     download: Progress | None = None,
     **decoding: Any,
 ) -> Iterator[str]:
-    """What follows one prompt, in pieces, each as soon as it is known."""
-    return stream_text(_loaded(model, precision, download)[1], prompt, **decoding)
+    """Stream the continuation of one prompt, piece by piece."""
+    return stream_text(_load_causal_model(model, precision, download)[1], prompt, **decoding)
 
 
-def _loaded(
+def _load_causal_model(
     model: str | os.PathLike[str] | Model,
     precision: str | None,
     download: Progress | None,
 ) -> tuple[str, Model]:
-    """A causal model and its name."""
+    """Load a causal model, and return its name and the model."""
     name = str(model.reference or "This model") if isinstance(model, Model) else os.fspath(model)
     loaded = as_model(model, precision=precision, progress=download)
     check_causal(loaded, name)
@@ -186,33 +210,33 @@ def _loaded(
 
 
 def stream_text(model: Model, prompt: str, **choices: Any) -> Iterator[str]:
-    """What is written after one prompt, in pieces, each as soon as it is known."""
+    """Stream the continuation of one prompt, piece by piece."""
     writer = TextGenerator(model, **choices)
-    pieces = writer.stream(prompt)  # refuses a prompt that is too long before anything else is done with it
+    pieces = writer.stream(prompt)  # refuses a prompt that is too long before anything is generated
     if model.source_tokenizer is not None:
-        writer.decoder.decode = after(model.tokenizer, prompt)
+        writer.decoder.decode = make_continuation_decoder(model.tokenizer, prompt)
     return pieces
 
 
-def after(tokenizer: Tokenizer, prompt: str) -> Callable[[Sequence[int]], str]:
-    """Ids to the text that they add to a prompt, with the blank that parts them where the tokenizer puts one."""
-    given = list(tokenizer.encode_ids([prompt])[0].ids)
-    before = tokenizer.decode(given)
+def make_continuation_decoder(tokenizer: Tokenizer, prompt: str) -> Callable[[Sequence[int]], str]:
+    """Return a function that decodes ids to the text added to a prompt, including the space between them."""
+    prompt_ids = list(tokenizer.encode_ids([prompt])[0].ids)
+    prompt_text = tokenizer.decode(prompt_ids)
 
     def decode(ids: Sequence[int]) -> str:
-        whole = tokenizer.decode([*given, *ids])
-        return whole[len(before) :] if whole.startswith(before) else tokenizer.decode(list(ids))
+        full_text = tokenizer.decode([*prompt_ids, *ids])
+        return full_text[len(prompt_text) :] if full_text.startswith(prompt_text) else tokenizer.decode(list(ids))
 
     return decode
 
 
-def _added(tokenizer: Tokenizer, prompt: str, made: Generated | None) -> tuple[str, ...]:
-    if made is None:
+def _continuations(tokenizer: Tokenizer, prompt: str, generated: Generated | None) -> tuple[str, ...]:
+    if generated is None:
         return ()
-    decode = after(tokenizer, prompt)
+    decode = make_continuation_decoder(tokenizer, prompt)
     answers = []
-    for one in made.best:
-        whole = decode(one.ids)
-        gap = whole[: len(whole) - len(whole.lstrip())]
-        answers.append(one.text if one.text.startswith(gap) or not prompt else gap + one.text)
+    for hypothesis in generated.best:
+        added_text = decode(hypothesis.ids)
+        gap = added_text[: len(added_text) - len(added_text.lstrip())]
+        answers.append(hypothesis.text if hypothesis.text.startswith(gap) or not prompt else gap + hypothesis.text)
     return tuple(answers)

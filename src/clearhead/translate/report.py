@@ -1,4 +1,4 @@
-"""The report of a translator: the page of every task, with lengths, examples and alignments of its own."""
+"""The report of a translation model: the page of every task, plus lengths, examples and alignments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from clearhead.checkpoint.passport import TrainingRecord
     from clearhead.model import Model
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.translate.dataset import Texts
-    from clearhead.translate.evaluate import Translated
+    from clearhead.translate.dataset import ParallelTexts
+    from clearhead.translate.evaluate import ScoredTranslations
 
-SHOWN = 6  # of the worst, and as many of the best
-MOST_WORDS = 60  # of a source whose alignment is shown
-COUNTED = 512  # tokens of a text that are kept while all of them are counted
-TIMED, ENOUGH = 20, 2.0  # texts that are timed alone, and seconds after which fewer will do
+EXAMPLE_ROWS = 6  # of the worst translations, and of the best
+MAX_ALIGNED_WORDS = 60  # of sources with an alignment
+MAX_COUNTED_TOKENS = 512  # tokens of a text that are kept while counting
+TIMED_TEXTS, TIMING_SECONDS = 20, 2.0  # texts that are timed one by one, and the time limit
 
 
 def write_report(
@@ -36,95 +36,105 @@ def write_report(
     title: str,
     model: Model,
     folder: Path,
-    found: Mapping[str, Translated],
+    translations: Mapping[str, ScoredTranslations],
     evaluations: Mapping[str, Evaluation],
-    trained: TrainingRecord,
+    training_record: TrainingRecord,
     command: str,
     notes: Sequence[str] = (),
     cost: Mapping[str, float] | None = None,
     log: Sequence[Mapping[str, Any]] = (),
-    texts: Texts | None = None,
+    texts: ParallelTexts | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
-    """One HTML page about translations that were measured."""
-    beam, prefix = trained.settings.get("num_beams"), str(trained.settings.get("prefix") or "")
-    shown = {part: told(model, found[part], prefix) for part in in_order(evaluations)}
-    parts = {part: replace(one, slices=()) for part, one in evaluations.items()}  # they have a section of their own
-    facts, leaks = ([], ()) if texts is None else (part_facts(model, texts, prefix), texts.leaks)
-    taken = served(model, folder, found, prefix, beam if isinstance(beam, int) else 1)
+    """Write the HTML report about scored translations."""
+    num_beams, prefix = training_record.settings.get("num_beams"), str(training_record.settings.get("prefix") or "")
+    examples = {part: select_examples(model, translations[part], prefix) for part in in_order(evaluations)}
+    parts = {
+        part: replace(evaluation, slices=()) for part, evaluation in evaluations.items()
+    }  # shown in a separate section
+    facts, leaks = ([], ()) if texts is None else (count_parts(model, texts, prefix), texts.leaks)
+    serving_cost = measure_serving(model, folder, translations, prefix, num_beams if isinstance(num_beams, int) else 1)
     data = ReportData(
         title=title,
         command=command,
         parts=parts,
         log=log,
         settings=settings or {},
-        passport=asdict(trained),
+        passport=asdict(training_record),
         notes=notes,
-        cost={**(cost or {}), **taken},
-        sections=translation_sections(shown, facts, leaks),
-        machine={} if trained.machine is None else (trained.resumed_on or [trained.machine])[-1].lines(),
+        cost={**(cost or {}), **serving_cost},
+        sections=translation_sections(examples, facts, leaks),
+        machine={}
+        if training_record.machine is None
+        else (training_record.resumed_on or [training_record.machine])[-1].lines(),
     )
     return save_report(data, path)
 
 
-def told(model: Model, found: Translated, prefix: str) -> PartTranslations:
-    """The worst and the best rows of a part, each with its alignment where the model can tell."""
-    scores, rows = found.scores.sentences, range(len(found.pairs))
-    worst = found.scores.worst(min(SHOWN, (len(rows) + 1) // 2))
-    left = [row for row in rows if row not in set(worst)]
-    best = sorted(left, key=lambda row: (-round(float(scores[row]), 1), -len(found.pairs[row].source)))[:SHOWN]
-    picked = [row for row in (*worst, *best) if len(found.pairs[row].source.split()) <= MOST_WORDS]
-    aligned, unaligned = {}, ""
+def select_examples(model: Model, translations: ScoredTranslations, prefix: str) -> PartTranslations:
+    """Select the worst and the best rows of a part, with alignments if the model supports them."""
+    scores, rows = translations.scores.sentences, range(len(translations.pairs))
+    worst = translations.scores.worst(min(EXAMPLE_ROWS, (len(rows) + 1) // 2))
+    remaining = [row for row in rows if row not in set(worst)]
+    best = sorted(remaining, key=lambda row: (-round(float(scores[row]), 1), -len(translations.pairs[row].source)))[
+        :EXAMPLE_ROWS
+    ]
+    alignable = [row for row in (*worst, *best) if len(translations.pairs[row].source.split()) <= MAX_ALIGNED_WORDS]
+    alignments, alignment_error = {}, ""
     try:
-        pairs = [(found.pairs[row].source, found.hypotheses[row]) for row in picked]
-        aligned = dict(zip(picked, Aligner(model).align(pairs, prefix), strict=True))
+        pairs = [(translations.pairs[row].source, translations.hypotheses[row]) for row in alignable]
+        alignments = dict(zip(alignable, Aligner(model).align(pairs, prefix), strict=True))
     except ClearheadError as error:
-        unaligned = str(error)
+        alignment_error = str(error)
 
-    def samples(chosen: Sequence[int]) -> tuple[Sample, ...]:
+    def samples(rows: Sequence[int]) -> tuple[Sample, ...]:
         return tuple(
             Sample(
-                row=found.pairs[row].number,
-                source=found.pairs[row].source,
-                reference=found.pairs[row].target,
-                translation=found.hypotheses[row],
+                row=translations.pairs[row].number,
+                source=translations.pairs[row].source,
+                reference=translations.pairs[row].target,
+                translation=translations.hypotheses[row],
                 chrf=float(scores[row]),
-                aligned=aligned.get(row),
+                aligned=alignments.get(row),
             )
-            for row in chosen
+            for row in rows
         )
 
-    return PartTranslations(scores=found.scores, worst=samples(worst), best=samples(best), unaligned=unaligned)
+    return PartTranslations(
+        scores=translations.scores, worst=samples(worst), best=samples(best), unaligned=alignment_error
+    )
 
 
-def part_facts(model: Model, texts: Texts, prefix: str) -> list[PartFacts]:
-    """Rows, words and tokens of each part."""
-    target = model.target_tokenizer or model.tokenizer
-    made = []
+def count_parts(model: Model, texts: ParallelTexts, prefix: str) -> list[PartFacts]:
+    """Count rows, words and tokens of each part."""
+    target_tokenizer = model.target_tokenizer or model.tokenizer
+    facts = []
     for part, pairs in texts.parts.items():
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        read = model.tokenizer.encode_ids([prefix + source for source in sources], max_length=COUNTED)
-        written = target.encode_ids(targets, max_length=COUNTED)
+        source_ids = model.tokenizer.encode_ids([prefix + source for source in sources], max_length=MAX_COUNTED_TOKENS)
+        target_ids = target_tokenizer.encode_ids(targets, max_length=MAX_COUNTED_TOKENS)
         words = (sum(len(text.split()) for text in sources), sum(len(text.split()) for text in targets))
-        tokens = (_tokens(read), _tokens(written))
+        tokens = (_count_tokens(source_ids), _count_tokens(target_ids))
         file = texts.names[part]
-        made.append(PartFacts(name=part, file=file, rows=len(pairs), words=words, tokens=tokens))
-    return made
+        facts.append(PartFacts(name=part, file=file, rows=len(pairs), words=words, tokens=tokens))
+    return facts
 
 
-def _tokens(rows: Sequence[TokenIds]) -> int:
+def _count_tokens(rows: Sequence[TokenIds]) -> int:
     return sum(len(row) + row.truncated for row in rows)
 
 
-def served(model: Model, folder: Path, found: Mapping[str, Translated], prefix: str, beam: int) -> dict[str, float]:
-    """What the translator takes to be used: the time of one text alone, and its room on disk."""
-    made = {"size on disk MB": round(measure_disk_megabytes(folder), 2)}
-    texts = [pair.source for one in found.values() for pair in one.pairs][:TIMED]
-    spent: list[float] = []
+def measure_serving(
+    model: Model, folder: Path, translations: Mapping[str, ScoredTranslations], prefix: str, num_beams: int
+) -> dict[str, float]:
+    """Measure the latency of single texts and the size of the model on disk."""
+    cost = {"size on disk MB": round(measure_disk_megabytes(folder), 2)}
+    texts = [pair.source for scored in translations.values() for pair in scored.pairs][:TIMED_TEXTS]
+    seconds: list[float] = []
     for text in texts:
-        begun = time.perf_counter()
-        model.generate([prefix + text], num_beams=beam)
-        spent.append(time.perf_counter() - begun)
-        if sum(spent) > ENOUGH:
+        started_at = time.perf_counter()
+        model.generate([prefix + text], num_beams=num_beams)
+        seconds.append(time.perf_counter() - started_at)
+        if sum(seconds) > TIMING_SECONDS:
             break
-    return made | ({"latency of one text ms": round(1000 * median(spent), 2)} if spent else {})
+    return cost | ({"latency of one text ms": round(1000 * median(seconds), 2)} if seconds else {})

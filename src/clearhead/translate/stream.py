@@ -1,4 +1,4 @@
-"""Lines in, translations out: in their order, some at a time, and on from where a stopped job stands."""
+"""Translation of lines in order, in chunks, with resumption of interrupted outputs."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from clearhead.model.alignment import Aligner
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model, source_prefix
 from clearhead.progress import Progress, no_progress
-from clearhead.translate.evaluate import read_trained
-from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
+from clearhead.translate.evaluate import read_training_record
+from clearhead.translate.files import OutputSummary, format_json_line, identify_source, open_output
 from clearhead.translate.unknown import replace_unknown
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated
     from clearhead.model.alignment import Alignment
 
-CHUNK = 512  # lines that are read, sorted by length and translated together
+CHUNK_LINES = 512  # lines that are sorted by length and translated together
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """One line and what became of it; an empty one stays empty."""
+    """One line and its translation; an empty line stays empty."""
 
     number: int  # from 1
     source: str
     generated: Generated | None
-    alignment: Alignment | None = None  # where that was asked for
+    alignment: Alignment | None = None  # with `align`
 
     @property
     def text(self) -> str:
-        """The translation on one line."""
+        """The translation in a single line."""
         return "" if self.generated is None else " ".join(self.generated.text.split("\n"))
 
     @property
-    def ranked(self) -> list[str]:
-        """All translations that were asked for, best first: rank, score and text with tabs between them."""
+    def ranked_lines(self) -> list[str]:
+        """All returned translations, best first: rank, score and text, separated by tabs."""
         if self.generated is None:
             return ["1\t\t"]
-        others = [(one.score, " ".join(one.text.split("\n"))) for one in self.generated.best[1:]]
-        every = [(self.generated.score, self.text), *others]
-        return [f"{rank}\t{score:.4f}\t{text}" for rank, (score, text) in enumerate(every, start=1)]
+        others = [(hypothesis.score, " ".join(hypothesis.text.split("\n"))) for hypothesis in self.generated.best[1:]]
+        scored_texts = [(self.generated.score, self.text), *others]
+        return [f"{rank}\t{score:.4f}\t{text}" for rank, (score, text) in enumerate(scored_texts, start=1)]
 
     def __str__(self) -> str:
         return self.text
@@ -60,15 +60,17 @@ class Translation:
         return short_repr("Translation", repr(self.text), f"of {self.source!r}", score)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `translate` with JSON writes them."""
+        """Return plain values, as written by `translate` with JSON output."""
         values: dict[str, Any] = {"line": self.number, "source": self.source, "translation": self.text}
         if self.generated is None:
             return values | {"score": None, "stopped": "empty"}
-        made = self.generated
-        values |= {"score": made.score, "stopped": made.stopped, "truncated": made.truncated}
+        generated = self.generated
+        values |= {"score": generated.score, "stopped": generated.stopped, "truncated": generated.truncated}
         values |= {} if self.alignment is None else self.alignment.to_json()
-        if len(made.best) > 1:
-            values["best"] = [{"translation": one.text, "score": one.score} for one in made.best]
+        if len(generated.best) > 1:
+            values["best"] = [
+                {"translation": hypothesis.text, "score": hypothesis.score} for hypothesis in generated.best
+            ]
         return values
 
 
@@ -82,26 +84,31 @@ def translate_lines(
     replace_unknowns: bool = False,
     **choices: Any,
 ) -> Iterator[Translation]:
-    """Every line in its order; `skip` of them were translated before, and are passed over.
+    """Translate lines in order; the first `skip` lines were translated before and are skipped.
 
-    `align` tells which words belong together, and `replace_unknowns` puts source words where the model knew none.
+    `align` adds word alignments, and `replace_unknowns` replaces unknown tokens by source words.
     """
-    prefix, number = source_prefix(model), skip - skip % CHUNK  # in the chunks of a job that was not stopped: same bits
+    prefix, number = (
+        source_prefix(model),
+        skip - skip % CHUNK_LINES,
+    )  # same chunks as without an interruption: same bits
     rows = islice(iter(lines), number, None)
-    while some := list(islice(rows, CHUNK)):
-        if number + len(some) <= skip:
+    while chunk := list(islice(rows, CHUNK_LINES)):
+        if number + len(chunk) <= skip:
             break
-        full = [place for place, line in enumerate(some) if line.strip()]
-        found = model.generate([prefix + some[place] for place in full], **choices)
+        nonempty = [index for index, line in enumerate(chunk) if line.strip()]
+        generated = model.generate([prefix + chunk[index] for index in nonempty], **choices)
         if replace_unknowns:
-            found = replace_unknown(model, found, prefix)
-        made = dict(zip(full, found, strict=True))
-        words = [some[place] for place in full], [one.text for one in found]
-        aligned = dict(zip(full, model.align(*words, prefix=prefix), strict=True)) if align else {}
-        for place, line in enumerate(some):
+            generated = replace_unknown(model, generated, prefix)
+        generated_at = dict(zip(nonempty, generated, strict=True))
+        texts = [chunk[index] for index in nonempty], [answer.text for answer in generated]
+        alignment_at = dict(zip(nonempty, model.align(*texts, prefix=prefix), strict=True)) if align else {}
+        for index, line in enumerate(chunk):
             number += 1
             if number > skip:
-                yield Translation(number=number, source=line, generated=made.get(place), alignment=aligned.get(place))
+                yield Translation(
+                    number=number, source=line, generated=generated_at.get(index), alignment=alignment_at.get(index)
+                )
         progress("translating", number, None)
 
 
@@ -120,61 +127,61 @@ def translate_texts(
     download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
-) -> list[Translation] | TextsWritten:
-    """Translate a text, or what a file, a pipe or a list holds; an output gets a line (or JSON object) for each."""
+) -> list[Translation] | OutputSummary:
+    """Translate a text, or the texts of a file, pipe or list; the output gets one line (or JSON object) per text."""
     if isinstance(source, str) and not source.strip():
         raise InputError("There is no text to translate.")
     name = str(model.reference or "This model") if isinstance(model, Model) else os.fspath(model)
-    texts = open_texts(source, column, input_format, _columns(model)[:1])
+    texts = open_texts(source, column, input_format, _training_columns(model)[:1])
     loaded = as_model(model, precision=precision, progress=download)
     if loaded.shape.decoder is None:
-        raise InputError(f"{name} has no decoder, so that it cannot translate.")
+        raise InputError(f"{name} has no decoder and cannot translate.")
     if align is not False:
         decoding["align"] = _can_align(loaded, notify, required=align is True)
     if replace_unknown:
         decoding["replace_unknowns"] = _can_align(loaded, notify, required=True)
     if output is None:
         return list(translate_lines(loaded, texts, progress=progress, **decoding))
-    ranked = decoding.get("num_return_sequences", 1) > 1 and not as_json
-    numbered = ranked and (isinstance(output, Path) or is_text_source(source))
-    key = source_key(source)
-    job = ("translate", name, key, column, input_format, precision, as_json, sorted(decoding.items()))
-    with answers_file(output, job, as_json=as_json, ranked=ranked, notify=notify) as (into, done):
+    is_ranked = decoding.get("num_return_sequences", 1) > 1 and not as_json
+    with_numbers = is_ranked and (isinstance(output, Path) or is_text_source(source))
+    source_key = identify_source(source)
+    job_key = ("translate", name, source_key, column, input_format, precision, as_json, sorted(decoding.items()))
+    with open_output(output, job_key, as_json=as_json, ranked=is_ranked, notify=notify) as (stream, done):
         count = done
-        for line in translate_lines(loaded, texts, skip=done, progress=progress, **decoding):
-            if ranked:
-                first = f"{line.number}\t" if numbered else ""
-                into.write("".join(f"{first}{one}\n" for one in line.ranked))
+        for translation in translate_lines(loaded, texts, skip=done, progress=progress, **decoding):
+            if is_ranked:
+                prefix = f"{translation.number}\t" if with_numbers else ""
+                stream.write("".join(f"{prefix}{ranked_line}\n" for ranked_line in translation.ranked_lines))
             else:
-                into.write(json_line(line.to_json(), into) if as_json else line.text + "\n")
-            into.flush()
+                stream.write(format_json_line(translation.to_json(), stream) if as_json else translation.text + "\n")
+            stream.flush()
             count += 1
-    return TextsWritten(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
+    return OutputSummary(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
 
 
 def open_texts(
     source: Any, column: str | None, input_format: str | None, expected: Sequence[str] = ()
 ) -> Iterable[str]:
-    """What a file, a pipe, a table or a list holds, or the one text itself."""
+    """Iterate over the texts of a file, pipe, table or list, or over a single text."""
     if is_text_source(source):
         return read_texts(source, column, format=input_format, expected=expected)
     if input_format is not None:
-        files = f"{setting('input_format')} is for files and standard input"
-        raise InputError(f"{files}, and {source[:60]!r} is a text.")
+        restriction = f"{setting('input_format')} is only for files and standard input"
+        raise InputError(f"{restriction}, but {source[:60]!r} is a text.")
     if column is not None:
-        raise InputError(f"{setting('column')} is for files, and {source[:60]!r} is none.")
+        raise InputError(f"{setting('column')} is only for files, but {source[:60]!r} is a text.")
     return [source]
 
 
-def _columns(model: str | os.PathLike[str] | Model) -> tuple[str, ...]:
-    """The columns that a translator learned from, the source first."""
+def _training_columns(model: str | os.PathLike[str] | Model) -> tuple[str, ...]:
+    """Return the columns that a translation model was trained on, the source first."""
     if isinstance(model, Model):
         return () if model.trained is None else tuple(model.trained.columns.values())
-    return tuple(read_trained(Path(model)).columns.values()) if local_kind(model) == "translator" else ()
+    return tuple(read_training_record(Path(model)).columns.values()) if local_kind(model) == "translator" else ()
 
 
 def _can_align(model: Model, notify: Callable[[str], None] | None, *, required: bool) -> bool:
-    """Whether words can be aligned; what is required and cannot be is an error, the rest is said and left out."""
+    """Whether the model can align words; if not, raise an error if `required`, else notify."""
     try:
         Aligner(model)
     except ClearheadError as error:

@@ -1,9 +1,9 @@
-"""The model of a translation run: a new one with a vocabulary of its own, or a checkpoint that is taught further."""
+"""The model of a translation run: a new model with its own tokenizers, or a checkpoint that is trained further."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,69 +20,60 @@ from clearhead.tasks.parallel import ParallelDataset, pack_token_ids
 from clearhead.text import load_tokenizer
 from clearhead.text.vocabulary.options import MAX_VOCABULARY_SIZE
 from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
-from clearhead.translate.dataset import Pair, Texts
+from clearhead.translate.dataset import Pair, ParallelTexts
 
 if TYPE_CHECKING:
     from clearhead.jobs.events import RunEvents
     from clearhead.text import Tokenizer
 
-VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
-SIZES = {"tiny": 4000, "mini": 6000, "small": 8000, "base": 16000, "big": 32000}  # tokens, unless it is said
-PRESET = "small"
-EXAMPLE = '{"dropout": 0.3}'  # of keys of its config.json
-ROOM = 2000  # tokens of a vocabulary that has room for the 256 bytes, so that no letter is ever unknown
-LONGEST = 256  # tokens of a text to learn from, unless it is said
+TOKENIZER_FOLDER = "vocabulary"  # subfolder with the tokenizers of a run
+VOCAB_SIZES = {"tiny": 4000, "mini": 6000, "small": 8000, "base": 16000, "big": 32000}  # unless vocab_size is set
+DEFAULT_PRESET = "small"
+CONFIG_EXAMPLE = '{"dropout": 0.3}'  # for error messages
+MIN_BYTE_FALLBACK_SIZE = 2000  # smallest vocabulary with the 256 bytes, which leave no character unknown
+DEFAULT_MAX_LENGTH = 256  # tokens of a training text, unless max_length is set
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tongues:
-    """A tokenizer for what is read and one for what is written; they may be the same."""
-
-    source: Tokenizer
-    target: Tokenizer
-
-    @property
-    def shared(self) -> bool:
-        """Whether both languages have one vocabulary."""
-        return self.source is self.target
-
-
-def is_new(plan: RunPlan) -> bool:
-    """Whether a model is made from nothing: no checkpoint was named."""
+def is_new_model(plan: RunPlan) -> bool:
+    """Whether the run trains a new model: no checkpoint was given."""
     return plan.model == "default"
 
 
-def planned_shape(plan: RunPlan) -> ModelShape:
-    """The architecture of a new model, whose vocabulary is not known yet."""
+def resolve_shape(plan: RunPlan) -> ModelShape:
+    """Return the shape of a new model before its vocabulary exists."""
     family = FAMILIES[plan.family or "transformer"]
-    if (plan.preset or PRESET) not in family.presets:
+    if (plan.preset or DEFAULT_PRESET) not in family.presets:
         raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
-    said = parse_config_option(plan.config, EXAMPLE)
-    return new_shape(family.model_type, plan.preset or PRESET, said, "seq2seq")[1]
+    overrides = parse_config_option(plan.config, CONFIG_EXAMPLE)
+    return new_shape(family.model_type, plan.preset or DEFAULT_PRESET, overrides, "seq2seq")[1]
 
 
-def make_model(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Model:
-    """What is trained: the checkpoint that was named, or a new model."""
-    if not is_new(plan):
+def make_model(plan: RunPlan, texts: ParallelTexts, folder: Path, events: RunEvents) -> Model:
+    """Load the given checkpoint, or create a new model."""
+    if not is_new_model(plan):
         if plan.family or plan.preset or plan.config or plan.vocab_size:
-            raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
-        return _checkpoint(plan, events)
-    return _new(plan, _tongues(plan, texts, folder, events), parse_config_option(plan.config, EXAMPLE))
+            raise InputError("family, preset, config and vocab_size are for new models; a checkpoint has its own.")
+        return _load_checkpoint(plan, events)
+    source, target = _make_tokenizers(plan, texts, folder, events)
+    return _create_model(plan, source, target, parse_config_option(plan.config, CONFIG_EXAMPLE))
 
 
-def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:
+def _load_checkpoint(plan: RunPlan, events: RunEvents) -> Model:
     model = load(plan.model, "core", head="seq2seq", device=plan.device, progress=events.download)
     if model.shape.decoder is None or model.source_tokenizer is None:
-        raise InputError(f"{plan.model} cannot learn to translate: it needs an encoder, a decoder and a tokenizer.")
+        raise InputError(
+            f"{plan.model} cannot be trained to translate: it needs an encoder, a decoder and a tokenizer."
+        )
     return model
 
 
-def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Tongues:
-    """The vocabularies of a run: learned from its training rows once, and then kept."""
-
-    place, size = folder / VOCABULARY, plan.vocab_size or SIZES[plan.preset or PRESET]
+def _make_tokenizers(
+    plan: RunPlan, texts: ParallelTexts, folder: Path, events: RunEvents
+) -> tuple[Tokenizer, Tokenizer]:
+    """Train the source and the target tokenizer (or a shared one) on the training rows once; later runs load them."""
+    parent, vocab_size = folder / TOKENIZER_FOLDER, plan.vocab_size or VOCAB_SIZES[plan.preset or DEFAULT_PRESET]
     rows = texts.parts["train"]
-    kinds = (
+    training_texts = (
         {"shared": [text for pair in rows for text in (pair.source, pair.target)]}
         if plan.shared
         else {
@@ -90,78 +81,80 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> To
             "target": [pair.target for pair in rows],
         }
     )
-    made = {}
-    for name, lines in kinds.items():
-        if not (place / name).exists():
-            split = "metaspace" if plan.pieces != "wordpiece" else "blanks"  # both give back what they read
-            single = plan.pieces == "characters"
+    tokenizers = {}
+    for name, texts_of_side in training_texts.items():
+        if not (parent / name).exists():
+            split = "metaspace" if plan.pieces != "wordpiece" else "blanks"  # both are lossless
+            is_character_level = plan.pieces == "characters"
             try:
                 learned = learn_tokenizer(
-                    iter(lines),
-                    place / name,
-                    kind="bpe" if single else plan.pieces,
+                    iter(texts_of_side),
+                    parent / name,
+                    kind="bpe" if is_character_level else plan.pieces,
                     use="transformer",
-                    vocab_size=size,
+                    vocab_size=vocab_size,
                     split=split,
                     normalize="nfc",
-                    byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
+                    byte_fallback=plan.pieces != "wordpiece" and vocab_size >= MIN_BYTE_FALLBACK_SIZE,
                     min_count=MAX_VOCABULARY_SIZE
-                    if single
-                    else None,  # no two letters stand together so often: none are merged
+                    if is_character_level
+                    else None,  # no pair is this frequent: nothing is merged
                 )
             except VocabularyTooSmallError as error:
-                why = f"A vocabulary of {size:,} has no room for the letters of these rows"
-                raise InputError(f"{why}; say at least {setting('vocab_size', error.min_size)}.") from None
-            about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
-            events.message(f"vocabulary ({name}): {about}")
-        made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source
-    both = made.get("shared")
-    return Tongues(source=both or made["source"], target=both or made["target"])
+                problem = f"A vocabulary of {vocab_size:,} tokens is too small for the characters of these rows"
+                raise InputError(f"{problem}; use at least {setting('vocab_size', error.min_size)}.") from None
+            size = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} per word"
+            events.message(f"vocabulary ({name}): {size}")
+        tokenizers[name] = load_tokenizer(parent / name, "transformer", {"model_type": "transformer"}).source
+    if plan.shared:
+        return tokenizers["shared"], tokenizers["shared"]
+    return tokenizers["source"], tokenizers["target"]
 
 
-def _new(plan: RunPlan, tongues: Tongues, said: dict[str, Any]) -> Model:
+def _create_model(plan: RunPlan, source: Tokenizer, target: Tokenizer, overrides: dict[str, Any]) -> Model:
     family = plan.family or "transformer"
-    target = tongues.target
     config: dict[str, Any] = {
-        "vocab_size": tongues.source.vocab_size,
-        "pad_token_id": tongues.source.pad_id,
+        "vocab_size": source.vocab_size,
+        "pad_token_id": source.pad_id,
         "eos_token_id": target.eos_id,
         "decoder_start_token_id": target.bos_id,
     }
-    if not tongues.shared:
+    if target is not source:
         config["target_vocab_size"] = target.vocab_size
     model = create(
         family,
-        plan.preset or PRESET,
-        config=config | said,
+        plan.preset or DEFAULT_PRESET,
+        config=config | overrides,
         head="seq2seq",
-        tokenizer=tongues.source,
+        tokenizer=source,
         device=plan.device,
         seed=plan.settings.seed,
     )
-    return model if tongues.shared else replace(model, target_tokenizer=target)
+    return model if target is source else replace(model, target_tokenizer=target)
 
 
-def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[ParallelDataset, int]:
-    """Rows as the network learns from them, and how many were left out because a side is too long."""
+def encode_pairs(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[ParallelDataset, int]:
+    """Tokenize the training rows, and count those that are skipped because a text is too long."""
     import numpy as np
 
-    target = model.target_tokenizer or model.tokenizer
-    most = plan.max_length or min(LONGEST, model.max_length() or LONGEST)
-    read = model.tokenizer.encode_ids([plan.prefix + pair.source for pair in pairs], max_length=most)
-    written = target.encode_ids([pair.target for pair in pairs], max_length=most)
-    sources, targets = [one.ids for one in read], [one.ids for one in written]
-    kept = [row for row in range(len(pairs)) if not read[row].truncated and not written[row].truncated]
-    if not kept:
-        longest = setting("max_length", "N")
-        raise InputError(f"Every row is longer than {most} tokens; say how long they may be with {longest}.")
+    target_tokenizer = model.target_tokenizer or model.tokenizer
+    max_length = plan.max_length or min(DEFAULT_MAX_LENGTH, model.max_length() or DEFAULT_MAX_LENGTH)
+    encoded_sources = model.tokenizer.encode_ids([plan.prefix + pair.source for pair in pairs], max_length=max_length)
+    encoded_targets = target_tokenizer.encode_ids([pair.target for pair in pairs], max_length=max_length)
+    sources, targets = [encoding.ids for encoding in encoded_sources], [encoding.ids for encoding in encoded_targets]
+    kept_rows = [
+        row for row in range(len(pairs)) if not encoded_sources[row].truncated and not encoded_targets[row].truncated
+    ]
+    if not kept_rows:
+        option = setting("max_length", "N")
+        raise InputError(f"Every row is longer than {max_length} tokens; raise the limit with {option}.")
     start = model.shape.decoder_start_id
     if start is None:
-        raise InputError(f"{model.reference} does not say which token its decoder starts with.")
-    made = ParallelDataset(
-        source=pack_token_ids([sources[row] for row in kept]),
-        target=pack_token_ids([targets[row] for row in kept]),
+        raise InputError(f"The config of {model.reference} does not define a decoder start token.")
+    dataset = ParallelDataset(
+        source=pack_token_ids([sources[row] for row in kept_rows]),
+        target=pack_token_ids([targets[row] for row in kept_rows]),
         start_id=start,
-        row_numbers=np.array([pairs[row].number for row in kept]),
+        row_numbers=np.array([pairs[row].number for row in kept_rows]),
     )
-    return made, len(pairs) - len(kept)
+    return dataset, len(pairs) - len(kept_rows)

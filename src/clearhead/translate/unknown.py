@@ -1,7 +1,7 @@
-"""Words that a model could not write, taken from the source: where attention looked most when it said "unknown".
+"""Replacement of unknown tokens by the source words with the most attention.
 
-A vocabulary without bytes has one token for all it does not know. Luong and others (2015) put the source word in its
-place that this step looked at, which is right for names, numbers and signs, the usual unknown.
+A vocabulary without byte fallback has one token for everything unknown. Luong et al. (2015) replace it by the source
+word with the highest attention weight at this step, which is right for names, numbers and symbols.
 """
 
 from __future__ import annotations
@@ -18,100 +18,105 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
-MARKS = tuple(chr(code) for code in range(0x10380, 0x10390))  # letters of a script that nobody writes any more
-SIGNS = ".,!?;:-\"'()"  # asked for in this order: one that the vocabulary knows
+MARKERS = tuple(chr(code) for code in range(0x10380, 0x10390))  # letters of an extinct script (Ugaritic)
+PUNCTUATION = ".,!?;:-\"'()"  # tried in this order
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marked:
-    """A text with a letter in it for each unknown token, and where these tokens stand among the ids."""
+class MarkedText:
+    """A text with a marker letter for each unknown token, and the positions of these tokens."""
 
     text: str
-    mark: str
-    tokens: tuple[int, ...]
+    marker: str
+    token_indices: tuple[int, ...]
 
 
-def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -> list[Generated]:
-    """The same answers with source words, letter for letter, where the model said that it does not know a word.
+def replace_unknown(model: Model, generated: Sequence[Generated], prefix: str = "") -> list[Generated]:
+    """Replace unknown words in generated texts by source words, verbatim.
 
-    `prefix` is what was put before every source. A piece of a word that is unknown gives the whole word away. Where the
-    same source word would stand twice in a row, it stands once.
+    `prefix` was prepended to every source. If a part of a word is unknown, the whole word is replaced. A source word
+    that would be inserted twice in a row is inserted once.
     """
     tokenizer = model.target_tokenizer or model.tokenizer
-    jobs = [
-        (row, place, found)
-        for row, one in enumerate(made)
-        for place, answer in enumerate(one.best)
-        if (found := marked(tokenizer, answer)) is not None
+    marked_texts = [
+        (row, rank, marked)
+        for row, answers in enumerate(generated)
+        for rank, hypothesis in enumerate(answers.best)
+        if (marked := mark_unknown(tokenizer, hypothesis)) is not None
     ]
-    if not jobs:
-        return list(made)
-    aligner, signs = Aligner(model), takes_signs(tokenizer)
-    sources = {row: aligner.read(made[row].source) for row, _, _ in jobs}
-    looked = aligner.cross_attention(
-        [sources[row].ids for row, _, _ in jobs], [made[row].best[n].ids for row, n, _ in jobs]
+    if not marked_texts:
+        return list(generated)
+    aligner, with_punctuation = Aligner(model), unknown_includes_punctuation(tokenizer)
+    sources = {row: aligner.read(generated[row].source) for row, _, _ in marked_texts}
+    attention = aligner.cross_attention(
+        [sources[row].ids for row, _, _ in marked_texts],
+        [generated[row].best[rank].ids for row, rank, _ in marked_texts],
     )
     texts: dict[tuple[int, int], str] = {}
-    for (row, place, found), probs in zip(jobs, looked, strict=True):
-        source = made[row].source[len(prefix) :]
+    for (row, rank, marked), probs in zip(marked_texts, attention, strict=True):
+        source = generated[row].source[len(prefix) :]
         spans = find_word_spans(source, keep_contractions=True)
         columns = map_words_to_tokens(sources[row], spans, len(prefix))
-        weights = [sum_columns(probs[[token]], columns)[0].tolist() if columns else [] for token in found.tokens]
-        taken = [extend_over_punctuation(source, span) if signs else span for span in spans]
-        texts[row, place] = filled(found, weights, [source[start:end] for start, end in taken])
-    return [_renewed(one, row, texts) for row, one in enumerate(made)]
+        weights = [
+            sum_columns(probs[[token]], columns)[0].tolist() if columns else [] for token in marked.token_indices
+        ]
+        replacement_spans = [extend_over_punctuation(source, span) if with_punctuation else span for span in spans]
+        texts[row, rank] = fill_unknown(marked, weights, [source[start:end] for start, end in replacement_spans])
+    return [_replace_texts(answers, row, texts) for row, answers in enumerate(generated)]
 
 
-def marked(tokenizer: Tokenizer, answer: Hypothesis) -> Marked | None:
-    """An answer with its unknown tokens made visible; None if there are none."""
-    unknown, name = tokenizer.unk_id, tokenizer.unk_token
-    if unknown is None or name is None or unknown not in answer.ids:
+def mark_unknown(tokenizer: Tokenizer, hypothesis: Hypothesis) -> MarkedText | None:
+    """Mark the unknown tokens of a hypothesis; None if there are none, or if they cannot be located."""
+    unknown_id, unknown_token = tokenizer.unk_id, tokenizer.unk_token
+    if unknown_id is None or unknown_token is None or unknown_id not in hypothesis.ids:
         return None
-    if answer.text != tokenizer.decode(answer.ids):  # cut at a stop text: what is left is not what the ids say
+    if hypothesis.text != tokenizer.decode(hypothesis.ids):  # truncated at a stop text: ids and text differ
         return None
-    hidden = {one for one in set(answer.ids) - {unknown} if _is_special(tokenizer, one)}
-    whole = tokenizer.decode([one for one in answer.ids if one not in hidden], skip_special=False)
-    tokens = tuple(place for place, one in enumerate(answer.ids) if one == unknown)
-    mark = next((letter for letter in MARKS if letter not in whole), None)
-    if mark is None or whole.count(name) != len(tokens):  # the text itself speaks of <unk>
+    hidden = {token_id for token_id in set(hypothesis.ids) - {unknown_id} if _is_special(tokenizer, token_id)}
+    text = tokenizer.decode([token_id for token_id in hypothesis.ids if token_id not in hidden], skip_special=False)
+    token_indices = tuple(index for index, token_id in enumerate(hypothesis.ids) if token_id == unknown_id)
+    marker = next((letter for letter in MARKERS if letter not in text), None)
+    if marker is None or text.count(unknown_token) != len(
+        token_indices
+    ):  # the text contains the unknown token literally
         return None
-    return Marked(text=whole.replace(name, mark), mark=mark, tokens=tokens)
+    return MarkedText(text=text.replace(unknown_token, marker), marker=marker, token_indices=token_indices)
 
 
-def filled(found: Marked, weights: Sequence[Sequence[float]], words: Sequence[str]) -> str:
-    """The text with source words in the place of unknown ones; `weights` has a row for each unknown token."""
-    made, end, seen = "", 0, 0
-    before: int | None = None  # the source word that was put in last
-    for start, stop in find_word_spans(found.text, keep_contractions=True):
-        count = found.text[start:stop].count(found.mark)
+def fill_unknown(marked: MarkedText, weights: Sequence[Sequence[float]], words: Sequence[str]) -> str:
+    """Replace the marked words by source words; `weights` has a row of attention for each unknown token."""
+    text, end, filled_count = "", 0, 0
+    previous_word: int | None = None  # the source word that was inserted last
+    for start, stop in find_word_spans(marked.text, keep_contractions=True):
+        count = marked.text[start:stop].count(marked.marker)
         if not count:
             continue
-        rows = weights[seen : seen + count]
-        seen += count
+        rows = weights[filled_count : filled_count + count]
+        filled_count += count
         sums = [sum(row[word] for row in rows) for word in range(len(words))]
         best = max(range(len(words)), key=lambda word: sums[word], default=None)
-        between = found.text[end:start]
-        again = before is not None and before == best and not between.strip()
-        made += "" if again else between + (words[best] if best is not None else "")
-        end, before = stop, best
-    return (made + found.text[end:]).replace(found.mark, "").strip()
+        separator = marked.text[end:start]
+        is_repeated = previous_word is not None and previous_word == best and not separator.strip()
+        text += "" if is_repeated else separator + (words[best] if best is not None else "")
+        end, previous_word = stop, best
+    return (text + marked.text[end:]).replace(marked.marker, "").strip()
 
 
-def _is_special(tokenizer: Tokenizer, one: int) -> bool:
-    return tokenizer.decode([one]) != tokenizer.decode([one], skip_special=False)
+def _is_special(tokenizer: Tokenizer, token_id: int) -> bool:
+    return tokenizer.decode([token_id]) != tokenizer.decode([token_id], skip_special=False)
 
 
-def takes_signs(tokenizer: Tokenizer) -> bool:
-    """Whether an unknown word swallows the signs around it, as in WordPiece that cuts at blanks alone."""
-    sign = next((one for one in SIGNS if tokenizer.unk_id not in tokenizer.encode(one).ids), None)
-    if sign is None:  # it knows no sign at all, so that none would be written beside the word
+def unknown_includes_punctuation(tokenizer: Tokenizer) -> bool:
+    """Whether an unknown word includes adjacent punctuation, as in WordPiece that splits only at whitespace."""
+    known_sign = next((sign for sign in PUNCTUATION if tokenizer.unk_id not in tokenizer.encode(sign).ids), None)
+    if known_sign is None:  # no punctuation in the vocabulary: none would be generated next to the word
         return True
-    return len(tokenizer.encode(MARKS[0] + sign)) == len(tokenizer.encode(MARKS[0]))
+    return len(tokenizer.encode(MARKERS[0] + known_sign)) == len(tokenizer.encode(MARKERS[0]))
 
 
-def _renewed(made: Generated, row: int, texts: dict[tuple[int, int], str]) -> Generated:
+def _replace_texts(generated: Generated, row: int, texts: dict[tuple[int, int], str]) -> Generated:
     best = tuple(
-        replace(answer, text=texts[row, place]) if (row, place) in texts else answer
-        for place, answer in enumerate(made.best)
+        replace(hypothesis, text=texts[row, rank]) if (row, rank) in texts else hypothesis
+        for rank, hypothesis in enumerate(generated.best)
     )
-    return replace(made, text=best[0].text, best=best) if best else made
+    return replace(generated, text=best[0].text, best=best) if best else generated
