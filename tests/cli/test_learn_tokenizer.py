@@ -66,7 +66,7 @@ def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text("to be or not to be\n")
     code, _, err = run("learn-tokenizer", tmp_path / "few.txt", "-o", tmp_path / "out", "--size", 5000)
     assert code == 0
-    assert "fewer than the 5,000 that were asked for" in err
+    assert "fewer than the requested 5,000" in err
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_predict_counts_what_it_left_out(run: Run, here: Path, words: Path) -> N
     assert not (here / "out.csv").exists()
     code, _, err = run("predict", words, "bad.csv", "-o", "out.csv", "--skip-bad-rows", "--abstain-below", "0.8")
     assert code == 0
-    assert "left out: 1 rows (empty text)" in err
+    assert "skipped: 1 rows (empty text)" in err
     assert "1 rows without an answer, for it was not sure enough." in err
     assert "3 rows: out.csv" in err
 

@@ -313,7 +313,7 @@ def test_more_mistakes() -> None:
         words(class_weight={"good": 2}).fit(TEXTS, LABELS)
     with pytest.raises(ClearheadError, match="layer and pooling are for method features"):
         words(layer="last").fit(TEXTS, LABELS)
-    with pytest.raises(ClearheadError, match="There is no setting 'epoch'"):
+    with pytest.raises(ClearheadError, match="Unknown setting 'epoch'"):
         words(settings={"epoch": 3}).fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="contains NaN"):
         TextRegressor(method="tfidf").fit(["a", "b"], [1.0, np.nan])

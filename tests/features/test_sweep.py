@@ -196,8 +196,8 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
     ("choices", "said"),
     [
         ({"method": "tfidf", "layers": "sweep"}, "layers=sweep is for method features"),
-        ({"method": "features", "layers": "sweep", "layer": "last"}, "so that neither is said"),
-        ({"method": "features", "layers": "all"}, "Setting layers.*It can be sweep"),
+        ({"method": "features", "layers": "sweep", "layer": "last"}, "omit layer and pooling"),
+        ({"method": "features", "layers": "all"}, "Setting layers.*Choices: sweep"),
     ],
 )
 def test_sweeps_that_cannot_be(choices: dict[str, Any], said: str, tmp_path: Path) -> None:

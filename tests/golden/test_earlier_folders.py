@@ -112,7 +112,7 @@ def test_a_ladder_is_read_back(copy_earlier: Callable[..., Path], expected: Valu
     assert all(rung.reused for rung in ladder.rungs)
     assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in runs}
     assert not find_differences(expected["ladder"], read_ladder(ladder), CLOSE)
-    with pytest.raises(InputError, match=r"C was 1\.0 and is 2\.0"):
+    with pytest.raises(InputError, match=r"C was 1\.0, got 2\.0"):
         run_ladder(root, root / "ladder", C=2.0)
 
 

@@ -111,10 +111,10 @@ def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "work" / "run" / "run.json").is_file()
     other = Case("train", [*case.arguments, "--seed", "3"])
     code, said = run(tmp_path / "a", other)
-    assert (code, "not finished: continue it with --resume" in said) == (2, True)
+    assert (code, "contains an unfinished run; resume it with --resume" in said) == (2, True)
     assert run(tmp_path / "a", case)[0] == 0
     code, said = run(tmp_path / "a", case)
-    assert (code, "there already and not empty" in said) == (2, True)
+    assert (code, "already exists and is not empty" in said) == (2, True)
 
 
 def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:

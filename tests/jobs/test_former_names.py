@@ -84,7 +84,7 @@ def test_stored_runs_with_former_names_are_resumed(tmp_path: Path) -> None:
         plan["settings"][former] = plan["settings"].pop(current)
     (folder / "run.json").write_text(json.dumps(stored))
     assert read_run_file(folder).plan.C == 2.0
-    with pytest.raises(InputError, match=r"C was 2\.0 and is 3\.0"):
+    with pytest.raises(InputError, match=r"C was 2\.0, got 3\.0"):
         clearhead.train(resume=folder, C=3.0, report=False)
     with pytest.warns(DeprecationWarning, match="use C"):
         assert clearhead.train(resume=folder, strength=2.0, report=False).folder == folder

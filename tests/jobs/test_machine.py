@@ -101,7 +101,7 @@ def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.Monk
     said: list[str] = []
     run = train(resume=half, allow_different_cpu=True, report=False, events=RunEvents(message=said.append))
     assert any("Resumed on another machine" in line for line in said)
-    assert any("bits cannot be reproduced" in note for note in run.notes)
+    assert any("not reproducible bit for bit" in note for note in run.notes)
     saved = read_json(half / "run.json")
     assert saved["machine"]["instructions"] != OTHER
     assert [one["instructions"] for one in saved["resumed_on"]] == [OTHER]

@@ -58,7 +58,7 @@ def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_not_set_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CLEARHEAD_DATA", raising=False)
-    with pytest.raises(InputError, match=r"sst2.toml: train lies in \$CLEARHEAD_DATA, which is not set: set it to"):
+    with pytest.raises(InputError, match=r"sst2.toml: train needs the environment variable CLEARHEAD_DATA; set it to"):
         read_recipe(next(path for path in RECIPES if path.stem == "sst2"))
     (tmp_path / "recipe.toml").write_text('train = "${HERE}/rows.csv"\nmethod = "majority"\nmodel = "$HERE"\n')
     monkeypatch.setenv("HERE", str(tmp_path))

@@ -57,7 +57,7 @@ def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, tiny: str, data: Pa
 def test_a_finished_run_is_not_resumed(tmp_path: Path, tiny: str, data: Path) -> None:
     train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
     before = contents(tmp_path / "run")
-    with pytest.raises(InputError, match="run is finished: there is nothing to resume"):
+    with pytest.raises(InputError, match="run is a finished run and cannot be resumed"):
         train(resume=tmp_path / "run")
     assert contents(tmp_path / "run") == before
 
@@ -114,7 +114,7 @@ def test_changed_rows_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
     with pytest.raises(StopError):
         train(data, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
     data.write_text(data.read_text().replace("film", "plot", 1))
-    with pytest.raises(InputError, match="are not those that"):
+    with pytest.raises(InputError, match="rows differ from those of"):
         train(resume=tmp_path / "run")
 
 
@@ -123,9 +123,9 @@ def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
         train(data, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
     with pytest.raises(InputError, match="keeps its settings"):
         train(resume=tmp_path / "run", epochs=3)
-    with pytest.raises(InputError, match="not finished: continue it with resume="):
+    with pytest.raises(InputError, match="contains an unfinished run; resume it with resume="):
         train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
-    with pytest.raises(InputError, match=r"it has no run\.json"):
+    with pytest.raises(InputError, match=r"\(run\.json not found\)"):
         train(resume=tmp_path)
 
 

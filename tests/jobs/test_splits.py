@@ -138,7 +138,7 @@ def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> Non
     rows = [{**row, "split": part} for row, part in zip(labelled(200), parts, strict=True)]
     rows[0]["label"] = "rare"
     run = majority(rows, tmp_path / "column")
-    assert "no training row has the label rare, which is in other parts." in run.messages
+    assert "no training row has the label rare, which occurs in other parts." in run.messages
     assert not any("there are no" in said for said in run.messages)
 
 
@@ -152,15 +152,15 @@ def test_the_same_text_never_straddles(tmp_path: Path) -> None:
     for numbers in held_out(run).values():
         texts = {(number - 1) // 5 for number in numbers}
         assert sorted(numbers) == sorted(number for text in texts for number in range(5 * text + 1, 5 * text + 6))
-    assert not any("they flatter" in said for said in run.messages)
+    assert not any("are optimistic" in said for said in run.messages)
 
 
 def test_leaks_between_given_files_are_said(reviews: Path, tmp_path: Path) -> None:
     known = labelled(200)[:7]
     leaky = [*labelled(20, seed=3), *({**row, "text": row["text"].upper() + " "} for row in known)]
     run = majority(reviews, tmp_path, dev=leaky, test=labelled(10, seed=4))
-    assert "7 of 27 dev rows have a text of the training rows: they flatter." in run.messages
-    assert not any("test rows have" in said for said in run.messages)
+    assert "7 of 27 dev rows also occur in the training set; dev scores are optimistic." in run.messages
+    assert not any("test rows also occur" in said for said in run.messages)
     assert "7 of 27 dev rows" in (run.folder / "report.html").read_text()
 
 
@@ -174,7 +174,7 @@ def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path
     assert not (tmp_path / "run").exists()
     run = majority(reviews, tmp_path, dev=dev, skip_bad_rows=True)
     assert run.rows["dev"] == 10
-    assert "left out: 1 rows (unknown label)" in run.messages
+    assert "skipped: 1 rows (unknown label)" in run.messages
 
 
 def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
     assert "3 of 40 rows cannot be used" in str(caught.value)
     run = majority(file, tmp_path, skip_bad_rows=True)
     assert sum(run.rows.values()) == 37
-    left = next(said for said in run.messages if said.startswith("left out"))
+    left = next(said for said in run.messages if said.startswith("skipped"))
     assert {"(empty text)", "(wrong number of cells)", "(missing label)"} <= {
         part.split(" rows ")[1] for part in left.split(": ")[1].split(", ")
     }
@@ -222,7 +222,7 @@ def test_the_part_that_was_held_out_is_found_again(words: Run, reviews: Path, tm
         made = evaluate(words.folder, reviews, part=part)
         assert made.rows == 20
         assert made.metrics["accuracy"].value == words.evaluations[part].metrics["accuracy"].value
-    with pytest.raises(InputError, match="held out dev, test of its training file, and not 'train'"):
+    with pytest.raises(InputError, match="held out dev, test of its training file, not 'train'"):
         evaluate(words.folder, reviews, part="train")
     other = write_csv(tmp_path / "other.csv", labelled(200, seed=99))
     with pytest.raises(InputError, match=r"other.csv does not have the test rows that .* held out of reviews.csv"):

@@ -135,5 +135,5 @@ def test_a_model_folder_of_another_run_is_refused(tmp_path: Path, tiny: str) -> 
     other = clearhead.train(three, output=tmp_path / "other", model=tiny, **SETTINGS)
     for name in ("config.json", "model.safetensors", "clearhead.json"):
         (run.folder / name).write_bytes((other.folder / name).read_bytes())
-    with pytest.raises(CheckpointError, match="does not hold the weights of its run"):
+    with pytest.raises(CheckpointError, match="are not those of its run"):
         clearhead.train(resume=run.folder)

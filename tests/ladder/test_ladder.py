@@ -258,7 +258,7 @@ def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) 
         ({"margin": "small"}, "margin must be a number .* got 'small'"),
         ({"methods": "tfidf,magic"}, "There is no method 'magic'; a ladder has majority, tfidf"),
         ({"method": "tfidf"}, "say which ones with methods"),
-        ({"epoch": 3}, "There is no setting 'epoch'"),
+        ({"epoch": 3}, "Unknown setting 'epoch'"),
         ({"label": "nothing"}, "nothing"),
     ],
 )

@@ -114,9 +114,9 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"masking": "word"}, "Setting masking: invalid enum value 'word'. It can be tokens, words, spans"),
-        ({"documents": "line"}, "Setting documents: .* It can be auto, blank, lines, file"),
-        ({"schedule": "flat"}, "Setting schedule: .* It can be linear, cosine"),
+        ({"masking": "word"}, "Setting masking: invalid enum value 'word'. Choices: tokens, words, spans"),
+        ({"documents": "line"}, "Setting documents: .* Choices: auto, blank, lines, file"),
+        ({"schedule": "flat"}, "Setting schedule: .* Choices: linear, cosine"),
         ({"label_smoothing": 0.1}, "Unknown setting 'label_smoothing'"),
         ({"layer_decay": 0.5}, "Unknown setting 'layer_decay'"),
         ({"learning_rate": float("inf")}, "learning_rate must be above 0"),

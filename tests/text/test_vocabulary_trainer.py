@@ -383,7 +383,7 @@ def test_special_tokens_in_the_text_are_noted() -> None:
         ([], {}, "no text to learn from"),
         (["  ", "\n"], {"kind": "unigram"}, "no words to learn from"),
         (["a", 3], {}, "Text 1 is of type int"),
-        (["a\ud800"], {}, "half a surrogate pair"),
+        (["a\ud800"], {}, "an unpaired surrogate"),
         ({"a": 1}, {}, "not a dict"),
         (b"abc", {}, "not a bytes"),
         (["abc"], {"kind": "words"}, "kind must be one of bpe, unigram, wordpiece"),
@@ -407,7 +407,7 @@ def test_special_tokens_in_the_text_are_noted() -> None:
         (["abc"], {"special": ["\x00"]}, "not printable"),
         (["abc"], {"special": [3]}, "must be strings"),
         (["abc"], {"use": "plain", "special": ["pad=</s>"]}, "cannot have a second role"),
-        (["abc"], {"text": "a"}, "text and encoding are for files"),
+        (["abc"], {"text": "a"}, "text and encoding apply only to files"),
     ],
 )
 def test_invalid_options(texts: Any, options: dict[str, Any], message: str) -> None:
@@ -436,7 +436,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.txt is not there"):
         clearhead.learn_tokenizer("nowhere.txt")
     (tmp_path / "good.txt").write_text(valid_text)
-    with pytest.raises(InputError, match="other names in the list are files"):
+    with pytest.raises(InputError, match="other entries of the list are files"):
         clearhead.learn_tokenizer([str(tmp_path / "good.txt"), str(tmp_path / "gone.txt")])
     (tmp_path / "greek.txt").write_bytes(("καλημέρα κόσμε\n" * 30).encode("cp1253"))
     latin1 = clearhead.learn_tokenizer(tmp_path / "greek.txt", vocab_size=300)
@@ -463,8 +463,8 @@ def test_smaller_vocabularies_are_noted() -> None:
     for kind in ("bpe", "unigram", "wordpiece"):
         trained = clearhead.learn_tokenizer(["to be or not to be"], kind=kind, vocab_size=5000)
         assert trained.vocabulary < 5000
-        assert any("fewer than the 5,000 that were asked for" in note for note in trained.notes)
-        assert any("6 words are little text" in note for note in trained.notes)
+        assert any("fewer than the requested 5,000" in note for note in trained.notes)
+        assert any("The text has only 6 words" in note for note in trained.notes)
 
 
 def test_a_single_character_is_enough_text() -> None:

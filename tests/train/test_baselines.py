@@ -33,8 +33,8 @@ TAG_RATES = {128: 2e-3, 256: 7.2e-4, 384: 3.2e-4, 768: 8e-5, 1024: 4.5e-5, 8: 2e
 @pytest.mark.parametrize("width", RATES)
 def test_narrow_models_learn_at_a_higher_rate(width: int) -> None:
     assert default_learning_rate(width) == pytest.approx(RATES[width])
-    assert default_learning_rate(width, per_word=True) == pytest.approx(TAG_RATES[width])
-    assert default_learning_rate(8192, per_word=True) == 1e-5
+    assert default_learning_rate(width, is_per_word=True) == pytest.approx(TAG_RATES[width])
+    assert default_learning_rate(8192, is_per_word=True) == 1e-5
 
 
 def test_a_rate_that_was_given_is_kept(tiny: str, tmp_path: Path) -> None:

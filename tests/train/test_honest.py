@@ -72,12 +72,12 @@ def test_dev_rows_from_two_places_are_refused(tmp_path: Path) -> None:
     rows = [{**row, "split": "dev" if place % 5 == 0 else "train"} for place, row in enumerate(labelled(60))]
     source = write_csv(tmp_path / "rows.csv", rows)
     dev = write_csv(tmp_path / "dev.csv", labelled(20, seed=5))
-    with pytest.raises(InputError, match="leave one of the two out"):
+    with pytest.raises(InputError, match="remove one of the two"):
         train(source, dev=dev, output=tmp_path / "run", method="tfidf")
 
 
 def test_windows_cannot_share_more_than_half(tmp_path: Path, tiny: str, data: Path) -> None:
-    with pytest.raises(InputError, match="can share at most 12"):
+    with pytest.raises(InputError, match="stride must be at most 12"):
         train(data, output=tmp_path / "run", model=tiny, max_length=16, stride=13)
 
 
@@ -104,7 +104,7 @@ def test_few_rows_get_more_epochs_and_a_faster_head() -> None:
     assert resolve_epochs(100_000, plain) == plain
     few = resolve_epochs(400, plain)
     assert (few.epochs, few.head_learning_rate) == (12, 20 * plain.learning_rate)
-    assert resolve_epochs(400, plain, probed=True).head_learning_rate is None  # a fitted head needs no higher rate
+    assert resolve_epochs(400, plain, uses_probe=True).head_learning_rate is None  # a fitted head needs no higher rate
     assert resolve_epochs(400, TrainSettings(learning_rate=2e-4)).head_learning_rate == 1e-3
     assert resolve_epochs(10, plain).epochs == 20
     assert resolve_epochs(400, TrainSettings(head_learning_rate=1e-4)).head_learning_rate == 1e-4

@@ -155,9 +155,11 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
     assert resolve_epochs(100_000, settings) == settings
     assert settings.epochs == 3
     assert [resolve_epochs(rows, settings).epochs for rows in (1000, 10)] == [5, 20]
-    assert [resolve_epochs(rows, settings, labels=77).epochs for rows in (180, 600)] == [40, 20]
-    assert resolve_epochs(2_700, settings, labels=77).epochs == 10  # ten steps for each of them
-    assert resolve_epochs(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
+    assert [resolve_epochs(rows, settings, label_count=77).epochs for rows in (180, 600)] == [40, 20]
+    assert resolve_epochs(2_700, settings, label_count=77).epochs == 10  # ten steps for each of them
+    assert (
+        resolve_epochs(2_700, settings, label_count=77, uses_probe=True).epochs == 6
+    )  # six where the head was fitted before
     assert (
         resolve_epochs(10, settings).head_learning_rate or 0
     ) > settings.learning_rate  # a new head has little time to learn
@@ -205,9 +207,9 @@ def unfinished(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (taken_file, "is there already and not empty; name another folder with output"),
-        (taken_folder, "is there already and not empty; name another folder with output"),
-        (unfinished, "holds a run that is not finished: continue it with resume="),
+        (taken_file, "already exists and is not empty; name another one with output"),
+        (taken_folder, "already exists and is not empty; name another one with output"),
+        (unfinished, "contains an unfinished run; resume it with resume="),
     ],
 )
 def test_a_folder_that_is_taken(make: Callable[[Path], None], said: str, tmp_path: Path) -> None:
@@ -219,13 +221,13 @@ def test_a_folder_that_is_taken(make: Callable[[Path], None], said: str, tmp_pat
 def test_an_empty_folder_is_free_and_a_finished_one_is_not(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     train(labelled(20), output=tmp_path / "run", method="majority")
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="already exists and is not empty"):
         train(labelled(20), output=tmp_path / "run", method="majority")
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ClearheadError, match="cannot be made: Not a directory"):
+    with pytest.raises(ClearheadError, match="cannot be created: Not a directory"):
         train(labelled(20), output=tmp_path / "file" / "run", method="majority")
 
 

@@ -66,7 +66,7 @@ class AspectJob:
             self.compute.machine,
             resume=request.resume,
             allowed=request.allow_different_cpu,
-            say=request.events.message,
+            report_message=request.events.message,
         )
         if not request.resume:
             check_run_folder(request.folder)

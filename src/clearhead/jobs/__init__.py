@@ -1,4 +1,4 @@
-"""What every job shares: plan, prepared data, run folder, resume, machine and progress.
+"""Infrastructure of all training runs: plan, prepared data, run folder, resuming, machine and events.
 
 A job resolves its plan once, prepares rows, fits a method, measures it on held-out rows, saves a folder and reports.
 """

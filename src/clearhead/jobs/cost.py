@@ -1,4 +1,4 @@
-"""What a run took."""
+"""Cost of a run: time and memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from clearhead.training.log import read_log
 
 
-def measure_cost(folder: Path, begun: float, fitted: float) -> dict[str, float]:
-    """What the run took, from its log and this process."""
-    made = {"seconds": round(time.perf_counter() - begun, 1), "fitting seconds": round(fitted, 3)}
+def measure_cost(folder: Path, started: float, fit_seconds: float) -> dict[str, float]:
+    """Measure the cost of a run from its log and this process."""
+    cost = {"seconds": round(time.perf_counter() - started, 1), "fitting seconds": round(fit_seconds, 3)}
     tokens = seconds = 0.0
-    for line in read_log(folder):
-        tokens += line["tokens"]
-        seconds += line["seconds"]
+    for step in read_log(folder):
+        tokens += step["tokens"]
+        seconds += step["seconds"]
     if seconds:
-        made |= {"training seconds": round(seconds, 1), "tokens per second": round(tokens / seconds)}
-    made["peak memory MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return made
+        cost |= {"training seconds": round(seconds, 1), "tokens per second": round(tokens / seconds)}
+    cost["peak memory MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return cost

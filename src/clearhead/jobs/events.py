@@ -1,4 +1,4 @@
-"""What a run reports to its caller."""
+"""Events that a run reports to its caller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RunEvents:
 
     message: Callable[[str], None] = lambda _: None
     started: Callable[[Path], None] = lambda _: None  # from here on the run can be resumed
-    seed_started: Callable[[int, int, int], None] = lambda *_: None  # (the seed, its index, how many seeds)
+    seed_started: Callable[[int, int, int], None] = lambda *_: None  # (seed, index, number of seeds)
     training_step: Callable[[TrainingStep], None] = lambda _: None
     progress: Progress = no_progress
     download: Progress | None = None

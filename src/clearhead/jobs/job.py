@@ -1,8 +1,8 @@
-"""The steps that every job has, and what a caller asks of one.
+"""The steps of every job, and the request that starts one.
 
-`plan` checks what was asked and finds out what is still open, `prepare` reads the rows, resolves the plan and stores
-it, `fit` learns, `measure` answers held-out rows, `save` writes the model, and `report` writes the page and closes the
-folder. A step reads what the steps before it left. Once it is stored, no step changes the plan.
+`plan` checks the request and determines open settings, `prepare` reads the rows, resolves the plan and stores it, `fit`
+trains, `measure` evaluates on held-out rows, `save` writes the model, and `report` writes the report and finishes the
+folder. Each step uses the results of the previous steps. No step changes the stored plan.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from clearhead.machine.threads import limit_threads
 
 
 class Plan(Protocol):
-    """What is to be done."""
+    """The settings of a job."""
 
     @property
     def threads(self) -> int | None:
-        """How many threads a job may use; None leaves that to each library."""
+        """Number of threads; None leaves it to each library."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -32,47 +32,47 @@ R_co = TypeVar("R_co", covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class JobRequest(Generic[P]):
-    """What a caller asks of a job; the public functions in `api` make it."""
+    """A request for a job, built by the public functions in `api`."""
 
-    plan: P  # as it was asked for, or as the run that is resumed has stored it
+    plan: P  # as requested, or as stored by the run to resume
     folder: Path
-    sources: Mapping[str, Source] = field(default_factory=dict)  # train, and dev and test where they were given
+    sources: Mapping[str, Source] = field(default_factory=dict)  # train, and optionally dev and test
     command: str = ""
     resume: bool = False
     allow_different_cpu: bool = False
-    finish: bool = False  # a run that was stopped is measured and saved as it is
+    finish: bool = False  # measure and save a stopped run without further training
     report: bool = True
     events: RunEvents = NO_EVENTS
 
 
 class Job(Protocol[R_co]):
-    """Work that ends in a run folder."""
+    """A job that writes a run folder."""
 
     @property
     def request(self) -> JobRequest[Any]:
-        """What was asked."""
+        """The request."""
 
     def plan(self) -> None:
-        """Check what was asked, and find out what the plan leaves open."""
+        """Check the request and determine open settings."""
 
     def prepare(self) -> None:
-        """Read what is learned from, resolve the plan and store it."""
+        """Read the training data, resolve the plan and store it."""
 
     def fit(self) -> None:
-        """Learn, or go on from where a killed run stands."""
+        """Train, or continue an interrupted training."""
 
     def measure(self) -> None:
-        """Answer held-out rows, and compare with other methods."""
+        """Evaluate on held-out rows, and compare with other methods."""
 
     def save(self) -> None:
         """Write the model folder."""
 
     def report(self) -> R_co:
-        """Write the report, note that the run is finished, and return it."""
+        """Write the report, mark the run as finished, and return its result."""
 
 
 def run_job(job: Job[R]) -> R:
-    """All steps in their order, on at most the threads of the plan."""
+    """Run all steps in order, on at most the threads of the plan."""
     with limit_threads(job.request.plan.threads):
         job.plan()
         job.prepare()

@@ -1,4 +1,4 @@
-"""What a folder contains: the one answer that verbs, jobs and servers dispatch on; only small files are read."""
+"""The kind of model in a folder, on which verbs, jobs and servers dispatch; only small files are read."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from clearhead.words.formats import is_vector_file
 
 ModelKind = Literal[
     "classifier",  # labels for a text or a pair of texts
-    "regressor",  # a number for them
+    "regressor",  # a number for a text or a pair of texts
     "tagger",  # a tag for each word
-    "question answerer",  # the answer as a span of a passage
-    "multiple choice model",  # the right option
-    "reranker",  # how relevant a text is to a query
-    "aspect model",  # two models: one finds aspects, one judges them
+    "question answerer",  # an answer span in a passage
+    "multiple choice model",  # the correct option
+    "reranker",  # the relevance of a text for a query
+    "aspect model",  # two models: one finds aspects, one classifies their sentiment
     "classic model",  # TF-IDF or the majority class, without a network
     "word vector model",  # a linear model on the mean of word vectors, without a network
-    "translator",  # trained here to translate
-    "text-to-text model",  # an encoder and a decoder trained elsewhere: T5, Marian
+    "translator",  # a translation model trained by clearhead
+    "text-to-text model",  # an encoder-decoder trained elsewhere: T5, Marian
     "language model",  # the next word
     "masked language model",
     "encoder",  # vectors of texts
-    "word vectors",  # one vector a word, also as a file of GloVe or word2vec
+    "word vectors",  # static vectors, also a file in GloVe or word2vec format
 ]
 KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
-PREDICTOR_KINDS: tuple[ModelKind, ...] = (  # those that answer rows, and can be measured by rows with labels
+PREDICTOR_KINDS: tuple[ModelKind, ...] = (  # predict labels of rows, and can be evaluated on labeled rows
     "classifier",
     "regressor",
     "tagger",
@@ -54,10 +54,10 @@ PREDICTOR_KINDS: tuple[ModelKind, ...] = (  # those that answer rows, and can be
 TRANSLATION_KINDS: tuple[ModelKind, ...] = (
     "translator",
     "text-to-text model",
-)  # those that read a text and write another
+)  # map texts to texts
 WORD_VECTOR_KINDS: tuple[ModelKind, ...] = ("word vectors", "word vector model")
 
-ASPECTS_FILE = "aspects.json"  # stands in the folder of an aspect model
+ASPECTS_FILE = "aspects.json"  # marks the folder of an aspect model
 HEAD_KINDS: Mapping[str, ModelKind] = {
     "masked": "masked language model",
     "pretrain": "masked language model",
@@ -68,7 +68,7 @@ HEAD_KINDS: Mapping[str, ModelKind] = {
 
 
 def kind_of(folder: str | os.PathLike[str]) -> ModelKind:
-    """What a folder contains (or a file of word vectors), by its small files; damage and other folders are errors."""
+    """Detect what a folder, or a file of word vectors, contains; damaged and other folders are errors."""
     path = _expand_user(folder)
     if path.is_file() and is_vector_file(path):
         return "word vectors"
@@ -88,19 +88,19 @@ def kind_of(folder: str | os.PathLike[str]) -> ModelKind:
 
 
 def has_vectors(reference: str | os.PathLike[str]) -> bool:
-    """Whether a reference names a file or a folder with word vectors on this machine, also beside a linear model."""
+    """Whether a reference names a local file or folder with word vectors, with or without a linear model."""
     try:
         return kind_of(reference) in WORD_VECTOR_KINDS
-    except (ClearheadError, OSError, ValueError):  # another folder, or no name of a file at all
+    except (ClearheadError, OSError, ValueError):  # another folder, or not a valid path
         return False
 
 
 def local_kind(reference: str | os.PathLike[str]) -> ModelKind | None:
-    """The same of a reference that names a folder on this machine; None for an alias, a name on the hub or a file."""
+    """Detect the kind of a local folder; None for an alias, a hub name or a file."""
     path = _expand_user(reference)
     try:
         exists = path.is_dir()
-    except (OSError, ValueError):  # no name of a file at all
+    except (OSError, ValueError):  # not a valid path
         return None
     return kind_of(path) if exists else None
 
@@ -108,12 +108,12 @@ def local_kind(reference: str | os.PathLike[str]) -> ModelKind | None:
 def _expand_user(reference: str | os.PathLike[str]) -> Path:
     try:
         return Path(reference).expanduser()
-    except RuntimeError:  # ~ of nobody
+    except RuntimeError:  # ~ of an unknown user
         return Path(reference)
 
 
 def _kind_of_trained(trained: TrainingRecord) -> ModelKind:
-    """By a passport; a task that is not known is refused where it is looked up."""
+    """Return the kind of a trained folder; unknown tasks are refused later, when they are looked up."""
     if trained.task == "translate":
         return "translator"
     task = TASKS.get(trained.task)
@@ -125,9 +125,11 @@ def _kind_of_task(task: Task) -> ModelKind:
 
 
 def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> ModelKind:
-    """By config.json and the modules around it: of checkpoints that were not trained here."""
+    """Detect the kind of a checkpoint without a passport from config.json and its modules."""
     config = read_config(folder)
-    mean_head = config.get(HEAD_POOLING) is not None  # a classifier that reads the mean keeps its modules
+    mean_head = (
+        config.get(HEAD_POOLING) is not None
+    )  # a classifier with mean pooling keeps the sentence-transformers modules
     if sentences is not None and sentences.pooling.origin != Pooling().origin and not mean_head:
         return "encoder"
     head = _head_of(folder, config)
@@ -140,7 +142,7 @@ def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> ModelKin
 
 
 def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
-    """The head that config.json names; where it does not, the names of the tensors tell it, or what is wrong."""
+    """Return the head that config.json names, or detect it from the tensor names."""
     if config.get(HEAD_POOLING) is None and "model_type" in config:
         family = family_of(detect_model_type(config, ()))
         named = config.get("architectures")
@@ -151,7 +153,7 @@ def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
 
 
 def _kind_of_labels(config: Mapping[str, Any]) -> ModelKind:
-    """A head with one output ranks texts, unless it was trained as a regression: as its activation is chosen."""
+    """Detect the kind of a classification head: one output ranks texts, unless problem_type is regression."""
     if config.get("problem_type") == "regression":
         return "regressor"
     names, _ = read_labels(config)
@@ -159,6 +161,6 @@ def _kind_of_labels(config: Mapping[str, Any]) -> ModelKind:
 
 
 def _kind_without_head(config: Mapping[str, Any]) -> ModelKind:
-    """A bare model: those with a decoder write."""
+    """Detect the kind of a model without a head: with a decoder, it is a text-to-text model."""
     family = family_of(detect_model_type(config, ()))
     return "text-to-text model" if "seq2seq" in family.heads else "encoder"

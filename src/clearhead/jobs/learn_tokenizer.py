@@ -1,4 +1,4 @@
-"""A tokenizer of one's own: texts are counted, a vocabulary is learned and measured, a folder is written."""
+"""Learning a tokenizer: count the words of texts, learn a vocabulary, measure it, and write a folder."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from clearhead.text.vocabulary.word_counts import MAX_CHARACTERS, MAX_CHARACTERS
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
-REPORT_INTERVAL = 20_000  # lines between two reports of progress
-CHUNK_BATCH = 20_000  # stretches measured at a time
-FEW_WORDS = 1000  # words; below, a vocabulary is little more than the text itself
+REPORT_INTERVAL = 20_000  # lines between progress reports
+CHUNK_BATCH = 20_000  # chunks encoded at a time
+FEW_WORDS = 1000  # with fewer words, the vocabulary memorizes the text
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedTokenizer:
-    """A tokenizer that was learned, and how well it fits the text it was learned from."""
+    """A learned tokenizer with statistics on its training text."""
 
     tokenizer: Tokenizer = field(repr=False)
     folder: Path | None = None
     kind: str
     use: str
-    size: int  # asked for
-    vocabulary: int  # reached
+    size: int  # requested
+    vocabulary: int  # learned
     special: tuple[str, ...]
     lines: int
     words: int
-    characters: int  # different ones that are kept
-    covered: float  # the share of the text that they make
+    characters: int  # distinct characters in the alphabet
+    covered: float  # their share of the text
     tokens_per_word: float
-    unknown: float  # share of tokens that stand for the unknown
+    unknown: float  # share of unknown tokens
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
+        """Convert to plain values, as `--json` prints them."""
         names = ("kind", "use", "size", "vocabulary", "lines", "words", "characters", "covered", "tokens_per_word")
-        made: dict[str, Any] = {name: getattr(self, name) for name in (*names, "unknown")}
+        values: dict[str, Any] = {name: getattr(self, name) for name in (*names, "unknown")}
         folder = None if self.folder is None else str(self.folder)
-        return made | {"special": list(self.special), "notes": list(self.notes), "folder": folder}
+        return values | {"special": list(self.special), "notes": list(self.notes), "folder": folder}
 
     def facts(self) -> list[tuple[str, str]]:
-        """What there is to tell, line by line."""
+        """Format the statistics as rows of a table."""
         return [
             ("kind", f"{self.kind}, for {self.use}"),
             ("vocabulary", f"{self.vocabulary:,} tokens, {len(self.special):,} of them special"),
@@ -67,9 +67,9 @@ class LearnedTokenizer:
         ]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the tokenizer into a new folder."""
-        with atomic_folder(Path(folder)) as made:
-            self.tokenizer.save(made)
+        """Write the tokenizer to a new folder."""
+        with atomic_folder(Path(folder)) as temporary:
+            self.tokenizer.save(temporary)
         return Path(folder)
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class LearnedTokenizer:
         return render_table("tokenizer", ("what", "value"), self.facts())
 
 
-@renamed_parameters(size="vocab_size")
+@renamed_parameters(size="vocab_size", given="files")
 def learn_tokenizer(
     files: str | os.PathLike[str] | Iterable[Any],
     output: str | os.PathLike[str] | None = None,
@@ -104,12 +104,12 @@ def learn_tokenizer(
 ) -> LearnedTokenizer:
     """Learn a BPE, unigram or WordPiece tokenizer from files or texts; `output` is a new folder for it.
 
-    A name, a path, a list of names of files and an open file are read; any other iterable of strings is texts. `text`
-    names columns of a table, several for one vocabulary over all of them. `use` says what the tokenizer is for (bert,
-    roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
+    `files` is a path, a list of paths, an open file, or any other iterable of texts. `text` names columns of a table;
+    several columns share one vocabulary. `use` names the model family (bert, roberta, gpt, transformer, marian, t5,
+    plain), which determines the special tokens and the template around a text.
     """
 
-    choices = resolve_vocabulary_plan(
+    vocabulary_plan = resolve_vocabulary_plan(
         VocabularyOptions(
             kind=kind,
             use=use,
@@ -123,106 +123,109 @@ def learn_tokenizer(
         )
     )
     if limit is not None and limit < 1:
-        raise InputError(f"limit is a number of lines from 1 on, and it is {limit}.")
+        raise InputError(f"limit must be an integer >= 1, got {limit}.")
     if output is not None:
         check_output_folder(Path(output))
     notes: list[str] = []
-    bag = ChunkCounter(MAX_CHARACTERS_UNIGRAM if choices.kind == "unigram" else MAX_CHARACTERS)
-    _count_chunks(files, bag, text, limit, encoding, notes, progress)
-    made = train_tokenizer(bag, choices, notes, progress)
+    counter = ChunkCounter(MAX_CHARACTERS_UNIGRAM if vocabulary_plan.kind == "unigram" else MAX_CHARACTERS)
+    _count_chunks(files, counter, text, limit, encoding, notes, progress)
+    learned = train_tokenizer(counter, vocabulary_plan, notes, progress)
     if output is not None:
-        made.save(output)
-    return made if output is None else replace(made, folder=Path(output))
+        learned.save(output)
+    return learned if output is None else replace(learned, folder=Path(output))
 
 
 def train_tokenizer(
-    bag: ChunkCounter, choices: VocabularyPlan, notes: Iterable[str] = (), progress: Progress | None = None
+    counter: ChunkCounter, vocabulary_plan: VocabularyPlan, notes: Iterable[str] = (), progress: Progress | None = None
 ) -> LearnedTokenizer:
-    """Learn from a text that is counted already."""
+    """Learn a tokenizer from counted text."""
 
     progress = progress or no_progress
     progress("counting words", 0, None)
-    words = count_words(bag.counts, build_preprocessor(choices))
-    if not words:
-        raise InputError("The text holds no words to learn from.")
-    letters = Alphabet(words, choices)
+    word_counts = count_words(counter.counts, build_preprocessor(vocabulary_plan))
+    if not word_counts:
+        raise InputError("The text has no words to learn from.")
+    alphabet = Alphabet(word_counts, vocabulary_plan)
     progress("learning", 0, None)
-    pipeline = train_vocabulary(words, letters, choices)
+    pipeline = train_vocabulary(word_counts, alphabet, vocabulary_plan)
     with scratch_folder() as folder:
         write_atomic(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
-        write_json(folder / "tokenizer_config.json", build_tokenizer_config(choices))
+        write_json(folder / "tokenizer_config.json", build_tokenizer_config(vocabulary_plan))
         tokenizer = load_tokenizer(folder, "", {}).source
-    tokens, unknown = _count_tokens(bag.counts, pipeline, choices, progress)
-    counted, said = bag.count_words(), [*notes, *_list_notes(bag, tokenizer.vocab_size, choices)]
+    tokens, unknown = _count_tokens(counter.counts, pipeline, vocabulary_plan, progress)
+    word_total, all_notes = (
+        counter.count_words(),
+        [*notes, *_list_notes(counter, tokenizer.vocab_size, vocabulary_plan)],
+    )
     return LearnedTokenizer(
         tokenizer=tokenizer,
-        kind=choices.kind,
-        use=choices.use,
-        size=choices.size,
+        kind=vocabulary_plan.kind,
+        use=vocabulary_plan.use,
+        size=vocabulary_plan.size,
         vocabulary=tokenizer.vocab_size,
-        special=choices.special_tokens,
-        lines=bag.line_count,
-        words=counted,
-        characters=len(letters.characters),
-        covered=letters.coverage,
-        tokens_per_word=tokens / max(counted, 1),
+        special=vocabulary_plan.special_tokens,
+        lines=counter.line_count,
+        words=word_total,
+        characters=len(alphabet.characters),
+        covered=alphabet.coverage,
+        tokens_per_word=tokens / max(word_total, 1),
         unknown=unknown / max(tokens, 1),
-        notes=tuple(said),
+        notes=tuple(all_notes),
     )
 
 
-def build_tokenizer_config(choices: VocabularyPlan) -> dict[str, Any]:
-    """tokenizer_config.json: tokenizer.json is its own recipe, and these are the names of its special tokens."""
-    named = {f"{name}_token": token for name, token in choices.named_tokens.items()}
-    extra = [token for token in choices.special_tokens if token not in named.values()]
-    made: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    return made | named | ({"extra_special_tokens": extra} if extra else {})
+def build_tokenizer_config(vocabulary_plan: VocabularyPlan) -> dict[str, Any]:
+    """Build tokenizer_config.json, which names the special tokens of tokenizer.json."""
+    special_tokens = {f"{name}_token": token for name, token in vocabulary_plan.named_tokens.items()}
+    extra_tokens = [token for token in vocabulary_plan.special_tokens if token not in special_tokens.values()]
+    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    return config | special_tokens | ({"extra_special_tokens": extra_tokens} if extra_tokens else {})
 
 
 def _count_chunks(
-    given: Any,
-    bag: ChunkCounter,
+    source: Any,
+    counter: ChunkCounter,
     text: str | Sequence[str] | None,
     limit: int | None,
     encoding: str | None,
     notes: list[str],
     progress: Progress | None,
 ) -> None:
-    files = _resolve_files(given)
+    files = _resolve_files(source)
     if files is None and (text is not None or encoding is not None):
-        raise InputError("text and encoding are for files, and texts were given.")
-    texts = _check_texts(given) if files is None else read_line_texts(files, text, encoding, notes)
+        raise InputError("text and encoding apply only to files, got texts.")
+    texts = _check_texts(source) if files is None else read_line_texts(files, text, encoding, notes)
     for number, line in enumerate(texts if limit is None else islice(texts, limit), start=1):
-        bag.add(line)
+        counter.add(line)
         if progress is not None and number % REPORT_INTERVAL == 0:
             progress("reading", number, None)
-    if not bag.line_count:
-        raise InputError("There is no text to learn from.")
+    if not counter.line_count:
+        raise InputError("The source has no text to learn from.")
 
 
-def _resolve_files(given: Any) -> list[Any] | None:
-    """What is to be opened; None if texts were given."""
-    if isinstance(given, str | os.PathLike) or callable(getattr(given, "read", None)):
-        return [given]
-    if isinstance(given, Mapping | bytes):
-        raise InputError(f"Give names of files or an iterable of texts, not a {type(given).__name__}.")
-    if not isinstance(given, list | tuple) or not given:
+def _resolve_files(source: Any) -> list[Any] | None:
+    """Return the files to read; None if the source is an iterable of texts."""
+    if isinstance(source, str | os.PathLike) or callable(getattr(source, "read", None)):
+        return [source]
+    if isinstance(source, Mapping | bytes):
+        raise InputError(f"Expected file names or an iterable of texts, got a {type(source).__name__}.")
+    if not isinstance(source, list | tuple) or not source:
         return None
-    if all(isinstance(one, os.PathLike) or callable(getattr(one, "read", None)) for one in given):
-        return list(given)
-    if not all(isinstance(one, str | os.PathLike) for one in given):
+    if all(isinstance(entry, os.PathLike) or callable(getattr(entry, "read", None)) for entry in source):
+        return list(source)
+    if not all(isinstance(entry, str | os.PathLike) for entry in source):
         return None
-    there = [_is_file(one) for one in given[:1000]]
-    if any(there) and not all(there) and len(given) <= len(there):
-        missing = given[there.index(False)]
-        raise InputError(f"{to_printable(missing)} is not there, and other names in the list are files.")
-    return list(given) if all(there) and len(given) <= len(there) else None
+    exists = [_is_file(entry) for entry in source[:1000]]
+    if any(exists) and not all(exists) and len(source) <= len(exists):
+        missing = source[exists.index(False)]
+        raise InputError(f"{to_printable(missing)} does not exist, but other entries of the list are files.")
+    return list(source) if all(exists) and len(source) <= len(exists) else None
 
 
 def _is_file(name: Any) -> bool:
     try:
         return Path(name).exists()
-    except (OSError, ValueError):  # a text is often no name of a file
+    except (OSError, ValueError):  # a text is often not a valid file name
         return False
 
 
@@ -233,45 +236,48 @@ def _check_texts(texts: Iterable[Any]) -> Iterator[str]:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise InputError(f"Text {number} holds half a surrogate pair, which is not text.") from None
+            raise InputError(f"Text {number} contains an unpaired surrogate, which is not valid Unicode.") from None
         yield text
 
 
 def _count_tokens(
-    counts: Mapping[str, int], pipeline: Any, choices: VocabularyPlan, progress: Progress
+    counts: Mapping[str, int], pipeline: Any, vocabulary_plan: VocabularyPlan, progress: Progress
 ) -> tuple[int, int]:
-    """How many tokens the text becomes, and how many of them are unknown."""
-    unknown = None if choices.split == "byte-level" else pipeline.token_to_id(choices.named_tokens["unk"])
-    tokens = missed = done = 0
-    stretches = iter(counts)
-    while some := list(islice(stretches, CHUNK_BATCH)):
-        progress("measuring", done, len(counts))
-        for stretch, ids in zip(some, pipeline.encode_batch_fast(some, add_special_tokens=False), strict=True):
-            tokens += counts[stretch] * len(ids.ids)
-            if unknown is not None:
-                missed += counts[stretch] * ids.ids.count(unknown)
-        done += len(some)
-    return tokens, missed
+    """Count the tokens of the text, and the unknown ones."""
+    unknown_id = (
+        None if vocabulary_plan.split == "byte-level" else pipeline.token_to_id(vocabulary_plan.named_tokens["unk"])
+    )
+    tokens = unknown_tokens = processed = 0
+    remaining = iter(counts)
+    while chunks := list(islice(remaining, CHUNK_BATCH)):
+        progress("measuring", processed, len(counts))
+        for chunk, encoding in zip(chunks, pipeline.encode_batch_fast(chunks, add_special_tokens=False), strict=True):
+            tokens += counts[chunk] * len(encoding.ids)
+            if unknown_id is not None:
+                unknown_tokens += counts[chunk] * encoding.ids.count(unknown_id)
+        processed += len(chunks)
+    return tokens, unknown_tokens
 
 
-def _list_notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator[str]:
-    if bag.sampling_interval > 1:
+def _list_notes(counter: ChunkCounter, vocab_size: int, vocabulary_plan: VocabularyPlan) -> Iterator[str]:
+    if counter.sampling_interval > 1:
         yield (
-            "The text has more different words than are learned from at once: one line in "
-            f"{bag.sampling_interval:,} was used."
+            "The text has more distinct words than fit into memory; one line in "
+            f"{counter.sampling_interval:,} was used."
         )
-    if reached < choices.size:
-        yield f"The text gives {reached:,} tokens, fewer than the {choices.size:,} that were asked for."
-    if bag.count_words() < FEW_WORDS:
-        yield f"{bag.count_words():,} words are little text to learn from."
-    found = {
-        token: sum(n for stretch, n in bag.counts.items() if token in stretch) for token in choices.special_tokens[:50]
+    if vocab_size < vocabulary_plan.size:
+        yield f"The text yields {vocab_size:,} tokens, fewer than the requested {vocabulary_plan.size:,}."
+    if counter.count_words() < FEW_WORDS:
+        yield f"The text has only {counter.count_words():,} words; learn from more text."
+    occurrences = {
+        token: sum(chunk_count for chunk, chunk_count in counter.counts.items() if token in chunk)
+        for token in vocabulary_plan.special_tokens[:50]
     }
-    for token, count in found.items():
+    for token, count in occurrences.items():
         if count:
             yield (
-                f"The special token {to_printable(token)!r} stands in {count:,} words of the text; it is special "
-                "there, too."
+                f"The special token {to_printable(token)!r} occurs in {count:,} words of the text, and is treated as "
+                "special there, too."
             )
 
 

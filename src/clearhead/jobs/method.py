@@ -1,4 +1,4 @@
-"""What a method is given and what it gives back: a fitted model, and the layers that were tried."""
+"""Inputs and outputs of training methods: the fitted model, and the layers that were compared."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedMethod:
-    """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
+    """A fitted model: computes logits of any part, saves itself, and has notes on the fit."""
 
     logits: Callable[[PartRows], Any]
     save: Callable[[Path, TrainingRecord], None]
     notes: tuple[str, ...] = ()
     steps: int = 0
-    sweep: LayerSweep | None = None  # of layers, where it was asked for
-    per_word: bool = False  # a sweep chose the layer alone, for words are not pooled
+    sweep: LayerSweep | None = None  # over layers, if requested
+    per_word: bool = False  # the sweep chose only the layer, because words are not pooled
     model: Model | None = None  # whose weights `save` writes
 
     def layer_choice(self, plan: RunPlan) -> tuple[str | int | None, str | None]:
-        """Layer and pooling of the features: as the plan has them, or as the sweep found them."""
+        """Return layer and pooling of the features, from the sweep or the plan."""
         if self.sweep is None:
             return plan.layer, plan.pooling
         return self.sweep.best.layer, None if self.per_word else self.sweep.best.pooling
@@ -42,15 +42,15 @@ class FittedMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class FitInputs:
-    """All that a method needs."""
+    """Everything a method needs."""
 
     prepared: PreparedData
     plan: RunPlan
     settings: TrainSettings
-    folder: Path  # for its state and log
+    folder: Path  # for state and log
     model: Model | None = None
     events: RunEvents = NO_EVENTS
-    finish: bool = False  # a network that was stopped is taken as it is
+    finish: bool = False  # keep the state of a stopped network without further training
 
     def stage_progress(self, stage: str) -> Progress:
         """Report the stages of a function as one stage of the run."""
@@ -59,7 +59,7 @@ class FitInputs:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerChoice:
-    """One way to make features: layers by their name, and how their tokens are pooled."""
+    """One kind of features: layers by name, and the pooling of their tokens."""
 
     layer: str
     pooling: str
@@ -70,18 +70,18 @@ class LayerChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerScore:
-    """How good one choice of layer and pooling is."""
+    """The score of one choice of layer and pooling."""
 
     layer: str
     pooling: str
-    score: float | None  # the main metric, on average over the folds; None: not defined on any
-    spread: float | None  # its standard deviation over the folds
-    seconds: float  # that fitting and judging it took
+    score: float | None  # mean of the main metric over the folds; None if undefined
+    spread: float | None  # standard deviation over the folds
+    seconds: float  # fitting and evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSweep:
-    """All choices in the order they were tried, the best of them, and its features of all training rows."""
+    """All choices in order of evaluation, the best one, and its features of all training rows."""
 
     scores: tuple[LayerScore, ...]
     best: LayerChoice

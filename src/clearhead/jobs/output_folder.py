@@ -1,4 +1,4 @@
-"""Where a run is written: a free name for its folder, and one process at a time in it."""
+"""The folder of a run: choose a free name, and lock it against other processes."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ T = TypeVar("T")
 
 
 def lock_output(verb: Callable[P, T]) -> Callable[P, T]:
-    """A verb that locks the folder which it works in: the same command is not at work there twice."""
+    """Make a verb lock its output folder, so that a second process cannot write there."""
 
     @wraps(verb)
-    def call(*given: P.args, **named: P.kwargs) -> T:
-        folder: Any = named.get("resume") or named.get("output")
-        events: Any = named.get("events")
-        with lock_run_folder(folder, events) as named["events"]:
-            return verb(*given, **named)
+    def locked_verb(*args: P.args, **kwargs: P.kwargs) -> T:
+        folder: Any = kwargs.get("resume") or kwargs.get("output")
+        events: Any = kwargs.get("events")
+        with lock_run_folder(folder, events) as kwargs["events"]:
+            return verb(*args, **kwargs)
 
-    return call
+    return locked_verb
 
 
-def choose_run_folder(train: str | None, plan: DataclassInstance, command: str) -> Path:
-    """runs/<name of the file>, with a number where that is taken by another run."""
-    name = _data_name(train)
-    taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
-    return next(folder for folder in taken if is_available(folder, plan, command))
+def choose_run_folder(source_name: str | None, plan: DataclassInstance, command: str) -> Path:
+    """Choose runs/<file name>, with a number if another run has that folder."""
+    name = _data_name(source_name)
+    candidates = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
+    return next(folder for folder in candidates if is_available(folder, plan, command))
 
 
 def resolve_model_path(plan: RunPlan) -> RunPlan:
-    """A plan whose model, where it is a folder or a file of vectors, is found from any other folder, too."""
+    """Make the path of a local model absolute, so that the plan is valid in any working directory."""
     if not Path(plan.model).is_dir() and not has_vectors(plan.model):
         return plan
     return replace(plan, model=str(Path(plan.model).absolute()))
 
 
-def choose_ladder_folder(train: str | None) -> Path:
-    """runs/<name of the file>-ladder, which the same command goes on with."""
-    return RUNS / f"{_data_name(train)}-ladder"
+def choose_ladder_folder(source_name: str | None) -> Path:
+    """Choose runs/<file name>-ladder, which the same command continues."""
+    return RUNS / f"{_data_name(source_name)}-ladder"
 
 
-def _data_name(train: str | None) -> str:
-    return "rows" if train is None else Path(train).name.split(".")[0] or "rows"
+def _data_name(source_name: str | None) -> str:
+    return "rows" if source_name is None else Path(source_name).name.split(".")[0] or "rows"

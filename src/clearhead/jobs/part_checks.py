@@ -1,4 +1,4 @@
-"""What is wrong with the parts of some rows: one that is empty, a label that is not learned, texts in two of them."""
+"""Checks of the train, dev and test parts: empty parts, labels without training rows, and leaked texts."""
 
 from __future__ import annotations
 
@@ -13,45 +13,61 @@ if TYPE_CHECKING:
     from clearhead.jobs.profile import DatasetProfile
 
 
-def find_empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: RunPlan) -> list[str]:
-    """What rows that stay together leave out: a part without rows, a label that no training row has."""
+def find_empty_parts(parts: Mapping[str, PartRows], profile: DatasetProfile, plan: RunPlan) -> list[str]:
+    """Find parts without rows, and labels without training rows; grouped rows can cause both."""
     import numpy as np
 
-    wanted = {"dev": plan.dev_share, "test": plan.test_share if seen.sources.keys() == {"train"} else 0.0}
+    shares = {"dev": plan.dev_share, "test": plan.test_share if profile.sources.keys() == {"train"} else 0.0}
     table = parts["train"].table
-    splits = table.splits is not None
-    repeated = not splits and table.groups is not None and len(np.unique(table.groups)) < len(table)
-    together = f": rows with the same {format_column(str(seen.columns.id))} stay together" if repeated else ""
-    said = [
-        f"there are no {part} rows{together}."
-        for part, share in wanted.items()
-        if share and part not in parts and not splits
+    has_split_column = table.splits is not None
+    has_groups = not has_split_column and table.groups is not None and len(np.unique(table.groups)) < len(table)
+    reason = f": rows with the same {format_column(str(profile.columns.id))} stay together" if has_groups else ""
+    problems = [
+        f"there are no {part} rows{reason}."
+        for part, share in shares.items()
+        if share and part not in parts and not has_split_column
     ]
-    if seen.space.kind == "classes":
-        known = set(np.unique(parts["train"].targets).tolist())
-        others = {int(place) for part, rows in parts.items() if part != "train" for place in np.unique(rows.targets)}
-        missing = [name for place, name in enumerate(seen.space.names) if place in others - known]
-        nowhere = [name for place, name in enumerate(seen.space.names) if place not in others | known]
-        if missing:
-            said.append(
-                f"no training row has the label {format_columns(missing, 5)}, which is in other parts{together}."
+    if profile.space.kind == "classes":
+        trained_labels = set(np.unique(parts["train"].targets).tolist())
+        held_out_labels = {
+            int(label_index)
+            for part, rows in parts.items()
+            if part != "train"
+            for label_index in np.unique(rows.targets)
+        }
+        untrained = [
+            name
+            for label_index, name in enumerate(profile.space.names)
+            if label_index in held_out_labels - trained_labels
+        ]
+        unused = [
+            name
+            for label_index, name in enumerate(profile.space.names)
+            if label_index not in held_out_labels | trained_labels
+        ]
+        if untrained:
+            problems.append(
+                f"no training row has the label {format_columns(untrained, 5)}, which occurs in other parts{reason}."
             )
-        if nowhere:
-            said.append(
-                f"no row that is used has the label {format_columns(nowhere, 5)}, so that it cannot be learned."
+        if unused:
+            problems.append(
+                f"no training, dev or test row has the label {format_columns(unused, 5)}; it cannot be learned."
             )
-    return said
+    return problems
 
 
 def find_leaks(parts: Mapping[str, PartRows]) -> list[str]:
-    """Texts that are trained on and measured on: possible only where the parts were given."""
+    """Find held-out texts that also occur in the training rows; only possible for user-defined parts."""
     import numpy as np
 
     train = parts["train"]
-    known = np.unique(train.table.hashes[train.indices])
-    said = []
+    train_hashes = np.unique(train.table.hashes[train.indices])
+    problems = []
     for name, part in parts.items():
-        leaked = int(np.isin(part.table.hashes[part.indices], known).sum()) if name != "train" else 0
-        if leaked:
-            said.append(f"{leaked:,} of {len(part):,} {name} rows have a text of the training rows: they flatter.")
-    return said
+        leaked_count = int(np.isin(part.table.hashes[part.indices], train_hashes).sum()) if name != "train" else 0
+        if leaked_count:
+            problems.append(
+                f"{leaked_count:,} of {len(part):,} {name} rows also occur in the training set; "
+                f"{name} scores are optimistic."
+            )
+    return problems

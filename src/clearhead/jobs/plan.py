@@ -1,4 +1,4 @@
-"""The plan of a run: every choice in one frozen value, from defaults, a recipe file and what was said on top."""
+"""The plan of a run: all settings in one frozen value, from defaults, a recipe and explicit settings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from clearhead.model.layers import pooling_modes
 from clearhead.tasks import TASKS, Task
 from clearhead.training.settings import TrainSettings
 
-TASK_NAMES = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other
+TASK_NAMES = (*TASKS, "aspect", "translate")  # aspect: a tag task followed by a pair task
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK_METHODS = ("finetune", "head")  # methods that train a network
 ONE_VECTOR_TASKS = tuple(name for name, task in TASKS.items() if task.head.kind == "classify")
 HEAD_POOLING_RULE = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR_TASKS)}, aspect)"
 MAX_RECIPE_BYTES = 1 << 20
-MAX_DOTS = 1000  # in one line of it
-MAX_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
+MAX_DOTS = 1000  # per line of a recipe
+MAX_THREADS = max(256, os.cpu_count() or 1)  # operating systems refuse thousands, and the process aborts
 MAX_MINUTES = 366 * 24 * 60
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
 }  # few weights learn
 
 
-# a new translator learns as the 2017 paper says, scaled to a small machine; a checkpoint as the lecture fine-tunes it
+# the settings of the 2017 Transformer paper, scaled to a small machine
 NEW_TRANSFORMER_DEFAULTS: dict[str, Any] = {
     "learning_rate": 1e-3,
     "schedule": "inverse_sqrt",
@@ -49,7 +49,7 @@ NEW_TRANSFORMER_DEFAULTS: dict[str, Any] = {
     "average_epochs": 5,
     "save_every": 120.0,
 }
-# a recurrent one: on Multi30k it had 33 BLEU after four epochs this way, and 8 the Transformer's way
+# on Multi30k, an RNN reaches 33 BLEU after four epochs with these settings, and 8 with those of the Transformer
 NEW_RNN_DEFAULTS: dict[str, Any] = NEW_TRANSFORMER_DEFAULTS | {
     "learning_rate": 3e-3,
     "schedule": "linear",
@@ -61,64 +61,66 @@ PRETRAINED_TRANSLATOR_DEFAULTS: dict[str, Any] = {"warmup_ratio": 0.0, "batch_to
 @renamed_fields(**PLAN_SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """What to train, on what, how, and how to judge it."""
+    """All settings of a training run: data, model, method and evaluation."""
 
-    train: str | None = None  # where rows come from; None: they came as Python values
+    train: str | None = None  # path; None: the rows are Python values
     dev: str | None = None
     test: str | None = None
-    task: str | None = None  # None: by the columns and labels
-    source: str | None = None  # of translations: the column that is read, ...
-    target: str | None = None  # ... and the one that is written
-    family: str | None = None  # of a new translator: transformer or rnn; None: the model's own, or transformer
-    preset: str | None = None  # of a new translator: its size by name
-    config: str | None = None  # of a new translator: further keys of its config.json, as JSON
-    vocab_size: int | None = None  # tokens of a new translator; None: by its size
-    pieces: Literal["bpe", "unigram", "wordpiece", "characters"] = "bpe"  # how its words are cut
-    shared: bool = True  # one vocabulary for both languages; False: one for each
-    prefix: str = ""  # what is put before every source, as T5 is told what to do
-    num_beams: int = 4  # of the translations that are measured
-    text: str | None = None  # columns; None: guessed, and said
+    task: str | None = None  # None: inferred from columns and labels
+    source: str | None = None  # column of source texts of a translation task
+    target: str | None = None  # column of target texts
+    family: str | None = None  # of a new translation model: transformer or rnn; None: that of the model, or transformer
+    preset: str | None = None  # named size of a new translation model
+    config: str | None = None  # further keys of config.json of a new translation model, as JSON
+    vocab_size: int | None = None  # of a new translation model; None: by its size
+    pieces: Literal["bpe", "unigram", "wordpiece", "characters"] = "bpe"  # its tokenizer
+    shared: bool = True  # one vocabulary for both languages; False: one per language
+    prefix: str = ""  # prepended to every source text, as the task prefixes of T5
+    num_beams: int = 4  # when translations are evaluated
+    text: str | None = None  # columns; None: detected and reported
     text_b: str | None = None
     label: str | None = None
-    id: str | None = None  # rows with the same one stay together
+    id: str | None = None  # rows with the same id stay in one part
     split: str | None = None
-    options: str | None = None  # of a question: the columns that hold them, commas between, or one with all of them
-    labels: Kind | None = None  # classes, multilabel or number; None: by the values
+    options: str | None = None  # columns of the options of a question, comma-separated, or one column with all of them
+    labels: Kind | None = None  # classes, multilabel or number; None: inferred from the values
     separator: str | None = None  # between several labels in a cell
     model: str = "default"
     method: Literal["finetune", "head", "features", "tfidf", "majority"] = "finetune"
-    seeds: int = 1  # so many runs with seeds of their own; the best on dev is kept
+    seeds: int = 1  # number of runs with different seeds; the best on dev is kept
     skip_bad_rows: bool = False
-    rows: int | None = None  # of the training rows, drawn by the seed; None: all
-    dev_share: float = 0.1  # of the rows, where no dev rows are given
+    rows: int | None = None  # size of a random sample of the training rows; None: all
+    dev_share: float = 0.1  # of the rows, if there are no dev rows
     test_share: float = 0.1
-    max_length: int | None = None  # tokens; None: what the model can read
+    max_length: int | None = None  # tokens; None: the limit of the model
     long: Literal["window", "cut"] = "window"
-    stride: int | None = None  # tokens that neighbouring windows share; None: as the task has it
-    both_orders: bool | None = None  # two texts are read either way; None: where a causal model compares them
-    max_answer: int = MAX_ANSWER_TOKENS  # tokens of the longest answer that is looked for
-    max_tokens: int | None = None  # of a row in all its windows, the rest is cut off and counted; None: by the task
-    metric: str | None = None  # that epochs are compared by; None: as the task has it
-    target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
-    # what a classification head reads; auto: the mean where the model's folder pools so; None: as the family has it
+    stride: int | None = None  # tokens that consecutive windows share; None: default of the task
+    both_orders: bool | None = None  # read pairs in both orders; None: if a causal model compares them
+    max_answer: int = MAX_ANSWER_TOKENS  # maximum tokens of an answer span
+    max_tokens: int | None = (
+        None  # of a row in all its windows, beyond which it is truncated; None: default of the task
+    )
+    metric: str | None = None  # that selects the best epoch; None: default of the task
+    target_accuracy: float | None = None  # abstain on the least confident rows to reach this accuracy
+    # of a classification head; auto: mean if the model's folder uses mean pooling; None: default of the family
     head_pooling: Literal["auto", "first", "mean"] | None = "auto"
-    layer: str | int | None = None  # features: which layer, ...
-    pooling: str | None = None  # ... and which tokens
-    layers: Literal["sweep"] | None = None  # features: try every layer and pooling, and take the best
-    C: float | None = None  # of a logistic regression: inverse regularization strength; None: by cross-validation
-    baselines: bool = True  # measure the most frequent answer and frozen features beside a trained network
+    layer: str | int | None = None  # of features
+    pooling: str | None = None  # of features
+    layers: Literal["sweep"] | None = None  # compare all layers and poolings, and use the best
+    C: float | None = None  # inverse regularization strength of a logistic regression; None: by cross-validation
+    baselines: bool = True  # compare a trained network with the majority class and frozen features
     device: str = "auto"
     threads: int | None = None
-    minutes: float | None = None  # of fitting, in all its seeds: as many steps as fit; None: all epochs
-    keep_state: bool = False  # True: the optimizer's state stays in the folder of a finished run
-    auto_epochs: bool = True  # as many epochs as the rows need; False where they were said
-    auto_rate: bool = True  # the learning rate that suits the model; False where it was said
-    auto_method: bool = True  # frozen features where they are better; False where the method was said
+    minutes: float | None = None  # time budget of training, for all seeds; None: all epochs
+    keep_state: bool = False  # keep the optimizer state in the folder of a finished run
+    auto_epochs: bool = True  # choose the epochs from the dataset; False if they were set
+    auto_rate: bool = True  # choose the learning rate for the model; False if it was set
+    auto_method: bool = True  # use frozen features if they are better; False if the method was set
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     @property
     def column_roles(self) -> ColumnRoles:
-        """The columns that were named."""
+        """The named columns."""
         options = tuple(name.strip() for name in (self.options or "").split(",") if name.strip())
         return ColumnRoles(
             text=self.text, text_b=self.text_b, label=self.label, id=self.id, split=self.split, options=options
@@ -126,16 +128,16 @@ class RunPlan:
 
     @property
     def has_explicit_pooling(self) -> bool:
-        """Whether it was said what a classification head reads."""
+        """Whether the pooling of a classification head was set."""
         return self.head_pooling not in ("auto", None)
 
     def check_task(self, task: Task) -> None:
-        """Refuse a choice of what the head reads where the task has another head."""
+        """Refuse head_pooling for tasks without a classification head."""
         if self.has_explicit_pooling and task.head.kind != "classify":
             raise InputError(f"Settings of the run: {HEAD_POOLING_RULE}; this is {task.name}.")
 
     def check(self) -> None:
-        """One sentence for the first choice that cannot be."""
+        """Refuse invalid settings; the message names the first one."""
         self.settings.check()
         rules = (
             (self.task is None or self.task in TASK_NAMES, f"task must be one of {', '.join(TASK_NAMES)}"),
@@ -181,132 +183,138 @@ class RunPlan:
             (not self.settings.lm_weight or self.method == "finetune", "lm_weight is for method finetune"),
             (
                 self.layers is None or (self.layer is None and self.pooling is None),
-                "layers=sweep tries every layer and pooling, so that neither is said",
+                "layers=sweep tries every layer and pooling; omit layer and pooling",
             ),
         )
-        for holds, said in rules:
-            if not holds:
-                raise InputError(f"Settings of the run: {said}.")
+        for is_valid, rule in rules:
+            if not is_valid:
+                raise InputError(f"Settings of the run: {rule}.")
         if self.pooling is not None:
             pooling_modes(self.pooling.split("+"))
 
 
-# of runs from before these could be chosen
+# of runs that were stored before these settings existed
 EARLIER_DEFAULTS: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "auto_method": False, "baselines": False}
 METRIC_NAMES = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 RENAMED_SETTINGS = {**TRAINING_SETTINGS, **PLAN_SETTINGS}  # former name -> current name
 BATCH_SETTINGS = {"batch_size", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
 _SETTING_FIELDS = {field.name for field in fields(TrainSettings)}
-AUTO_FLAGS = {"auto_epochs", "auto_rate", "auto_method"}  # by what was left open, and not by a name of their own
+AUTO_FLAGS = {"auto_epochs", "auto_rate", "auto_method"}  # derived from other settings, and not settable by name
 _PLAN_FIELDS = {field.name for field in fields(RunPlan)} - {"settings", *AUTO_FLAGS}
-# who names one of these wants a network: epochs, learning_rate and the like, which no other method has
+# setting one of these implies a network: epochs, learning_rate and others that no other method has
 _SHARED_SETTINGS = {"seed", "class_weight", "precision", "save_every"}
 _NETWORK_SETTINGS = {*_SETTING_FIELDS, "head_pooling", "both_orders", "seeds", "minutes"} - _SHARED_SETTINGS
 
 
 def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
-    """A plan out of flat names and values; later layers win, None says nothing."""
-    said: dict[str, Any] = {}
+    """Make a plan from flat settings; later layers override earlier ones, and None is ignored."""
+    requested: dict[str, Any] = {}
     for layer in layers:
-        here = {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
-        here = rename_settings(here, RENAMED_SETTINGS, stacklevel=3)
-        if here.keys() & BATCH_SETTINGS:  # one of the two says how large a step is: the one that was said last
-            said = {key: value for key, value in said.items() if key not in BATCH_SETTINGS}
-        said |= here
-    for key in said:
+        layer_settings = {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
+        layer_settings = rename_settings(layer_settings, RENAMED_SETTINGS, stacklevel=3)
+        if layer_settings.keys() & BATCH_SETTINGS:  # alternatives: the last one set wins
+            requested = {key: value for key, value in requested.items() if key not in BATCH_SETTINGS}
+        requested |= layer_settings
+    for key in requested:
         if key not in _SETTING_FIELDS | _PLAN_FIELDS:
-            near = get_close_matches(key, sorted(_SETTING_FIELDS | _PLAN_FIELDS), n=1)
+            similar = get_close_matches(key, sorted(_SETTING_FIELDS | _PLAN_FIELDS), n=1)
             hint = (
-                f"; did you mean {near[0]}?"
-                if near
-                else f"; there are {', '.join(sorted(_SETTING_FIELDS | _PLAN_FIELDS))}."
+                f"; did you mean {similar[0]}?"
+                if similar
+                else f"; settings are {', '.join(sorted(_SETTING_FIELDS | _PLAN_FIELDS))}."
             )
-            raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
-    auto_method = "method" not in said and not said.keys() & _NETWORK_SETTINGS
-    said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
-    if said.get("task") == "translate":
-        new = NEW_RNN_DEFAULTS if said.get("family") == "rnn" else NEW_TRANSFORMER_DEFAULTS
-        usual = new if said.get("model", "default") == "default" else PRETRAINED_TRANSLATOR_DEFAULTS
-        said = {
-            key: value for key, value in usual.items() if key not in BATCH_SETTINGS or not said.keys() & BATCH_SETTINGS
-        } | said
-    if said.get("batch_tokens") is not None and "batch_size" not in said:
-        said["batch_size"] = None  # in place of the default
-    settings = {key: value for key, value in said.items() if key in _SETTING_FIELDS}
-    plan = {key: value for key, value in said.items() if key in _PLAN_FIELDS}
+            raise InputError(f"Unknown setting {to_printable(key, 40)!r}{hint}")
+    auto_method = "method" not in requested and not requested.keys() & _NETWORK_SETTINGS
+    requested = METHOD_DEFAULTS.get(str(requested.get("method")), {}) | requested
+    if requested.get("task") == "translate":
+        new_model_defaults = NEW_RNN_DEFAULTS if requested.get("family") == "rnn" else NEW_TRANSFORMER_DEFAULTS
+        translator_defaults = (
+            new_model_defaults if requested.get("model", "default") == "default" else PRETRAINED_TRANSLATOR_DEFAULTS
+        )
+        requested = {
+            key: value
+            for key, value in translator_defaults.items()
+            if key not in BATCH_SETTINGS or not requested.keys() & BATCH_SETTINGS
+        } | requested
+    if requested.get("batch_tokens") is not None and "batch_size" not in requested:
+        requested["batch_size"] = None  # instead of the default
+    settings = {key: value for key, value in requested.items() if key in _SETTING_FIELDS}
+    plan = {key: value for key, value in requested.items() if key in _PLAN_FIELDS}
     try:
-        chosen = {
-            "auto_epochs": "epochs" not in said,
-            "auto_rate": "learning_rate" not in said,
+        auto_flags = {
+            "auto_epochs": "epochs" not in requested,
+            "auto_rate": "learning_rate" not in requested,
             "auto_method": auto_method,
         }
-        made = decode_dataclass({**plan, **chosen, "settings": settings}, RunPlan, "settings")
+        run_plan = decode_dataclass({**plan, **auto_flags, "settings": settings}, RunPlan, "settings")
     except ConfigError as error:
         raise InputError(explain_setting_error(str(error), RunPlan)) from None
-    made.check()
-    return made
+    run_plan.check()
+    return run_plan
 
 
-def explain_setting_error(said: str, kind: type) -> str:
-    """What a decoder complains about, in words: the setting, what is wrong and, where there are few, its choices."""
-    wrong, _, place = said.removeprefix("settings: ").rpartition(" - at ")
-    name = place.strip("`.").rpartition(".")[2]
-    hints = get_type_hints(kind) | get_type_hints(TrainSettings)
+def explain_setting_error(message: str, plan_class: type) -> str:
+    """Rephrase a decoding error: the setting, the problem and, if there are few, its choices."""
+    problem, _, location = message.removeprefix("settings: ").rpartition(" - at ")
+    name = location.strip("`.").rpartition(".")[2]
+    hints = get_type_hints(plan_class) | get_type_hints(TrainSettings)
     choices = [choice for choice in _literal_values(hints.get(name)) if isinstance(choice, str)]
-    listed = f" It can be {', '.join(choices)}." if choices else ""
-    return f"Setting {name}: {wrong[:1].lower()}{wrong[1:].replace('`', '')}.{listed}"
+    choice_hint = f" Choices: {', '.join(choices)}." if choices else ""
+    return f"Setting {name}: {problem[:1].lower()}{problem[1:].replace('`', '')}.{choice_hint}"
 
 
 def _literal_values(hint: Any) -> list[Any]:
-    """The values of a Literal, also where it may be None."""
+    """List the values of a Literal, also inside an Optional."""
     return [value for inner in get_args(hint) for value in (_literal_values(inner) if get_args(inner) else [inner])]
 
 
 def read_recipe(path: str | Path) -> dict[str, Any]:
-    """A TOML file of settings; data files in it are found beside it, or where an environment variable says."""
-    place = Path(path)
+    """Read settings from a TOML file; data paths are relative to it and may contain environment variables."""
+    recipe_path = Path(path)
     try:
-        text = read_bytes(place, max_bytes=MAX_RECIPE_BYTES).decode()
-        if any(line.count(".") > MAX_DOTS for line in text.splitlines()):  # tables in tables take memory as a square
+        text = read_bytes(recipe_path, max_bytes=MAX_RECIPE_BYTES).decode()
+        if any(
+            line.count(".") > MAX_DOTS for line in text.splitlines()
+        ):  # memory is quadratic in the depth of nested tables
             raise ValueError(f"a line has more than {MAX_DOTS} dots")
-        said = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also nested too deeply, or a number with too many digits
-        raise InputError(f"{place.name} is not a recipe in TOML: {to_printable(error, 160)}.") from None
-    said = rename_settings(said, RENAMED_SETTINGS, stacklevel=3)
-    for key, value in said.items():
+        settings = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # including excessive nesting and numbers with too many digits
+        raise InputError(f"{recipe_path.name} is not valid TOML: {to_printable(error, 160)}.") from None
+    settings = rename_settings(settings, RENAMED_SETTINGS, stacklevel=3)
+    for key, value in settings.items():
         if isinstance(value, dict | list):
-            what = f"{to_printable(key, 40)!r} is a table or a list"
-            raise InputError(f"{place.name}: {what}; a recipe has plain names and values.")
+            problem = f"{to_printable(key, 40)!r} is a table or a list"
+            raise InputError(f"{recipe_path.name}: {problem}; a recipe must contain only names and plain values.")
         if key in ("train", "dev", "test") and isinstance(value, str):
-            said[key] = str(place.parent / _expand_variables(value, f"{place.name}: {key}"))
-    return said
+            settings[key] = str(recipe_path.parent / _expand_variables(value, f"{recipe_path.name}: {key}"))
+    return settings
 
 
-def _expand_variables(path: str, where: str) -> str:
-    """A path with $NAME and ${NAME} in place; what is not set is said, not guessed."""
+def _expand_variables(path: str, context: str) -> str:
+    """Expand $NAME and ${NAME} in a path; unset variables are an error."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def look_up(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
         if not os.environ.get(name):
-            raise InputError(f"{where} lies in ${name}, which is not set: set it to the folder that holds the data.")
+            raise InputError(f"{context} needs the environment variable {name}; set it to the folder of the data.")
         return os.environ[name]
 
-    return VARIABLE.sub(value, path)
+    return VARIABLE.sub(look_up, path)
 
 
 def parse_set(pairs: list[str] | tuple[str, ...]) -> dict[str, Any]:
-    """`key=value` as TOML would read the value; what is no TOML is a string."""
-    said: dict[str, Any] = {}
+    """Parse `key=value` pairs; values are TOML, or else plain strings."""
+    settings: dict[str, Any] = {}
     for pair in pairs:
-        key, sign, text = pair.partition("=")
-        if not sign or not key.strip():
-            raise InputError(f"--set takes key=value, and it was given {to_printable(pair, 40)!r}.")
+        key, separator, text = pair.partition("=")
+        if not separator or not key.strip():
+            raise InputError(f"--set expects key=value, got {to_printable(pair, 40)!r}.")
         try:
             if text.count(".") > MAX_DOTS:
                 raise ValueError
             value = tomllib.loads(f"x = {text}")["x"]
         except (ValueError, RecursionError):
             value = {"True": True, "False": False}.get(text, text)
-        said[key.strip()] = value
-    return said
+        settings[key.strip()] = value
+    return settings

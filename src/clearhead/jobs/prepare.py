@@ -1,4 +1,4 @@
-"""From files to parts that can be trained and measured on: columns, labels, tokens, and a split that leaks nothing."""
+"""Prepared data: tokenized rows in train, dev and test parts that share no texts."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-MIN_PASSAGES = 10  # to split by them
-MAX_GROUP_SHARE = 0.05  # of the rows may have one first text and still stay together
+MIN_PASSAGES = 10  # required to split by passages
+MAX_GROUP_SHARE = 0.05  # of all rows; larger groups with one first text are split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,37 +50,37 @@ class PartRows:
 
     @property
     def targets(self) -> Any:
-        """Their labels as numbers."""
+        """The encoded labels."""
         assert self.table.labels is not None
         return self.table.labels[self.indices]
 
     @property
     def row_numbers(self) -> Array:
-        """Their numbers in the source."""
+        """The row numbers in the source."""
         return self.table.rows[self.indices]
 
     @property
     def groups(self) -> Array | None:
-        """What keeps rows on one side of a split, beside their texts."""
+        """Groups of rows that must stay in one part, in addition to equal texts."""
         return _find_groups(self.table, self.indices)
 
     def texts(self) -> Iterator[tuple[str, str | None]]:
-        """Their texts in another pass over the source, in its order."""
-        wanted = iter(self.row_numbers.tolist())
-        number = next(wanted, None)
+        """Read the texts in another pass over the source, in order."""
+        row_numbers = iter(self.row_numbers.tolist())
+        next_number = next(row_numbers, None)
         for row in check_rows(self.source, self.columns, self.space):
-            if not isinstance(row, BadRow) and row.number == number:
+            if not isinstance(row, BadRow) and row.number == next_number:
                 yield row.text, row.text_b
-                number = next(wanted, None)
+                next_number = next(row_numbers, None)
 
     def fingerprint(self) -> DatasetFingerprint:
-        """Which rows these are: equal marks are equal texts and labels in equal order."""
+        """Return a fingerprint of texts, labels and their order."""
         digest = hash_rows(self.table.hashes[self.indices], self.targets, self.space)
         return DatasetFingerprint(name=self.source.name, rows=len(self), sha256=digest)
 
 
 def read_text_rows(part: PartRows) -> list[TextRow]:
-    """The rows of a part with their texts, read once more."""
+    """Read the rows of a part again, with their texts."""
     return [
         TextRow(number=number, text=text, text_b=text_b, label=None, id=None, split=None)
         for number, (text, text_b) in zip(part.row_numbers.tolist(), part.texts(), strict=True)
@@ -88,150 +88,156 @@ def read_text_rows(part: PartRows) -> list[TextRow]:
 
 
 def hash_rows(hashes: Array, targets: Any, space: LabelSpace) -> str:
-    """A digest of texts and labels in their order."""
-    made = hashlib.sha256(hashes.tobytes())
+    """Hash texts and labels in order."""
+    digest = hashlib.sha256(hashes.tobytes())
     if getattr(getattr(targets, "dtype", None), "hasobject", False):
-        made.update("\0".join(map(repr, targets)).encode("utf-8", "surrogatepass"))
+        digest.update("\0".join(map(repr, targets)).encode("utf-8", "surrogatepass"))
     else:
-        made.update(targets.tobytes())
-    made.update("\0".join(space.names).encode("utf-8", "surrogatepass"))
-    return made.hexdigest()
+        digest.update(targets.tobytes())
+    digest.update("\0".join(space.names).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedData:
-    """Data that is ready: what it is, and its parts."""
+    """Tokenized data in parts, with its task, columns and labels."""
 
     task: Task
     columns: Columns
     space: LabelSpace
-    parts: Mapping[str, PartRows]  # train, and dev and test where there are any
+    parts: Mapping[str, PartRows]  # train, and dev and test if not empty
     messages: tuple[str, ...]
     skipped: dict[str, int]
 
     @property
     def tokens_digest(self) -> str:
-        """A mark of every token id: a resumed run must see the same ones."""
-        made = hashlib.sha256()
+        """A hash of all token ids, which must be equal when a run is resumed."""
+        digest = hashlib.sha256()
         for table in {id(part.table): part.table for part in self.parts.values()}.values():
-            made.update(table.ids.tobytes())
-            made.update(table.starts.tobytes())
-        return made.hexdigest()
+            digest.update(table.ids.tobytes())
+            digest.update(table.starts.tobytes())
+        return digest.hexdigest()
 
 
 class NoTokenizer:
-    """Stands in for a tokenizer where a method reads the texts themselves: rows are checked, and have no tokens."""
+    """A tokenizer without tokens, for methods that read texts directly."""
 
     vocab_size = 1
 
     def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:  # noqa: ARG002
-        """Nothing for each item."""
+        """Return an empty encoding for each item."""
         empty = Encoding(ids=[], tokens=[], offsets=[], words=[], segments=[], special=[], sides=[])
         return [empty for _ in items]
 
 
-def prepare_data(seen: DatasetProfile, plan: RunPlan, tokenizer: TextEncoder | None, fit: LengthPolicy) -> PreparedData:
-    """Tokens of all sources, and their rows in parts."""
+def prepare_data(
+    profile: DatasetProfile, plan: RunPlan, tokenizer: TextEncoder | None, length_policy: LengthPolicy
+) -> PreparedData:
+    """Tokenize all sources, and assign their rows to parts."""
     import numpy as np
 
     parts: dict[str, PartRows] = {}
     tables: dict[str, TokenTable] = {}
-    for name, source in seen.sources.items():
-        columns = seen.columns if name == "train" else match_columns(source, seen.columns, seen.task.rows.layout)
+    for name, source in profile.sources.items():
+        columns = (
+            profile.columns if name == "train" else match_columns(source, profile.columns, profile.task.rows.layout)
+        )
         table = encode_table(
             source,
             columns,
             tokenizer if tokenizer is not None else NoTokenizer(),
-            seen.space,
-            max_length=fit.max_length if tokenizer is not None else None,
-            long=fit.long,
-            stride=fit.stride,
-            max_answer=fit.max_answer,
-            max_tokens=fit.max_tokens,
+            profile.space,
+            max_length=length_policy.max_length if tokenizer is not None else None,
+            long=length_policy.long,
+            stride=length_policy.stride,
+            max_answer=length_policy.max_answer,
+            max_tokens=length_policy.max_tokens,
             skip_bad_rows=plan.skip_bad_rows,
-            form=seen.task.rows,
+            form=profile.task.rows,
         )
         tables[name] = table
-        for part, places in _assign_parts(name, table, seen, plan).items():
-            if len(places):
-                parts[part] = PartRows(source=source, columns=columns, space=seen.space, table=table, indices=places)
+        for part, indices in _assign_parts(name, table, profile, plan).items():
+            if len(indices):
+                parts[part] = PartRows(
+                    source=source, columns=columns, space=profile.space, table=table, indices=indices
+                )
     if "train" not in parts:
-        raise InputError(f"{seen.sources['train'].name} has no rows to train on.")
-    if seen.space.kind == "classes" and len(np.unique(parts["train"].targets)) < 2:
-        raise InputError("The training rows all have one label; there is nothing to learn.")
+        raise InputError(f"{profile.sources['train'].name} has no rows to train on.")
+    if profile.space.kind == "classes" and len(np.unique(parts["train"].targets)) < 2:
+        raise InputError("All training rows have the same label; training needs at least two labels.")
     counts = ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())
     skipped: dict[str, int] = {}
     for table in tables.values():
         for problem, count in table.skipped.items():
             skipped[problem] = skipped.get(problem, 0) + count
-    said = [f"rows: {counts}", *find_empty_parts(parts, seen, plan), *find_leaks(parts)]
-    said += [_describe_unread(table, seen) for table in tables.values()]
+    messages = [f"rows: {counts}", *find_empty_parts(parts, profile, plan), *find_leaks(parts)]
+    messages += [_describe_unread(table, profile) for table in tables.values()]
     if skipped:
-        said.append(f"left out: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
+        messages.append(f"skipped: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
     return PreparedData(
-        task=seen.task,
-        columns=seen.columns,
-        space=seen.space,
+        task=profile.task,
+        columns=profile.columns,
+        space=profile.space,
         parts=parts,
-        messages=tuple(filter(None, said)),
+        messages=tuple(filter(None, messages)),
         skipped=skipped,
     )
 
 
-def _describe_unread(table: TokenTable, seen: DatasetProfile) -> str:
-    """What the tokens of some rows cannot say, with the first of these rows; empty: nothing."""
-    if seen.task.rows.find_unlearnable is None:
+def _describe_unread(table: TokenTable, profile: DatasetProfile) -> str:
+    """Describe rows whose labels the tokens cannot represent, with the first row numbers; empty if there are none."""
+    if profile.task.rows.find_unlearnable is None:
         return ""
-    what, places = seen.task.rows.find_unlearnable(table)
-    if not len(places):
+    problem, indices = profile.task.rows.find_unlearnable(table)
+    if not len(indices):
         return ""
-    first = ", ".join(f"{number:,}" for number in table.rows[places[:8]].tolist())
-    rows = "1 row has" if len(places) == 1 else f"{len(places):,} rows have"
-    return f"{rows} {what} (row {first}{', ...' if len(places) > 8 else ''})"
+    row_numbers = ", ".join(f"{number:,}" for number in table.rows[indices[:8]].tolist())
+    rows = "1 row has" if len(indices) == 1 else f"{len(indices):,} rows have"
+    return f"{rows} {problem} (row {row_numbers}{', ...' if len(indices) > 8 else ''})"
 
 
-def _assign_parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) -> dict[str, Array]:
-    """Which rows of a source are which part; what is missing is taken from the training rows."""
+def _assign_parts(name: str, table: TokenTable, profile: DatasetProfile, plan: RunPlan) -> dict[str, Array]:
+    """Assign the rows of a source to parts; missing parts are split off the training rows."""
     import numpy as np
 
-    every = np.arange(len(table))
+    all_rows = np.arange(len(table))
     if name != "train":
-        return {name: every}
-    found = {"train": every}
+        return {name: all_rows}
+    part_rows = {"train": all_rows}
     if table.splits is not None:
-        found = {part: every[table.splits == place] for place, part in enumerate(PARTS)}
+        part_rows = {part: all_rows[table.splits == part_index] for part_index, part in enumerate(PARTS)}
     if plan.rows is not None:
-        found["train"] = found["train"][sample_rows(len(found["train"]), plan.rows, plan.settings.seed)]
-    own = {part for part, places in found.items() if len(places)}
+        part_rows["train"] = part_rows["train"][sample_rows(len(part_rows["train"]), plan.rows, plan.settings.seed)]
+    column_parts = {part for part, indices in part_rows.items() if len(indices)}
     for part in ("dev", "test"):
-        if part in own and part in seen.sources:
-            column = seen.columns.split
-            both = f"in column {column!r} and in {setting(part)}"
-            raise InputError(f"There are {part} rows {both}; leave one of the two out.")
-    given = own | set(seen.sources)
-    dev = 0.0 if "dev" in given else plan.dev_share
-    test = 0.0 if given & {"dev", "test"} else plan.test_share
-    if not dev and not test:
-        return found
-    rows = found["train"]
-    labels, kind = None if table.labels is None else table.labels[rows], str(seen.space.kind)
-    if seen.task.rows.stratify is not None and labels is not None:
-        labels, kind = seen.task.rows.stratify(labels, seen.space)
+        if part in column_parts and part in profile.sources:
+            column = profile.columns.split
+            locations = f"in column {column!r} and in {setting(part)}"
+            raise InputError(f"There are {part} rows {locations}; remove one of the two.")
+    existing_parts = column_parts | set(profile.sources)
+    dev_share = 0.0 if "dev" in existing_parts else plan.dev_share
+    test_share = 0.0 if existing_parts & {"dev", "test"} else plan.test_share
+    if not dev_share and not test_share:
+        return part_rows
+    rows = part_rows["train"]
+    labels, kind = None if table.labels is None else table.labels[rows], str(profile.space.kind)
+    if profile.task.rows.stratify is not None and labels is not None:
+        labels, kind = profile.task.rows.stratify(labels, profile.space)
     split = split_rows(
         labels,
         table.hashes[rows],
-        _find_groups(table, rows, seen.task),
-        dev=dev,
-        test=test,
+        _find_groups(table, rows, profile.task),
+        dev=dev_share,
+        test=test_share,
         seed=plan.settings.seed,
         kind=kind,
     )
-    cut = {part: rows[split == part] for part in PARTS}
-    return found | {part: places for part, places in cut.items() if part == "train" or len(places)}
+    split_parts = {part: rows[split == part] for part in PARTS}
+    return part_rows | {part: indices for part, indices in split_parts.items() if part == "train" or len(indices)}
 
 
 def _find_groups(table: TokenTable, rows: Array, task: Task | None = None) -> Array | None:
-    """What keeps rows on one side: an id that comes again, or else the first of two texts, or a passage."""
+    """Find groups of rows that must stay in one part: by repeated id, or by first text or passage."""
     import numpy as np
 
     if table.groups is not None and len(np.unique(table.groups[rows])) < len(rows):
@@ -240,12 +246,12 @@ def _find_groups(table: TokenTable, rows: Array, task: Task | None = None) -> Ar
         return None
     if task is not None and task.rows.label_counter is not None:
         return table.shared_hashes[rows] if len(np.unique(table.shared_hashes[rows])) >= MIN_PASSAGES else None
-    largest = int(np.unique(table.shared_hashes[rows], return_counts=True)[1].max())
+    largest_group = int(np.unique(table.shared_hashes[rows], return_counts=True)[1].max())
     return (
-        table.shared_hashes[rows] if largest <= MAX_GROUP_SHARE * len(rows) else None
+        table.shared_hashes[rows] if largest_group <= MAX_GROUP_SHARE * len(rows) else None
     )  # one question asked of all texts
 
 
 def encode_part(model: Model, part: PartRows) -> PackedDataset:
-    """A part as this model reads it."""
+    """Pack a part as input of a model."""
     return pack_table(part.table, segments=model.shape.stack.segments > 1).select(part.indices)

@@ -1,4 +1,4 @@
-"""`RunEvents` by the name and the argument names of version 0.1, for programs that import it from here."""
+"""Compatibility with version 0.1: `RunEvents` under its former name, with its former argument names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OLD_NAMES = {
 
 
 def Told(**callbacks: Any) -> RunEvents:  # noqa: N802
-    """The events of a run."""
+    """Build `RunEvents` from the former argument names."""
     if unknown := sorted(callbacks.keys() - OLD_NAMES.keys()):
         raise TypeError(f"Told() got an unexpected keyword argument {unknown[0]!r}")
-    return RunEvents(**{OLD_NAMES[name]: call for name, call in callbacks.items() if call is not None})
+    return RunEvents(**{OLD_NAMES[name]: callback for name, callback in callbacks.items() if callback is not None})

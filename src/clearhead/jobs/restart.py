@@ -1,4 +1,4 @@
-"""The same command once more: whether a folder holds its own run that was killed, or one that still goes on."""
+"""Restarting a command: whether a folder contains its interrupted run, or a run that is still active."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ _locked_folders: set[tuple[int, int]] = set()  # folders that this process has l
 
 
 def is_same_run(folder: Path, plan: DataclassInstance, command: str) -> bool:
-    """Whether the very same command was begun in a folder and killed there, so that it goes on."""
+    """Whether a folder contains an interrupted run of the same command."""
     if not command or not (folder / RUN_FILE).is_file() or (folder / METRICS_FILE).exists():
         return False
     try:
         saved = read_json(folder / RUN_FILE)
     except ClearheadError:
         return False
-    before = saved.get("plan")
-    if saved.get("command") != command or not isinstance(before, dict):
+    saved_plan = saved.get("plan")
+    if saved.get("command") != command or not isinstance(saved_plan, dict):
         return False
-    return _settings_match(asdict(plan), rename_stored_fields(before, type(plan)), asdict(type(plan)()))
+    return _settings_match(asdict(plan), rename_stored_fields(saved_plan, type(plan)), asdict(type(plan)()))
 
 
-def _settings_match(asked: Mapping[str, Any], before: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
-    """Whether settings are what was asked for before; those that were left open were chosen when the run began."""
-    for key, value in asked.items():
+def _settings_match(requested: Mapping[str, Any], saved: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    """Whether requested settings equal the saved ones; open settings were chosen when the run started."""
+    for key, value in requested.items():
         if isinstance(value, dict):
-            if not isinstance(before.get(key), dict) or not _settings_match(value, before[key], usual[key]):
+            if not isinstance(saved.get(key), dict) or not _settings_match(value, saved[key], defaults[key]):
                 return False
-        elif value not in (before.get(key), usual[key]) and not (key == "minutes" and before.get("max_steps")):
+        elif value not in (saved.get(key), defaults[key]) and not (key == "minutes" and saved.get("max_steps")):
             return False
     return True
 
 
 def is_available(folder: Path, plan: DataclassInstance, command: str) -> bool:
-    """Whether a run can begin in a folder, or go on there."""
+    """Whether a run can start or resume in a folder."""
     return not is_occupied(folder) or (is_same_run(folder, plan, command) and not is_locked(folder))
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether another process is at work in a folder."""
+    """Whether another process has locked a folder."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -66,31 +66,31 @@ def is_locked(folder: Path) -> bool:
 
 @contextmanager
 def lock_run_folder(folder: str | os.PathLike[str] | None, events: RunEvents | None) -> Iterator[RunEvents]:
-    """Lock the folder of a run as long as it goes, from when it is there; a second process is refused."""
-    outer, handles, keys = events or NO_EVENTS, [], []
+    """Lock the folder of a run while it is active, as soon as it exists; a second process is refused."""
+    outer_events, handles, keys = events or NO_EVENTS, [], []
 
-    def hold(place: Path) -> None:
+    def lock(path: Path) -> None:
         try:
-            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (OSError, ValueError):
-            return  # what is wrong with it is said elsewhere
+            return  # other code reports the problem
         handles.append(handle)
         status = os.fstat(handle)
         if (key := (status.st_dev, status.st_ino)) in _locked_folders:
             return
-        if try_lock(handle, place.resolve()) is False and status.st_uid == os.geteuid():
-            raise InputError(f"{place} is in use by another process; wait for it, or name another folder.")
+        if try_lock(handle, path.resolve()) is False and status.st_uid == os.geteuid():
+            raise InputError(f"{path} is in use by another process; wait for it, or name another folder.")
         _locked_folders.add(key)
         keys.append(key)
 
-    def started(place: Path) -> None:
-        hold(place)
-        outer.started(place)
+    def started(path: Path) -> None:
+        lock(path)
+        outer_events.started(path)
 
     try:
         if folder is not None:
-            hold(Path(folder))
-        yield replace(outer, started=started)
+            lock(Path(folder))
+        yield replace(outer_events, started=started)
     finally:
         _locked_folders.difference_update(keys)
         for handle in handles:

@@ -1,4 +1,4 @@
-"""run.json: what a run was begun with and where it computed, decoded strictly, so that damage is named."""
+"""run.json: the plan, data and machines of a run, decoded strictly so that damage is detected."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from clearhead.caller import command, setting
 from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import decode_dataclass, read_json, remove_leftovers, write_json
+from clearhead.files import decode_dataclass, read_json, remove_leftovers, to_printable, write_json
 from clearhead.jobs.plan import EARLIER_DEFAULTS, RunPlan
 from clearhead.machine.cpu import Machine, differences
 
 RUN_FILE = "run.json"
 FORMAT = 1
 UNKNOWN_MACHINE = (
-    "This run does not record the CPU, precision and library versions that it began with; if they differ here, its "
-    "result differs in the last digits from that of an uninterrupted run."
+    "This run does not record its CPU, precision and library versions. If they differ here, the result differs from "
+    "that of an uninterrupted run in the last digits."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunData:
-    """What a resumed run must find again."""
+    """Data that must be unchanged when a run is resumed."""
 
     columns: dict[str, str | None] = field(default_factory=dict)
     task: str = ""
     labels: list[str] | None = None
     data: dict[str, DatasetFingerprint] = field(default_factory=dict)  # by part
-    tokens: str | None = None  # a hash of every token id
+    tokens: str | None = None  # hash of all token ids
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeHistory:
-    """The machine that a run began on, and those that it was resumed on and that differ from the one before."""
+    """The machine on which a run started, and those on which it was resumed."""
 
-    machine: Machine | None = None  # None: of a version that did not record it
+    machine: Machine | None = None  # None: written by a version that did not record it
     resumed_on: list[Machine] = field(default_factory=list)
 
     @property
     def latest(self) -> Machine | None:
-        """The machine that computed the last steps."""
+        """The last machine."""
         return self.resumed_on[-1] if self.resumed_on else self.machine
 
     def resume_on(self, now: Machine) -> ComputeHistory:
-        """The same after it was resumed here."""
+        """Add a machine, if it differs from the last one."""
         if not now.libraries or (self.latest is not None and not differences(self.latest, now)):
             return self
         return replace(self, resumed_on=[*self.resumed_on, now])
 
     def set_precision(self, precision: str) -> ComputeHistory:
-        """The same where only the loaded model says what the precision is."""
+        """Set the precision, if it was unknown before the model was loaded."""
         if self.latest is None or self.latest.precision:
             return self
         last = replace(self.latest, precision=precision)
@@ -63,30 +63,30 @@ class ComputeHistory:
         return replace(self, machine=last)
 
     def set_threads(self, threads: int | None) -> ComputeHistory:
-        """The same where only the loaded model says how many threads it keeps busy; a resumed run keeps its number."""
+        """Set the threads, once the model is loaded; a resumed run keeps its number."""
         if self.machine is None or self.resumed_on:
             return self
         return replace(self, machine=replace(self.machine, threads=threads))
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence for the report where more than one machine computed."""
-        known = [one for one in (self.machine, *self.resumed_on) if one is not None]
+        """Notes for the report, if the run used several machines."""
+        machines = [machine for machine in (self.machine, *self.resumed_on) if machine is not None]
         if not self.resumed_on or self.machine is None:
             return ()
-        changed = "; ".join(", ".join(differences(a, b)) for a, b in pairwise(known))
-        return (f"The run was resumed on another machine, so that its bits cannot be reproduced: {changed}.",)
+        changes = "; ".join(", ".join(differences(a, b)) for a, b in pairwise(machines))
+        return (f"The run was resumed on another machine; it is not reproducible bit for bit: {changes}.",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitRecord:
-    """Training is over, and the model folder has its weights; with what there was to say about it."""
+    """Marks finished training, whose weights are in the model folder, with notes on the fit."""
 
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """A run.json of training."""
+    """The contents of run.json."""
 
     format: int
     plan: RunPlan
@@ -98,33 +98,34 @@ class RunRecord:
 
     @property
     def compute_history(self) -> ComputeHistory:
-        """Where it computed so far."""
+        """The machines used so far."""
         return ComputeHistory(machine=self.machine, resumed_on=self.resumed_on)
 
 
 def read_run_file(folder: Path) -> RunRecord:
-    """The run.json of a run that was begun, with every value checked."""
+    """Read and check run.json."""
     path = folder / RUN_FILE
     if not path.is_file():
-        raise InputError(f"{folder} is no run: it has no {RUN_FILE}.")
+        raise InputError(f"{folder} is not a training run ({RUN_FILE} not found).")
     saved = read_json(path)
     if saved.get("kind") == "pretrain":
-        again = command("pretrain", resume=str(folder))
-        raise InputError(f"{folder} is a run of pre-training; go on with {again}.")
+        resume_command = command("pretrain", resume=str(folder))
+        raise InputError(f"{folder} is a pre-training run; resume it with {resume_command}.")
     if saved.get("format") != FORMAT:
-        raise CheckpointError(f"{RUN_FILE} is of another version of clearhead.")
-    made = decode_dataclass(saved | {"plan": add_earlier_defaults(saved.get("plan"))}, RunRecord, RUN_FILE)
-    check_stored_settings(made.plan.check)
-    return made
+        written = to_printable(saved.get("format"), 40)
+        raise CheckpointError(f"{RUN_FILE} has format {written}, expected {FORMAT}; use the version that wrote it.")
+    record = decode_dataclass(saved | {"plan": add_earlier_defaults(saved.get("plan"))}, RunRecord, RUN_FILE)
+    check_stored_settings(record.plan.check)
+    return record
 
 
 def add_earlier_defaults(plan: Any) -> Any:
-    """A plan as it was written, with what could not be chosen at that time as it was then."""
+    """Add settings to a stored plan that did not exist when it was written, with the behavior of that time."""
     return EARLIER_DEFAULTS | rename_stored_fields(plan, RunPlan) if isinstance(plan, dict) else plan
 
 
 def check_stored_settings(check: Callable[[], None]) -> None:
-    """Settings that are out of range in a file are the file's damage, not the caller's mistake."""
+    """Report invalid stored settings as a damaged file, not as a mistake of the caller."""
     try:
         check()
     except InputError as error:
@@ -136,47 +137,47 @@ def write_run_file(
     plan: RunPlan,
     data: Mapping[str, Any],
     command: str,
-    computed: ComputeHistory,
+    history: ComputeHistory,
     fitted: FitRecord | None = None,
 ) -> None:
-    """Write down what is being trained, and where."""
+    """Write run.json."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
-    saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(data)}
-    over = {} if fitted is None else {"fitted": asdict(fitted)}
-    write_json(folder / RUN_FILE, saved | asdict(computed) | over)
+        raise InputError(f"{folder} cannot be created: {error.strerror or error}.") from None
+    record = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(data)}
+    fit_record = {} if fitted is None else {"fitted": asdict(fitted)}
+    write_json(folder / RUN_FILE, record | asdict(history) | fit_record)
 
 
-def check_machine(folder: Path, computed: ComputeHistory, now: Machine, *, allowed: bool) -> tuple[str, ...]:
-    """Refuse to resume where the bits of the run cannot be reproduced, unless that is allowed; notes otherwise."""
-    if computed.latest is None:
+def check_machine(folder: Path, history: ComputeHistory, now: Machine, *, allowed: bool) -> tuple[str, ...]:
+    """Refuse to resume on a machine that changes the result, unless allowed; return notes."""
+    if history.latest is None:
         return (UNKNOWN_MACHINE,) if now.libraries else ()
-    found = differences(computed.latest, now)
-    if not found:
+    changes = differences(history.latest, now)
+    if not changes:
         return ()
-    changed = "; ".join(found)
+    described = "; ".join(changes)
     if not allowed:
         raise InputError(
-            f"{folder} cannot be resumed with the same bits on this machine ({changed}): resume it where it was begun, "
-            f"or give {setting('allow_different_cpu', True)}."
+            f"{folder} cannot be reproduced bit for bit on this machine ({described}). Resume it on the original "
+            f"machine, or set {setting('allow_different_cpu', True)}."
         )
-    return (f"Resumed on another machine ({changed}): the result differs in the last digits.",)
+    return (f"Resumed on another machine ({described}): the result differs in the last digits.",)
 
 
 def start_run(
-    folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, computed: ComputeHistory, *, resume: bool
+    folder: Path, plan: RunPlan, data: Mapping[str, Any], command: str, history: ComputeHistory, *, resume: bool
 ) -> None:
-    """Write down what is being trained, or see that everything which it must find again is still the same."""
+    """Write run.json of a new run, or check that the data of a resumed run is unchanged."""
     if not resume:
-        write_run_file(folder, plan, now, command, computed)
+        write_run_file(folder, plan, data, command, history)
         return
     saved = read_run_file(folder)
-    before = asdict(saved.data)
-    for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
-        if (before[key] or None) != (now.get(key) or None):
-            raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
+    saved_data = asdict(saved.data)
+    for key, subject in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
+        if (saved_data[key] or None) != (data.get(key) or None):
+            raise InputError(f"The {subject} differ from those of {folder}; restore them, or start a new run.")
     remove_leftovers(folder)
-    if saved.compute_history != computed:  # another machine goes on
-        write_run_file(folder, saved.plan, before, saved.command, computed, saved.fitted)
+    if saved.compute_history != history:  # resumed on another machine
+        write_run_file(folder, saved.plan, saved_data, saved.command, history, saved.fitted)

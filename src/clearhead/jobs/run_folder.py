@@ -1,4 +1,4 @@
-"""The files of a run's folder: what is in it, which rows were held out, and whether a run can begin there."""
+"""The files of a run folder: their names, the held-out rows, and whether a run can start there."""
 
 from __future__ import annotations
 
@@ -19,35 +19,39 @@ MAX_SPLIT_BYTES = 1 << 30
 
 
 def read_split(folder: Path, part: str) -> frozenset[int]:
-    """The numbers of the rows that a run held out."""
+    """Read the numbers of the rows that a run held out."""
     if not (folder / SPLIT_FILE).is_file():
-        raise InputError(f"{folder} does not say which rows were held out: it has no {SPLIT_FILE}.")
+        raise InputError(f"{folder} does not record its held-out rows ({SPLIT_FILE} not found).")
     parts = read_json(folder / SPLIT_FILE, max_bytes=MAX_SPLIT_BYTES).get("parts")
-    numbers = parts.get(part) if isinstance(parts, dict) else None
-    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
-        named = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
-        raise InputError(f"{folder} held out {named} of its training file, and not {part!r}.")
-    return frozenset(numbers)
+    row_numbers = parts.get(part) if isinstance(parts, dict) else None
+    if not isinstance(row_numbers, list) or not all(isinstance(number, int) for number in row_numbers):
+        part_names = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
+        raise InputError(f"{folder} held out {part_names} of its training file, not {part!r}.")
+    return frozenset(row_numbers)
 
 
-def remove_unstarted_run(folder: Path, *, existed: bool, made: Iterable[str] = ()) -> None:
-    """Remove what a run that cannot begin has written, so that it can be called again with other settings.
+def remove_unstarted_run(folder: Path, *, existed: bool, patterns: Iterable[str] = ()) -> None:
+    """Remove the files of a run that failed to start, so that its folder can be used again.
 
-    `made` are patterns of files and folders that it made beside its run.json.
+    `patterns` match its files and folders other than run.json.
     """
-    for path in (path for pattern in made for path in folder.glob(pattern)):
+    for path in (path for pattern in patterns for path in folder.glob(pattern)):
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     (folder / RUN_FILE).unlink(missing_ok=True)
     if not existed:
-        with suppress(OSError):  # something else is in it
+        with suppress(OSError):  # the folder has other files
             folder.rmdir()
 
 
 def check_run_folder(folder: Path) -> None:
-    """One sentence where a run cannot begin in a folder."""
-    taken = is_occupied(folder)
-    if taken and (folder / RUN_FILE).exists() and not (folder / METRICS_FILE).exists():
-        resumed = setting("resume", str(folder))
-        raise InputError(f"{folder} holds a run that is not finished: continue it with {resumed}, or name another.")
-    if taken:
-        raise InputError(f"{folder} is there already and not empty; name another folder with {setting('output')}.")
+    """Refuse a folder in which a run cannot start."""
+    occupied = is_occupied(folder)
+    if occupied and (folder / RUN_FILE).exists() and not (folder / METRICS_FILE).exists():
+        resume_setting = setting("resume", str(folder))
+        raise InputError(
+            f"{folder} contains an unfinished run; resume it with {resume_setting}, or name another folder."
+        )
+    if occupied:
+        raise InputError(
+            f"Output folder {folder} already exists and is not empty; name another one with {setting('output')}."
+        )

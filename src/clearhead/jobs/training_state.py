@@ -1,7 +1,7 @@
-"""The training state of a run that is finished: removed, for the model folder has its weights.
+"""Removal of the training state of a finished run, whose weights are in the model folder.
 
-The order makes a kill harmless at any point: model and report are written, run.json notes that training is over, the
-state goes, and metrics.json comes last. A run that was killed in between takes its weights from its own model folder.
+The order makes an interruption harmless at any point: model and report are written, run.json is marked as fitted, the
+state is removed, and metrics.json is written last. A run that was killed in between loads its own model folder.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ SEEDS_FOLDER = "seeds"
 
 
 def remove_state(folder: Path, notes: Sequence[str], *, keep: bool) -> None:
-    """Note in run.json that training is over, with what it had to say, and remove the state; nothing with `keep`."""
+    """Mark training as finished in run.json, with its notes, and remove the state unless `keep` is set."""
     if keep:
         return
     write_json(folder / RUN_FILE, read_json(folder / RUN_FILE) | {"fitted": {"notes": list(notes)}})
-    for place in (folder / STATE_FOLDER, *(folder / SEEDS_FOLDER).glob(f"*/{STATE_FOLDER}")):
-        shutil.rmtree(place, ignore_errors=True)
+    for state_folder in (folder / STATE_FOLDER, *(folder / SEEDS_FOLDER).glob(f"*/{STATE_FOLDER}")):
+        shutil.rmtree(state_folder, ignore_errors=True)
 
 
 def restore_weights(model: Model, folder: Path) -> None:
-    """Give a model that was made anew the weights of its run, which are in a model folder already."""
+    """Copy the weights of a model folder into a newly built model."""
     from clearhead.training.state import copy_weights
 
     core = model.use_core()
     saved = dict(load(folder, "core", str(core.device)).use_core().network.named_parameters())
-    own = dict(core.network.named_parameters())
-    if saved.keys() != own.keys() or any(saved[name].shape != own[name].shape for name in own):
-        raise CheckpointError(f"{folder} does not hold the weights of its run: train anew.")
+    parameters = dict(core.network.named_parameters())
+    if saved.keys() != parameters.keys() or any(saved[name].shape != parameters[name].shape for name in parameters):
+        raise CheckpointError(f"The weights in {folder} are not those of its run; start a new run.")
     copy_weights(core.network, saved)
     core.network.eval()

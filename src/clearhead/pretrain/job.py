@@ -105,7 +105,7 @@ class PretrainJob:
         except ClearheadError:
             if not request.resume:
                 outputs = (TOKENIZER_FOLDER, CORPUS_FOLDER, HELD_OUT_FOLDER, "*.bin", ".*.part")
-                remove_unstarted_run(folder, existed=self.folder_existed, made=outputs)
+                remove_unstarted_run(folder, existed=self.folder_existed, patterns=outputs)
             raise
         texts = replace(texts, messages=(*texts.messages, *sampler.describe_skipped_documents()))
         for message in texts.messages:

@@ -89,7 +89,11 @@ class TrainJob:
         compute = resolve_compute(requested)
         allow_different_cpu = request.allow_different_cpu
         compute_history = start_computing(
-            request.folder, compute.machine, resume=request.resume, allowed=allow_different_cpu, say=events.message
+            request.folder,
+            compute.machine,
+            resume=request.resume,
+            allowed=allow_different_cpu,
+            report_message=events.message,
         )
         if not request.resume:
             check_run_folder(request.folder)

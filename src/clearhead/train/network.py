@@ -76,7 +76,9 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
     constant_loss = objective.constant_loss(data.targets, weights) if task_baseline is None else task_baseline(data)
     per_word = prepared.task.head.collect_words is not None
     monitor = LossMonitor(
-        constant_loss or 0.0, settings, default_rate=default_learning_rate(model.shape.stack.width, per_word=per_word)
+        constant_loss or 0.0,
+        settings,
+        default_rate=default_learning_rate(model.shape.stack.width, is_per_word=per_word),
     )
     steps = train_steps(
         state,

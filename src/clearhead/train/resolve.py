@@ -82,7 +82,7 @@ def resolve_plan(requested: RunPlan, inputs: ResolvedInputs, prepared: PreparedD
             prepared.space,
             len(prepared.parts["train"]),
             model.shape,
-            is_new="head.out.weight" in model.fresh,
+            is_new_head="head.out.weight" in model.fresh,
             settings=choices["settings"],
         )
         choices = choices | {"auto_epochs": False, "auto_rate": False, "settings": settings}

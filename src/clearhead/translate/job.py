@@ -82,7 +82,7 @@ class TranslateJob:
             self.compute.machine,
             resume=request.resume,
             allowed=request.allow_different_cpu,
-            say=request.events.message,
+            report_message=request.events.message,
         )
         if not request.resume:
             check_run_folder(request.folder)
@@ -107,7 +107,7 @@ class TranslateJob:
             self.train_rows, self.long_rows = encode_pairs(self.model, texts.parts["train"], plan)
         except ClearheadError:
             if not request.resume:
-                remove_unstarted_run(request.folder, existed=folder_existed, made=(TOKENIZER_FOLDER,))
+                remove_unstarted_run(request.folder, existed=folder_existed, patterns=(TOKENIZER_FOLDER,))
             raise
         events.started(request.folder)
         tokens = int(self.train_rows.row_tokens.sum())
