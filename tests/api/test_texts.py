@@ -111,7 +111,7 @@ def test_translate_values(translator: Path, expected: list[str], tmp_path: Path)
 def test_a_stopped_translation_is_resumed(translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from clearhead.translate import stream
 
-    monkeypatch.setattr(stream, "CHUNK", 2)
+    monkeypatch.setattr(stream, "CHUNK_LINES", 2)
     (tmp_path / "in.txt").write_text("\n".join([*TEXTS, *TEXTS]))
     given = (translator, tmp_path / "in.txt", tmp_path / "out.txt")
     real = stream.translate_lines
@@ -170,7 +170,7 @@ def test_generate(writer: Path, tmp_path: Path) -> None:
 
 
 def test_generate_refuses_other_models(translator: Path) -> None:
-    with pytest.raises(InputError, match="answers a source: use clearhead"):
+    with pytest.raises(InputError, match="encoder-decoder model; use clearhead"):
         clearhead.generate(translator, "a text")
 
 

@@ -25,7 +25,7 @@ PROMPT = "The old lighthouse"
 def writer(place: Path, family: str, seed: int = 0) -> Path:
     """A tiny model of chance with a vocabulary that was learned on the spot."""
     (place / "words").mkdir(parents=True)
-    tokenizer_folders.LEGACY_WRITERS[family.replace("-", "_")](place / "words")
+    getattr(tokenizer_folders, f"write_{family.replace('-', '_')}")(place / "words")
     tokenizer = load_tokenizer(place / "words", family, {"model_type": family}).source
     config = SMALL | {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id}
     return clearhead.create(family, config=config, head="causal", tokenizer=tokenizer, seed=seed).save(place / "model")
@@ -173,7 +173,7 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "clearhead fill": ("generate", masked_model, "a text"),
         "with no head": ("generate", bare, "a text"),
         "use clearhead translate": ("generate", translator, "a text"),
-        "--stream writes the answer to one prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
+        "--stream prints the continuation of a single prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
         "--column is only for files": ("generate", gpt2, "a text", "--column", "b"),
         "--beam 1 and --best 1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),

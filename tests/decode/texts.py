@@ -37,7 +37,7 @@ def spoken(family: str, runtime: str = "engine") -> Model:
         changes |= {"decoder_start_token_id": 0}
     make_reference(TITLES[family], FIXED_CONFIGS[family] | changes).save_pretrained(place)
     config = (place / "config.json").read_text()
-    tokenizer_folders.LEGACY_WRITERS[family.replace("-", "_")](place)
+    getattr(tokenizer_folders, f"write_{family.replace('-', '_')}")(place)
     (place / "config.json").write_text(config)
     if family == "marian":  # the last word of the vocabulary is padding
         words = json.loads((place / "vocab.json").read_text())

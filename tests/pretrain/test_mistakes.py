@@ -56,7 +56,7 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
     ("choices", "said"),
     [
         ({"preset": "huge"}, "no preset 'huge'; it has tiny, mini"),
-        ({"device": "gpu"}, "device 'gpu' cannot be used"),
+        ({"device": "gpu"}, "Device 'gpu' cannot be used"),
         ({"config": {"hidden_sise": 3}}, "no key 'hidden_sise'"),
         ({"config": {"hidden_size": 33}}, "hidden_size 33"),
         ({"max_length": 5000}, "max_length is 5000, but the model accepts at most 512"),
