@@ -1,4 +1,4 @@
-"""Frozen features of words under a linear model, and the sweep over their layers."""
+"""Linear models on frozen word features, and the sweep over their layers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("data") / "words.conll"
-    place.write_text(conll(words_and_tags(150)))
-    return place
+def tagged_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "words.conll"
+    path.write_text(conll(words_and_tags(150)))
+    return path
 
 
-def encoded(model: Any, texts: list[list[str]], max_length: int | None = None) -> Any:
+def encode_words(model: Any, texts: list[list[str]], max_length: int | None = None) -> Any:
     rows = [check(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
-    fit = LengthPolicy(max_length=max_length, stride=2)
-    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=fit, form=TAG_ROWS)  # type: ignore[arg-type]
+    length_policy = LengthPolicy(max_length=max_length, stride=2)
+    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=length_policy, form=TAG_ROWS)  # type: ignore[arg-type]
     return encode_unlabeled(table, model)
 
 
@@ -49,53 +49,53 @@ def encoded(model: Any, texts: list[list[str]], max_length: int | None = None) -
 def test_a_word_has_the_state_of_its_first_token(layer: str, tiny: str) -> None:
     model = load(tiny, head=None)
     texts = [["the", "film", "was", "great"], ["we", "saw", "it"], ["nice"]]
-    made = compute_word_states(model, encoded(model, texts), layer=layer)
+    features = compute_word_states(model, encode_words(model, texts), layer=layer)
     expected = []
     for text in texts:
         encoding = model.tokenizer.encode(text)
-        out = model.run(np.array([encoding.ids]), None, np.array([encoding.segments]))
-        states = choose_layer(out.hidden, layer)[0]
+        output = model.run(np.array([encoding.ids]), None, np.array([encoding.segments]))
+        states = choose_layer(output.hidden, layer)[0]
         expected += [states[encoding.words.index(word)] for word in range(len(text))]
-    np.testing.assert_allclose(made, np.array(expected), atol=1e-5)
+    np.testing.assert_allclose(features, np.array(expected), atol=1e-5)
 
 
-def test_all_choices_of_one_pass_are_those_of_their_own(tiny: str) -> None:
+def test_every_choice_equals_a_separate_pass(tiny: str) -> None:
     model = load(tiny, head=None)
-    data = encoded(model, [["the", "film", "was", "great", "and", "nice"] * 5, ["we", "saw", "it"]], max_length=16)
+    data = encode_words(model, [["the", "film", "was", "great", "and", "nice"] * 5, ["we", "saw", "it"]], max_length=16)
     assert data.row_windows.tolist() == [3, 1]
     choices = [LayerChoice(layer=layer, pooling="each") for layer in LAYERS]
-    found = compute_word_features(model, data, choices, progress=lambda *_: None)
+    features = compute_word_features(model, data, choices, progress=lambda *_: None)
     for choice in choices:
         np.testing.assert_allclose(
-            found.select(choice), compute_word_states(model, data, layer=choice.layer), atol=1e-5
+            features.select(choice), compute_word_states(model, data, layer=choice.layer), atol=1e-5
         )
-        assert len(found.select(choice)) == 33
+        assert len(features.select(choice)) == 33
 
 
 @pytest.mark.learns
-def test_features_tag_and_are_kept(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    run = train(tagged, output=tmp_path / "run", model=tiny, method="features", layer="first", report=False)
+def test_a_tagger_on_features_is_trained_and_saved(tiny: str, tagged_file: Path, tmp_path: Path) -> None:
+    run = train(tagged_file, output=tmp_path / "run", model=tiny, method="features", layer="first", report=False)
     assert run.metrics["f1"].value > 0.6
-    again = evaluate(run.folder, tagged, part="test")
-    assert {name: one.value for name, one in again.metrics.items()} == pytest.approx(
-        {name: one.value for name, one in run.metrics.items()}
+    evaluation = evaluate(run.folder, tagged_file, part="test")
+    assert {name: metric.value for name, metric in evaluation.metrics.items()} == pytest.approx(
+        {name: metric.value for name, metric in run.metrics.items()}
     )
-    said = predict(run.folder, ["the film was great"])[0]
-    assert said.tags is not None
-    assert len(said.tags) == 4
+    prediction = predict(run.folder, ["the film was great"])[0]
+    assert prediction.tags is not None
+    assert len(prediction.tags) == 4
 
 
-def test_the_sweep_takes_the_best_layer(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    run = train(tagged, output=tmp_path / "run", model=tiny, method="features", layers="sweep")
-    assert [one.layer for one in run.sweep] == list(LAYERS)  # two layers have no last four
-    assert {one.pooling for one in run.sweep} == {"each"}
-    best = max(run.sweep, key=lambda one: one.score or 0.0)
+def test_the_sweep_chooses_the_best_layer(tiny: str, tagged_file: Path, tmp_path: Path) -> None:
+    run = train(tagged_file, output=tmp_path / "run", model=tiny, method="features", layers="sweep")
+    assert [score.layer for score in run.sweep] == list(LAYERS)  # a model with two layers has no last four
+    assert {score.pooling for score in run.sweep} == {"each"}
+    best = max(run.sweep, key=lambda score: score.score or 0.0)
     assert any(note.startswith(f"sweep: {best.layer} has the best f1") for note in run.notes)
-    assert sum("is left out: it needs 4 layers" in note for note in run.notes) == 2
+    assert sum("skipped: needs 4 layers" in note for note in run.notes) == 2
     assert run.report is not None
     assert best.layer in run.report.read_text()
 
 
-def test_a_tagger_has_no_pooling(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="tag reads the token of each word; leave pooling out"):
-        train(tagged, output=tmp_path / "run", model=tiny, method="features", pooling="mean")
+def test_a_tagger_has_no_pooling(tiny: str, tagged_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="tag uses the first token of each word; omit pooling"):
+        train(tagged_file, output=tmp_path / "run", model=tiny, method="features", pooling="mean")

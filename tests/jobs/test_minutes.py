@@ -206,5 +206,5 @@ def test_nothing_to_finish_is_refused(tmp_path: Path, tiny: str, data: Path) -> 
 
     with pytest.raises(KeyboardInterrupt):
         clearhead.train(data, output=tmp_path / "run", model=tiny, events=RunEvents(started=begun), **SETTINGS)
-    with pytest.raises(InputError, match="has made no step yet"):
+    with pytest.raises(InputError, match="has no finished training step yet"):
         clearhead.train(resume=tmp_path / "run", finish=True)

@@ -121,7 +121,7 @@ def test_a_task_of_ones_own_is_trained_and_asked(predictor: Predictor, tmp_path:
 
 
 def test_methods_and_metrics_of_the_task_are_checked(tiny: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="rank is learned by finetune, tfidf, and not by majority"):
+    with pytest.raises(InputError, match="rank does not support the method majority; use one of finetune, tfidf"):
         clearhead.train(labelled(60), output=tmp_path / "run", task="rank", method="majority")
     with pytest.raises(InputError, match=r"metric must be one of .* for these labels, got f1_macro"):
         clearhead.train(labelled(60), output=tmp_path / "run", model=tiny, task="rank", metric="f1_macro")

@@ -1,4 +1,4 @@
-"""Options from a file to a folder to predictions: any number of them, called as the file calls them."""
+"""Multiple-choice runs, from a file to predictions, with any number of options and the labels of the file."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def chooser(tiny: str, quiz: Path, folder: Path) -> Run:
 
 
 @pytest.mark.learns
-def test_it_learns_and_is_measured(chooser: Run, folder: Path) -> None:
-    made = evaluate(chooser.folder, write_csv(folder / "fresh.csv", options(60, seed=9))).to_json()
-    assert (made["task"], made["kind"], made["main"]) == ("choice", "options", "accuracy")
-    assert made["metrics"]["accuracy"]["value"] >= 0.9
-    assert made["windowed"] == 0
+def test_training_and_evaluation(chooser: Run, folder: Path) -> None:
+    evaluation = evaluate(chooser.folder, write_csv(folder / "fresh.csv", options(60, seed=9))).to_json()
+    assert (evaluation["task"], evaluation["kind"], evaluation["main"]) == ("choice", "options", "accuracy")
+    assert evaluation["metrics"]["accuracy"]["value"] >= 0.9
+    assert evaluation["windowed"] == 0
     assert chooser.evaluations["test"].windowed == 0
     assert chooser.report is not None
     assert "option 1" in chooser.report.read_text()
 
 
 def test_held_out_rows_can_be_measured_again(chooser: Run, quiz: Path) -> None:
-    again = evaluate(chooser.folder, quiz, part="dev")
-    assert again.metrics["accuracy"].value == pytest.approx(chooser.evaluations["dev"].metrics["accuracy"].value)
+    evaluation = evaluate(chooser.folder, quiz, part="dev")
+    assert evaluation.metrics["accuracy"].value == pytest.approx(chooser.evaluations["dev"].metrics["accuracy"].value)
 
 
 @pytest.mark.learns
@@ -54,72 +54,76 @@ def test_predictions_keep_the_columns(chooser: Run, ending: str, tmp_path: Path)
     source = write_csv(tmp_path / "in.csv", rows)
     predict_file(chooser.folder, source, tmp_path / f"out{ending}")
     text = (tmp_path / f"out{ending}").read_text()
-    made = list(csv.DictReader(text.splitlines())) if ending == ".csv" else list(map(json.loads, text.splitlines()))
-    right = 0
-    for row, said in zip(rows, made, strict=True):
-        assert {name: said[name] for name in row} == row
-        probs = json.loads(said["probabilities"]) if ending == ".csv" else said["probabilities"]
-        assert len(probs) == sum(bool(row[f"option{place}"]) for place in range(1, 5))
+    predictions = (
+        list(csv.DictReader(text.splitlines())) if ending == ".csv" else list(map(json.loads, text.splitlines()))
+    )
+    correct_count = 0
+    for row, prediction in zip(rows, predictions, strict=True):
+        assert {name: prediction[name] for name in row} == row
+        probs = json.loads(prediction["probabilities"]) if ending == ".csv" else prediction["probabilities"]
+        assert len(probs) == sum(bool(row[f"option{number}"]) for number in range(1, 5))
         assert sum(probs) == pytest.approx(1.0, abs=1e-4)
-        assert "ABCD"[probs.index(max(probs))] == said["prediction"]
-        right += said["prediction"] == row["label"]
-    assert right >= 36
+        assert "ABCD"[probs.index(max(probs))] == prediction["prediction"]
+        correct_count += prediction["prediction"] == row["label"]
+    assert correct_count >= 36
 
 
 def test_probabilities_have_a_column_for_each_option(chooser: Run, tmp_path: Path) -> None:
     source = write_csv(tmp_path / "in.csv", options(20, seed=4))
     predict_file(chooser.folder, source, tmp_path / "out.csv", probabilities=True, prefix="p_")
     for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines()):
-        every = [row[f"p_probability:option{place}"] for place in range(1, 5)]
-        assert [bool(one) for one in every] == [bool(row[f"option{place}"]) for place in range(1, 5)]
-        assert [float(one) for one in every if one] == json.loads(row["p_probabilities"])
-    listed = [{"question": "was it", "options": ["good", "bad"]}]
+        cells = [row[f"p_probability:option{number}"] for number in range(1, 5)]
+        assert [bool(cell) for cell in cells] == [bool(row[f"option{number}"]) for number in range(1, 5)]
+        assert [float(cell) for cell in cells if cell] == json.loads(row["p_probabilities"])
+    rows_with_lists = [{"question": "was it", "options": ["good", "bad"]}]
     with pytest.raises(InputError, match="whose probabilities are in their order already; omit probabilities"):
-        predict_file(chooser.folder, listed, tmp_path / "no.csv", options="options", probabilities=True)
+        predict_file(chooser.folder, rows_with_lists, tmp_path / "no.csv", options="options", probabilities=True)
     assert not (tmp_path / "no.csv").exists()
 
 
-def test_another_order_of_options_gives_the_same_option(chooser: Run) -> None:
+def test_predictions_do_not_depend_on_the_order_of_options(chooser: Run) -> None:
     for row in options(20, seed=7):
-        texts = [row[f"option{place}"] for place in range(1, 5) if row[f"option{place}"]]
-        asked = [
+        texts = [row[f"option{number}"] for number in range(1, 5) if row[f"option{number}"]]
+        questions = [
             {"question": row["question"], "options": texts},
             {"question": row["question"], "options": texts[::-1]},
         ]
-        one, two = predict(chooser.folder, asked, options="options")
-        assert one.option is not None
-        assert two.option is not None
-        assert texts[one.option] == texts[::-1][two.option]
+        prediction, reversed_prediction = predict(chooser.folder, questions, options="options")
+        assert prediction.option is not None
+        assert reversed_prediction.option is not None
+        assert texts[prediction.option] == texts[::-1][reversed_prediction.option]
 
 
-def test_options_that_are_the_same_text_keep_their_probabilities(tiny: str, tmp_path: Path) -> None:
+def test_equal_options_keep_their_own_probabilities(tiny: str, tmp_path: Path) -> None:
     rows = [{"question": "was it", "options": ["good", "bad"], "answer": "good"} for _ in range(40)]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, task="choice", **QUICK)
-    said = predict(run.folder, [{"question": "was it", "options": ["bad", "bad", "good"]}])[0]
-    assert len(said.probabilities) == 3
-    assert sum(said.probabilities.values()) == pytest.approx(1.0)
+    prediction = predict(run.folder, [{"question": "was it", "options": ["bad", "bad", "good"]}])[0]
+    assert len(prediction.probabilities) == 3
+    assert sum(prediction.probabilities.values()) == pytest.approx(1.0)
 
 
-def test_models_of_another_number_of_options_can_be_compared(
+def test_models_with_different_numbers_of_options_can_be_compared(
     chooser: Run, tiny: str, quiz: Path, tmp_path: Path
 ) -> None:
     rows = [row for row in options(160, seed=2) if not row["option4"]]
-    other = train(write_csv(tmp_path / "few.csv", rows), output=tmp_path / "few", model=tiny, epochs=2, **QUICK)
-    assert len(load_predictor(other.folder).space) == 3
-    assert set(evaluate(chooser.folder, quiz, against=other.folder).against) == {"accuracy", "log_loss"}
+    three_option_run = train(
+        write_csv(tmp_path / "few.csv", rows), output=tmp_path / "few", model=tiny, epochs=2, **QUICK
+    )
+    assert len(load_predictor(three_option_run.folder).space) == 3
+    assert set(evaluate(chooser.folder, quiz, against=three_option_run.folder).against) == {"accuracy", "log_loss"}
 
 
-def test_a_stopped_prediction_goes_on_to_the_same_bytes(
+def test_a_resumed_prediction_writes_the_same_bytes(
     chooser: Run, quiz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = load_predictor(chooser.folder)
     monkeypatch.setattr(answer_chunks, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 50})
     predict_file(predictor, quiz, tmp_path / "whole.csv")
-    seen = []
+    reported = []
 
     def stop(done: int, total: int | None) -> None:
-        seen.append(done)
-        if len(seen) == 2:
+        reported.append(done)
+        if len(reported) == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

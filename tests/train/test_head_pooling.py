@@ -1,4 +1,4 @@
-"""What a trained head reads: chosen by the encoder's folder or by a setting, kept by everything that uses the model."""
+"""Head pooling: chosen by the encoder or a setting, and kept by everything that uses the model."""
 
 from __future__ import annotations
 
@@ -36,115 +36,126 @@ TEXTS = [row["text"] for row in ROWS[:9]]
 
 
 @pytest.fixture(scope="module")
-def sentences(tmp_path_factory: pytest.TempPathFactory) -> str:
+def sentence_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_sentence_encoder(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture(scope="module")
-def trained(sentences: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with the default head on an encoder that pools by the mean."""
+def mean_folder(sentence_model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the default head on an encoder with mean pooling."""
     return train(
-        ROWS, output=tmp_path_factory.mktemp("runs") / "mean", model=sentences, report=False, **SETTINGS
+        ROWS, output=tmp_path_factory.mktemp("runs") / "mean", model=sentence_model, report=False, **SETTINGS
     ).folder
 
 
-def logits(folder: Path, **how: Any) -> Any:
-    """What a folder's model says of a few texts, one at a time."""
-    model = clearhead.load(folder, **how)
-    encoded = [model.tokenizer.encode(text) for text in TEXTS]
-    return np.stack([model.run([one.ids], hidden=False).logits[0] for one in encoded])  # type: ignore[index]
+def compute_logits(folder: Path, **options: Any) -> Any:
+    """The logits of a few texts, computed one at a time."""
+    model = clearhead.load(folder, **options)
+    encodings = [model.tokenizer.encode(text) for text in TEXTS]
+    return np.stack([model.run([encoding.ids], hidden=False).logits[0] for encoding in encodings])  # type: ignore[index]
 
 
-def test_a_run_reads_as_the_encoder_pools_and_says_so(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = clearhead.load(trained)
+def test_the_default_is_the_pooling_of_the_encoder(mean_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = clearhead.load(mean_folder)
     assert (model.shape.head_pooling, model.head) == ("mean", "classify")
     assert model.trained is not None
     assert model.trained.settings["head_pooling"] == "mean"
-    assert read_run(trained)[0].head_pooling == "mean"
-    main(["describe", str(trained)])
+    assert read_run(mean_folder)[0].head_pooling == "mean"
+    main(["describe", str(mean_folder)])
     assert "the mean of all token states" in capsys.readouterr().out
-    main(["describe", str(trained), "--json"])
+    main(["describe", str(mean_folder), "--json"])
     assert json.loads(capsys.readouterr().out)["head_pooling"] == "mean"
 
 
-@pytest.mark.parametrize("choice", ["first", "mean"])
-def test_the_setting_decides(tmp_path: Path, sentences: str, choice: str) -> None:
+@pytest.mark.parametrize("head_pooling", ["first", "mean"])
+def test_the_setting_overrides_the_encoder(tmp_path: Path, sentence_model: str, head_pooling: str) -> None:
     run = train(
-        ROWS, output=tmp_path / "run", model=sentences, head_pooling=choice, report=False, **(SETTINGS | {"epochs": 1})
+        ROWS,
+        output=tmp_path / "run",
+        model=sentence_model,
+        head_pooling=head_pooling,
+        report=False,
+        **(SETTINGS | {"epochs": 1}),
     )
     config = json.loads((run.folder / "config.json").read_text())
-    assert clearhead.load(run.folder).shape.head_pooling == choice
-    assert (run.folder / "modules.json").exists() == (choice == "mean")
-    assert config["architectures"] == ["BertModel" if choice == "mean" else "BertForSequenceClassification"]
-    assert config.get("head_pooling") == ("mean" if choice == "mean" else None)
+    assert clearhead.load(run.folder).shape.head_pooling == head_pooling
+    assert (run.folder / "modules.json").exists() == (head_pooling == "mean")
+    assert config["architectures"] == ["BertModel" if head_pooling == "mean" else "BertForSequenceClassification"]
+    assert config.get("head_pooling") == ("mean" if head_pooling == "mean" else None)
 
 
 def test_other_encoders_keep_their_head(tmp_path: Path) -> None:
-    few = SETTINGS | {"epochs": 1}
-    plain = train(ROWS, output=tmp_path / "run", model=str(tiny_model(tmp_path / "plain")), report=False, **few)
-    assert clearhead.load(plain.folder).shape.head_pooling == "first"
-    assert read_run(plain.folder)[0].head_pooling == "first"
-    gpt = train(ROWS, output=tmp_path / "gpt", model=str(tiny_gpt(tmp_path / "tiny")), report=False, **few)
+    settings = SETTINGS | {"epochs": 1}
+    bert = train(ROWS, output=tmp_path / "run", model=str(tiny_model(tmp_path / "plain")), report=False, **settings)
+    assert clearhead.load(bert.folder).shape.head_pooling == "first"
+    assert read_run(bert.folder)[0].head_pooling == "first"
+    gpt = train(ROWS, output=tmp_path / "gpt", model=str(tiny_gpt(tmp_path / "tiny")), report=False, **settings)
     assert clearhead.load(gpt.folder).shape.head_pooling == "last"
     assert read_run(gpt.folder)[0].head_pooling == "auto"
 
 
-def test_both_runtimes_and_int8_say_the_same(tmp_path: Path, trained: Path) -> None:
-    core = logits(trained, runtime="core")
-    np.testing.assert_allclose(logits(trained, runtime="engine", precision="float"), core, atol=1e-4)
-    small = quantize(trained, ROWS[:40], output=tmp_path / "int8", max_drop=100.0).folder
-    assert clearhead.load(small).shape.head_pooling == "mean"
-    spread = float(np.abs(core).max())
-    np.testing.assert_allclose(logits(small), core, atol=0.1 * spread)
-    answers = [one.label for one in predict(trained, TEXTS)]
-    assert [one.label for one in predict(small, TEXTS)] == answers
-    assert np.array_equal(core.argmax(1), [clearhead.load(trained).labels.index(label) for label in answers])
+def test_both_runtimes_and_int8_agree(tmp_path: Path, mean_folder: Path) -> None:
+    expected = compute_logits(mean_folder, runtime="core")
+    np.testing.assert_allclose(compute_logits(mean_folder, runtime="engine", precision="float"), expected, atol=1e-4)
+    int8_folder = quantize(mean_folder, ROWS[:40], output=tmp_path / "int8", max_drop=100.0).folder
+    assert clearhead.load(int8_folder).shape.head_pooling == "mean"
+    max_logit = float(np.abs(expected).max())
+    np.testing.assert_allclose(compute_logits(int8_folder), expected, atol=0.1 * max_logit)
+    labels = [prediction.label for prediction in predict(mean_folder, TEXTS)]
+    assert [prediction.label for prediction in predict(int8_folder, TEXTS)] == labels
+    assert np.array_equal(expected.argmax(1), [clearhead.load(mean_folder).labels.index(label) for label in labels])
 
 
-def test_evaluate_finds_what_the_run_measured(trained: Path, sentences: str, tmp_path: Path) -> None:
+def test_evaluate_reproduces_the_metrics_of_the_run(mean_folder: Path, sentence_model: str, tmp_path: Path) -> None:
     data = write_csv(tmp_path / "rows.csv", ROWS)
-    run = train(data, output=tmp_path / "run", model=sentences, report=False, **(SETTINGS | {"epochs": 1}))
-    again = clearhead.evaluate(run.folder, data, part="test")
-    assert again.value == pytest.approx(run.evaluations["test"].value)
-    report = train(data, output=tmp_path / "seen", model=sentences, **(SETTINGS | {"epochs": 1})).report
+    run = train(data, output=tmp_path / "run", model=sentence_model, report=False, **(SETTINGS | {"epochs": 1}))
+    evaluation = clearhead.evaluate(run.folder, data, part="test")
+    assert evaluation.value == pytest.approx(run.evaluations["test"].value)
+    report = train(data, output=tmp_path / "seen", model=sentence_model, **(SETTINGS | {"epochs": 1})).report
     assert report is not None
     assert "head_pooling" in report.read_text()
 
 
-def test_an_export_holds_the_head(tmp_path: Path, trained: Path) -> None:
+def test_an_export_contains_the_head(tmp_path: Path, mean_folder: Path) -> None:
     import onnxruntime
 
-    folder = export(trained, tmp_path / "onnx")
+    folder = export(mean_folder, tmp_path / "onnx")
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_inputs()]
-    model = clearhead.load(trained, "core")
+    names = [encoding.name for encoding in session.get_inputs()]
+    model = clearhead.load(mean_folder, "core")
     for text in TEXTS[:3]:
-        one = model.tokenizer.encode(text)
-        values = {"input_ids": one.ids, "attention_mask": [1] * len(one.ids), "token_type_ids": one.segments}
-        given = {name: np.array([values[name]], np.int64) for name in names}
-        made = dict(zip((one.name for one in session.get_outputs()), session.run(None, given), strict=True))
-        ours = model.run([one.ids], hidden=False).logits
-        assert ours is not None
-        np.testing.assert_allclose(made["logits"], ours, atol=1e-4)
+        encoding = model.tokenizer.encode(text)
+        values = {
+            "input_ids": encoding.ids,
+            "attention_mask": [1] * len(encoding.ids),
+            "token_type_ids": encoding.segments,
+        }
+        feeds = {name: np.array([values[name]], np.int64) for name in names}
+        outputs = dict(
+            zip((encoding.name for encoding in session.get_outputs()), session.run(None, feeds), strict=True)
+        )
+        expected = model.run([encoding.ids], hidden=False).logits
+        assert expected is not None
+        np.testing.assert_allclose(outputs["logits"], expected, atol=1e-4)
 
 
-def test_copies_are_whole(tmp_path: Path, trained: Path) -> None:
-    copied = clearhead.convert(trained, tmp_path / "copy")
-    np.testing.assert_array_equal(logits(copied, runtime="core"), logits(trained, runtime="core"))
+def test_a_converted_copy_is_complete(tmp_path: Path, mean_folder: Path) -> None:
+    copy = clearhead.convert(mean_folder, tmp_path / "copy")
+    np.testing.assert_array_equal(compute_logits(copy, runtime="core"), compute_logits(mean_folder, runtime="core"))
 
 
-def test_estimators_carry_the_head_along(tmp_path: Path, sentences: str) -> None:
+def test_estimators_keep_the_head(tmp_path: Path, sentence_model: str) -> None:
     labels = [row["label"] for row in ROWS]
-    made = clearhead.TextClassifier(model=sentences, epochs=1, settings={"precision": "float"}, threads=1)
-    made.fit([row["text"] for row in ROWS], labels)
-    assert clearhead.load(made.kept_.folder).shape.head_pooling == "mean"
-    expected = made.predict_proba(TEXTS)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(made)).predict_proba(TEXTS), expected)
-    saved = load_predictor(made.save(tmp_path / "saved"))
-    assert [one.label for one in predict(saved, TEXTS)] == made.predict(TEXTS).tolist()
+    classifier = clearhead.TextClassifier(model=sentence_model, epochs=1, settings={"precision": "float"}, threads=1)
+    classifier.fit([row["text"] for row in ROWS], labels)
+    assert clearhead.load(classifier.kept_.folder).shape.head_pooling == "mean"
+    expected = classifier.predict_proba(TEXTS)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).predict_proba(TEXTS), expected)
+    predictor = load_predictor(classifier.save(tmp_path / "saved"))
+    assert [prediction.label for prediction in predict(predictor, TEXTS)] == classifier.predict(TEXTS).tolist()
 
 
-def test_a_stopped_run_goes_on_with_its_head(tmp_path: Path, sentences: str) -> None:
+def test_a_resumed_run_keeps_its_head(tmp_path: Path, sentence_model: str) -> None:
     class StopError(Exception):
         """Ends a run."""
 
@@ -153,45 +164,47 @@ def test_a_stopped_run_goes_on_with_its_head(tmp_path: Path, sentences: str) -> 
             raise StopError
 
     data = write_csv(tmp_path / "rows.csv", ROWS)
-    given = SETTINGS | {"model": sentences, "seeds": 2, "command": "x", "report": False}
-    train(data, output=tmp_path / "whole", **given)
+    options = SETTINGS | {"model": sentence_model, "seeds": 2, "command": "x", "report": False}
+    train(data, output=tmp_path / "whole", **options)
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "half", events=RunEvents(training_step=stop), **given)
+        train(data, output=tmp_path / "half", events=RunEvents(training_step=stop), **options)
     train(resume=tmp_path / "half", report=False)
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 
 
-def test_a_run_of_an_earlier_version_keeps_its_head(tmp_path: Path, sentences: str) -> None:
-    few = SETTINGS | {"epochs": 1}
+def test_a_run_of_an_earlier_version_keeps_its_head(tmp_path: Path, sentence_model: str) -> None:
+    settings = SETTINGS | {"epochs": 1}
     run = train(
         write_csv(tmp_path / "rows.csv", ROWS),
         output=tmp_path / "run",
-        model=sentences,
+        model=sentence_model,
         head_pooling="first",
         report=False,
-        **few,
+        **settings,
     )
-    saved = json.loads((run.folder / "run.json").read_text())
-    del saved["plan"]["head_pooling"]
-    (run.folder / "run.json").write_text(json.dumps(saved))
-    before = logits(run.folder, runtime="core")
+    run_file = json.loads((run.folder / "run.json").read_text())
+    del run_file["plan"]["head_pooling"]
+    (run.folder / "run.json").write_text(json.dumps(run_file))
+    logits_before = compute_logits(run.folder, runtime="core")
     (run.folder / "metrics.json").unlink()
-    again = train(resume=run.folder, report=False)
-    assert clearhead.load(again.folder).shape.head_pooling == "first"
-    np.testing.assert_array_equal(logits(again.folder, runtime="core"), before)
+    resumed = train(resume=run.folder, report=False)
+    assert clearhead.load(resumed.folder).shape.head_pooling == "first"
+    np.testing.assert_array_equal(compute_logits(resumed.folder, runtime="core"), logits_before)
 
 
-def test_training_goes_on_from_a_head_on_the_mean(tmp_path: Path, trained: Path) -> None:
-    few = SETTINGS | {"epochs": 1, "learning_rate": 1e-12}
-    same = train(ROWS, output=tmp_path / "same", model=str(trained), report=False, **few)
-    np.testing.assert_allclose(logits(same.folder), logits(trained), atol=1e-3)
-    other = train(ROWS, output=tmp_path / "other", model=str(trained), head_pooling="first", report=False, **few)
-    assert clearhead.load(other.folder).shape.head_pooling == "first"
-    features = train(ROWS, output=tmp_path / "features", model=str(trained), method="features", report=False)
+def test_a_model_with_mean_pooling_can_be_fine_tuned(tmp_path: Path, mean_folder: Path) -> None:
+    settings = SETTINGS | {"epochs": 1, "learning_rate": 1e-12}
+    unchanged = train(ROWS, output=tmp_path / "same", model=str(mean_folder), report=False, **settings)
+    np.testing.assert_allclose(compute_logits(unchanged.folder), compute_logits(mean_folder), atol=1e-3)
+    first_token = train(
+        ROWS, output=tmp_path / "other", model=str(mean_folder), head_pooling="first", report=False, **settings
+    )
+    assert clearhead.load(first_token.folder).shape.head_pooling == "first"
+    features = train(ROWS, output=tmp_path / "features", model=str(mean_folder), method="features", report=False)
     assert features.evaluations["test"].value > 0.5
 
 
-def test_tasks_with_one_vector_alone_can_choose(tmp_path: Path, sentences: str) -> None:
+def test_only_tasks_with_one_vector_per_text_have_the_setting(tmp_path: Path, sentence_model: str) -> None:
     with pytest.raises(InputError, match=r"Setting head_pooling: .*'max'.* Choices: auto, first, mean"):
         make_plan({"head_pooling": "max"})
     with pytest.raises(InputError, match="head_pooling is for methods finetune and head"):
@@ -199,35 +212,41 @@ def test_tasks_with_one_vector_alone_can_choose(tmp_path: Path, sentences: str) 
     for task in ("tag", "span", "choice", "translate"):
         with pytest.raises(InputError, match=r"one vector per text \(classify, pair, regress, aspect\)"):
             make_plan({"head_pooling": "mean", "task": task})
-    tagged = [{"tokens": ["the", "good", "film"], "tags": ["O", "B-X", "O"]} for _ in range(30)]
+    tag_rows = [{"tokens": ["the", "good", "film"], "tags": ["O", "B-X", "O"]} for _ in range(30)]
     with pytest.raises(InputError, match=r"one vector per text .*; this is tag"):
-        train(tagged, output=tmp_path / "tags", model=sentences, head_pooling="first", report=False, **SETTINGS)
-    run = train(tagged, output=tmp_path / "tags", model=sentences, report=False, **(SETTINGS | {"epochs": 1}))
+        train(tag_rows, output=tmp_path / "tags", model=sentence_model, head_pooling="first", report=False, **SETTINGS)
+    run = train(tag_rows, output=tmp_path / "tags", model=sentence_model, report=False, **(SETTINGS | {"epochs": 1}))
     assert clearhead.load(run.folder).head == "tag"
     assert not (run.folder / "modules.json").exists()
 
 
-def test_pairs_and_numbers_read_the_mean_too(tmp_path: Path, sentences: str) -> None:
+def test_mean_pooling_for_pairs_and_regression(tmp_path: Path, sentence_model: str) -> None:
     pairs = [{"a": row["text"], "b": row["text"], "score": float(number)} for number, row in enumerate(ROWS)]
-    few = SETTINGS | {"epochs": 1, "model": sentences, "report": False, "text": "a", "text_b": "b"}
-    run = train(pairs, output=tmp_path / "run", label="score", task="regress", **few)
+    options = SETTINGS | {"epochs": 1, "model": sentence_model, "report": False, "text": "a", "text_b": "b"}
+    run = train(pairs, output=tmp_path / "run", label="score", task="regress", **options)
     model = clearhead.load(run.folder, "core")
     assert model.shape.head_pooling == "mean"
-    values = [one.value for one in predict(run.folder, [{"a": row["a"], "b": row["b"]} for row in pairs[:5]])]
-    encoded = [model.tokenizer.encode(row["a"], row["b"]) for row in pairs[:5]]
-    ours = [model.run([one.ids], None, [one.segments], hidden=False).logits[0, 0] for one in encoded]  # type: ignore[index]
-    assert values == pytest.approx(ours, rel=1e-4)
+    values = [
+        prediction.value for prediction in predict(run.folder, [{"a": row["a"], "b": row["b"]} for row in pairs[:5]])
+    ]
+    expected = []
+    for row in pairs[:5]:
+        encoding = model.tokenizer.encode(row["a"], row["b"])
+        logits = model.run([encoding.ids], None, [encoding.segments], hidden=False).logits
+        assert logits is not None
+        expected.append(logits[0, 0])
+    assert values == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_ladder_gives_the_choice_to_networks_alone(tmp_path: Path) -> None:
-    said = {"head_pooling": "first", "train": "x.csv"}
-    assert rung_plan("finetune", said).head_pooling == "first"
-    assert rung_plan("tfidf", said).head_pooling == "auto"
+def test_a_ladder_passes_the_setting_only_to_networks(tmp_path: Path) -> None:
+    options = {"head_pooling": "first", "train": "x.csv"}
+    assert rung_plan("finetune", options).head_pooling == "first"
+    assert rung_plan("tfidf", options).head_pooling == "auto"
     plans = {method: rung_plan(method, {"train": "x.csv"}) for method in ("tfidf", "finetune")}
-    before = {method: asdict(plan) for method, plan in plans.items()}
-    for plan in before.values():
-        del plan["head_pooling"]  # as an earlier version wrote them
-    (tmp_path / "ladder.json").write_text(json.dumps({"format": 1, "asked": before, "finished": {}}))
+    stored_plans = {method: asdict(plan) for method, plan in plans.items()}
+    for plan in stored_plans.values():
+        del plan["head_pooling"]  # as earlier versions wrote them
+    (tmp_path / "ladder.json").write_text(json.dumps({"format": 1, "asked": stored_plans, "finished": {}}))
     assert Kept.read(tmp_path, {"tfidf": plans["tfidf"]}).finished == {}
     with pytest.raises(InputError, match="head_pooling was None, got auto"):
         Kept.read(tmp_path, plans)

@@ -1,4 +1,4 @@
-"""Small promises that are easy to break: held-out rows are those, the best seed is the best, metrics fit the labels."""
+"""Honest evaluation: held-out rows stay held out, the best seed is kept, and metrics must fit the labels."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def data(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "rows.csv", labelled(120))
 
 
-def test_the_part_held_out_is_measured_alone_and_must_be_the_same_rows(tmp_path: Path, data: Path) -> None:
+def test_evaluating_a_part_uses_only_its_rows_and_detects_changes(tmp_path: Path, data: Path) -> None:
     run = train(data, output=tmp_path / "run", method="tfidf")
-    again = evaluate(run.folder, data, part="test")
-    assert again.rows == run.rows["test"]
-    assert {name: one.value for name, one in again.metrics.items()} == pytest.approx(
-        {name: one.value for name, one in run.evaluations["test"].metrics.items()}, nan_ok=True
+    evaluation = evaluate(run.folder, data, part="test")
+    assert evaluation.rows == run.rows["test"]
+    assert {name: metric.value for name, metric in evaluation.metrics.items()} == pytest.approx(
+        {name: metric.value for name, metric in run.evaluations["test"].metrics.items()}, nan_ok=True
     )
     data.write_text(data.read_text().replace("film", "plot"))
     with pytest.raises(InputError, match="another file, or it changed"):
@@ -44,23 +44,23 @@ def test_the_best_seed_is_the_one_with_the_lowest_loss(tmp_path: Path, tiny: str
     run = train(
         data, output=tmp_path / "run", model=tiny, seeds=3, metric="log_loss", epochs=1, learning_rate=1e-4, threads=1
     )
-    best = min(run.seeds, key=lambda score: (score.dev, score.seed))
-    assert best.dev is not None
-    assert run.evaluations["dev"].metrics["log_loss"].value <= best.dev + 1e-6  # the temperature may lower it further
+    best_seed = min(run.seeds, key=lambda score: (score.dev, score.seed))
+    assert best_seed.dev is not None
+    assert run.evaluations["dev"].metrics["log_loss"].value <= best_seed.dev + 1e-6  # calibration may lower it further
     assert not list((tmp_path / "run").rglob("state"))
     assert set(run.over_seeds) == {"dev", "test"}
     assert run.over_seeds["dev"]["spread"] > 0
 
 
 @pytest.mark.parametrize("metric", ["pearson", "f1_samples", "nonsense"])
-def test_a_metric_of_other_labels_is_refused_before_training(tmp_path: Path, data: Path, metric: str) -> None:
+def test_a_metric_for_other_labels_is_refused_before_training(tmp_path: Path, data: Path, metric: str) -> None:
     with pytest.raises(InputError, match="metric"):
         train(data, output=tmp_path / "run", method="majority", metric=metric)
     assert not (tmp_path / "run").exists()
 
 
 def test_undefined_scores_of_seeds_are_null(tmp_path: Path, data: Path) -> None:
-    rows = [{"text": row["text"], "score": 0.5 * place} for place, row in enumerate(labelled(60))]
+    rows = [{"text": row["text"], "score": 0.5 * index} for index, row in enumerate(labelled(60))]
     source = write_csv(tmp_path / "scores.csv", rows)
     run = train(source, output=tmp_path / "run", method="majority", seeds=2, metric="pearson", task="regress")
     assert [score.dev for score in run.seeds] == [None, None]
@@ -68,8 +68,8 @@ def test_undefined_scores_of_seeds_are_null(tmp_path: Path, data: Path) -> None:
     assert run.over_seeds == {}
 
 
-def test_dev_rows_from_two_places_are_refused(tmp_path: Path) -> None:
-    rows = [{**row, "split": "dev" if place % 5 == 0 else "train"} for place, row in enumerate(labelled(60))]
+def test_dev_rows_from_two_sources_are_refused(tmp_path: Path) -> None:
+    rows = [{**row, "split": "dev" if index % 5 == 0 else "train"} for index, row in enumerate(labelled(60))]
     source = write_csv(tmp_path / "rows.csv", rows)
     dev = write_csv(tmp_path / "dev.csv", labelled(20, seed=5))
     with pytest.raises(InputError, match="remove one of the two"):
@@ -81,31 +81,35 @@ def test_windows_cannot_share_more_than_half(tmp_path: Path, tiny: str, data: Pa
         train(data, output=tmp_path / "run", model=tiny, max_length=16, stride=13)
 
 
-def test_rows_of_one_first_text_stay_on_one_side(tmp_path: Path) -> None:
-    draw = random.Random(3)
+def test_pairs_with_the_same_first_text_stay_in_one_part(tmp_path: Path) -> None:
+    generator = random.Random(3)
     rows: list[dict[str, Any]] = []
     for _ in range(60):
-        first = make_sentence(draw, [])
-        rows += [{"text": first, "aspect": word, "label": draw.choice("ab")} for word in ("plot", "music", "actor")]
+        first = make_sentence(generator, [])
+        rows += [
+            {"text": first, "aspect": word, "label": generator.choice("ab")} for word in ("plot", "music", "actor")
+        ]
     source = write_csv(tmp_path / "rows.csv", rows)
     run = train(source, output=tmp_path / "run", method="majority")
-    held = json.loads((tmp_path / "run" / "split.json").read_text())["parts"]
-    sides: dict[str, set[str]] = {}
+    held_out = json.loads((tmp_path / "run" / "split.json").read_text())["parts"]
+    parts_of_text: dict[str, set[str]] = {}
     for number, row in enumerate(rows, 1):
-        side = next((part for part, numbers in held.items() if number in numbers), "train")
-        sides.setdefault(row["text"], set()).add(side)
+        part_name = next((part for part, numbers in held_out.items() if number in numbers), "train")
+        parts_of_text.setdefault(row["text"], set()).add(part_name)
     assert run.task == "pair"
-    assert {len(side) for side in sides.values()} == {1}
+    assert {len(part_name) for part_name in parts_of_text.values()} == {1}
     assert run.rows["test"] > 5
 
 
 def test_few_rows_get_more_epochs_and_a_faster_head() -> None:
-    plain = TrainSettings()
-    assert resolve_epochs(100_000, plain) == plain
-    few = resolve_epochs(400, plain)
-    assert (few.epochs, few.head_learning_rate) == (12, 20 * plain.learning_rate)
-    assert resolve_epochs(400, plain, uses_probe=True).head_learning_rate is None  # a fitted head needs no higher rate
+    default_settings = TrainSettings()
+    assert resolve_epochs(100_000, default_settings) == default_settings
+    few_rows = resolve_epochs(400, default_settings)
+    assert (few_rows.epochs, few_rows.head_learning_rate) == (12, 20 * default_settings.learning_rate)
+    assert (
+        resolve_epochs(400, default_settings, uses_probe=True).head_learning_rate is None
+    )  # a probed head needs no higher learning rate
     assert resolve_epochs(400, TrainSettings(learning_rate=2e-4)).head_learning_rate == 1e-3
-    assert resolve_epochs(10, plain).epochs == 20
+    assert resolve_epochs(10, default_settings).epochs == 20
     assert resolve_epochs(400, TrainSettings(head_learning_rate=1e-4)).head_learning_rate == 1e-4
     assert resolve_epochs(400, TrainSettings(freeze_encoder=True)).head_learning_rate is None

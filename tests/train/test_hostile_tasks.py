@@ -1,4 +1,4 @@
-"""Files of tags, answers and options that nobody should have: read, or refused in a sentence, and never a traceback."""
+"""Malformed files of tags, answers and options are read or refused with a short message, without a traceback."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DEEP = "[" * 60_000
 NUMBER = "9" * 6000
 TAGS = conll(words_and_tags(12))
 SPANS = [json.dumps(row) for row in spans(words_and_tags(12))]
-ASKED = [json.dumps(row) for row in questions(12)]
+QUESTIONS = [json.dumps(row) for row in questions(12)]
 OPTIONS = [json.dumps(row) for row in options(12)]
-NEST = json.dumps(squad(questions(12)))
+SQUAD = json.dumps(squad(questions(12)))
 
 
-def lines(rows: list[str], odd: str) -> str:
-    return "\n".join([*rows, odd]) + "\n"
+def with_odd_row(rows: list[str], odd_row: str) -> str:
+    return "\n".join([*rows, odd_row]) + "\n"
 
 
 FILES: dict[str, tuple[str, str]] = {
@@ -34,56 +34,77 @@ FILES: dict[str, tuple[str, str]] = {
     "mixed schemes": ("a.conll", TAGS + "\ngood\tNOUN\n"),
     "documents alone": ("a.conll", "-DOCSTART- O\n\n" * 5),
     "tags that inject": ("a.conll", TAGS + "\ngood\tB-<script>alert(1)</script>\n"),
-    "deep spans": ("a.jsonl", lines(SPANS, '{"text": "good film", "spans": ' + DEEP + "}")),
-    "deep spans in a cell": ("a.jsonl", lines(SPANS, json.dumps({"text": "good film", "spans": DEEP}))),
-    "a huge start": ("a.jsonl", lines(SPANS, '{"text": "good", "spans": [[' + NUMBER + ', 4, "X"]]}')),
-    "a huge start in a cell": ("a.jsonl", lines(SPANS, json.dumps({"text": "a", "spans": f'[[{NUMBER}, 4, "X"]]'}))),
-    "odd spans": ("a.jsonl", lines(SPANS, '{"text": "good", "spans": [null, 1, "x", [], {}, [true, false, null]]}')),
-    "a label that is a surrogate": ("a.jsonl", lines(SPANS, '{"text": "good", "spans": [[0, 4, "\\ud800"]]}')),
-    "a text that is a surrogate": ("a.jsonl", lines(SPANS, '{"text": "\\ud800", "spans": []}')),
-    "a text of a million": ("a.jsonl", lines(SPANS, json.dumps({"text": "x" * 1_000_000, "spans": []}))),
-    "a huge answer start": ("a.jsonl", lines(ASKED, ASKED[0].replace('"answer_start": ', '"answer_start": ' + NUMBER))),
-    "an answer beyond": ("a.jsonl", lines(ASKED, ASKED[0].replace('"answer_start": ', '"answer_start": 99'))),
-    "deep answers": ("a.jsonl", lines(ASKED, json.dumps({"question": "a", "context": "b", "answers": DEEP}))),
-    "answers of odd kinds": ("a.jsonl", lines(ASKED, '{"question": "a", "context": "b", "answers": [1, null, {}]}')),
+    "deep spans": ("a.jsonl", with_odd_row(SPANS, '{"text": "good film", "spans": ' + DEEP + "}")),
+    "deep spans in a cell": ("a.jsonl", with_odd_row(SPANS, json.dumps({"text": "good film", "spans": DEEP}))),
+    "a huge start": ("a.jsonl", with_odd_row(SPANS, '{"text": "good", "spans": [[' + NUMBER + ', 4, "X"]]}')),
+    "a huge start in a cell": (
+        "a.jsonl",
+        with_odd_row(SPANS, json.dumps({"text": "a", "spans": f'[[{NUMBER}, 4, "X"]]'})),
+    ),
+    "odd spans": (
+        "a.jsonl",
+        with_odd_row(SPANS, '{"text": "good", "spans": [null, 1, "x", [], {}, [true, false, null]]}'),
+    ),
+    "a label that is a surrogate": ("a.jsonl", with_odd_row(SPANS, '{"text": "good", "spans": [[0, 4, "\\ud800"]]}')),
+    "a text that is a surrogate": ("a.jsonl", with_odd_row(SPANS, '{"text": "\\ud800", "spans": []}')),
+    "a text of a million": ("a.jsonl", with_odd_row(SPANS, json.dumps({"text": "x" * 1_000_000, "spans": []}))),
+    "a huge answer start": (
+        "a.jsonl",
+        with_odd_row(QUESTIONS, QUESTIONS[0].replace('"answer_start": ', '"answer_start": ' + NUMBER)),
+    ),
+    "an answer beyond": (
+        "a.jsonl",
+        with_odd_row(QUESTIONS, QUESTIONS[0].replace('"answer_start": ', '"answer_start": 99')),
+    ),
+    "deep answers": (
+        "a.jsonl",
+        with_odd_row(QUESTIONS, json.dumps({"question": "a", "context": "b", "answers": DEEP})),
+    ),
+    "answers of odd kinds": (
+        "a.jsonl",
+        with_odd_row(QUESTIONS, '{"question": "a", "context": "b", "answers": [1, null, {}]}'),
+    ),
     "a question of a million": (
         "a.jsonl",
-        lines(ASKED, json.dumps({"question": "was " * 250_000, "context": "good", "answers": ["good"]})),
+        with_odd_row(QUESTIONS, json.dumps({"question": "was " * 250_000, "context": "good", "answers": ["good"]})),
     ),
-    "a cut nest": ("a.json", NEST[:-40]),
-    "a nest of others": ("a.json", NEST.replace('"qas": [', '"qas": [5, null, "x", [], ')),
-    "a passage that is a list": ("a.json", NEST.replace('"context": "', '"context": ["x"], "other": "', 1)),
-    "options of odd kinds": ("a.jsonl", lines(OPTIONS, '{"question": "a", "option1": 1, "option2": {}, "label": "A"}')),
-    "options of nothing": ("a.jsonl", lines(OPTIONS, '{"question": "a", "option1": null, "label": "A"}')),
-    "a label without end": ("a.jsonl", lines(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "' + NUMBER))),
-    "a label with two signs": ("a.jsonl", lines(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "--5'))),
+    "a cut nest": ("a.json", SQUAD[:-40]),
+    "a nest of others": ("a.json", SQUAD.replace('"qas": [', '"qas": [5, null, "x", [], ')),
+    "a passage that is a list": ("a.json", SQUAD.replace('"context": "', '"context": ["x"], "other": "', 1)),
+    "options of odd kinds": (
+        "a.jsonl",
+        with_odd_row(OPTIONS, '{"question": "a", "option1": 1, "option2": {}, "label": "A"}'),
+    ),
+    "options of nothing": ("a.jsonl", with_odd_row(OPTIONS, '{"question": "a", "option1": null, "label": "A"}')),
+    "a label without end": ("a.jsonl", with_odd_row(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "' + NUMBER))),
+    "a label with two signs": ("a.jsonl", with_odd_row(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "--5'))),
 }
 
 
-def told(job: Any) -> None:
-    """It works, or says in a few words why not."""
+def succeeds_or_explains(action: Any) -> None:
+    """Run an action, which must succeed or fail with a short printable message."""
     try:
-        job()
+        action()
     except ClearheadError as error:
-        text = str(error)
-        assert len(text) < 1500, text[:3000]
-        assert all(len(line) < 400 for line in text.splitlines())
-        assert all(letter.isprintable() or letter == "\n" for letter in text)
+        message = str(error)
+        assert len(message) < 1500, message[:3000]
+        assert all(len(line) < 400 for line in message.splitlines())
+        assert all(letter.isprintable() or letter == "\n" for letter in message)
 
 
 @pytest.mark.thin(5)
-@pytest.mark.parametrize("what", FILES)
-def test_nothing_but_sentences(what: str, tiny: str, tmp_path: Path) -> None:
-    name, text = FILES[what]
+@pytest.mark.parametrize("case", FILES)
+def test_malformed_files_have_short_messages(case: str, tiny: str, tmp_path: Path) -> None:
+    name, text = FILES[case]
     path = tmp_path / name
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    told(lambda: train(path, output=tmp_path / "run", model=tiny, epochs=1, **QUICK))
-    told(lambda: inspect(path, model=None))
+    succeeds_or_explains(lambda: train(path, output=tmp_path / "run", model=tiny, epochs=1, **QUICK))
+    succeeds_or_explains(lambda: inspect(path, model=None))
     run = tmp_path / "skipped"
-    told(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, learning_rate=3e-3))
+    succeeds_or_explains(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, learning_rate=3e-3))
     if (run / "report.html").is_file():
         assert "<script>alert(1)" not in (run / "report.html").read_text()
     if (run / "clearhead.json").is_file():
-        told(lambda: evaluate(run, path))
-        told(lambda: predict_file(run, path, tmp_path / "out.jsonl", skip_bad_rows=True))
-        told(lambda: predict_file(run, path, tmp_path / "out.csv"))
+        succeeds_or_explains(lambda: evaluate(run, path))
+        succeeds_or_explains(lambda: predict_file(run, path, tmp_path / "out.jsonl", skip_bad_rows=True))
+        succeeds_or_explains(lambda: predict_file(run, path, tmp_path / "out.csv"))

@@ -1,4 +1,4 @@
-"""Texts of many megabytes: refused at once or read in part, never passed whole to a network."""
+"""Texts of many megabytes are refused or truncated, never passed to a network as a whole."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return clearhead.load(tiny_gpt(tmp_path_factory.mktemp("gpt")), device="cpu")
 
 
-def test_a_prompt_of_many_tokens_is_refused_before_it_is_read(gpt: Any) -> None:
+def test_a_long_prompt_is_refused_before_generation(gpt: Any) -> None:
     with pytest.raises(InputError, match=r"The prompt of row 1 has 500\d tokens, and the model numbers 48"):
         gpt.generate(["good", "!" * 5_000], max_length=2)
 
 
 def test_fill_and_trace_count_without_encoding_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tiny_model(tmp_path)
-    loaded = clearhead.load(folder, head="masked", device="cpu")
+    masked_model = clearhead.load(folder, head="masked", device="cpu")
     text = "[MASK] " + "film! " * 20_000
-    backend: Any = loaded.tokenizer._backend
+    backend: Any = masked_model.tokenizer._backend
     sizes: list[int] = []
     encode = backend.encode
 
-    def measured(items: Any, *, split: bool) -> Any:
-        sizes.extend(map(len, items))
-        return encode(items, split=split)
+    def encode_measured(texts: Any, *, split: bool) -> Any:
+        sizes.extend(map(len, texts))
+        return encode(texts, split=split)
 
-    monkeypatch.setattr(backend, "encode", measured)
-    for call in (loaded.fill, loaded.trace):
+    monkeypatch.setattr(backend, "encode", encode_measured)
+    for call in (masked_model.fill, masked_model.trace):
         with pytest.raises(InputError, match="The text has 40,003 tokens, and the model reads 32"):
             call(text)
     assert sum(sizes) < 10_000
 
 
-def test_a_model_without_a_limit_reads_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = clearhead.load(tiny_model(tmp_path, max_position_embeddings=64), device="cpu")
+def test_a_model_without_a_maximum_length_has_a_default_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = clearhead.load(tiny_model(tmp_path, max_position_embeddings=64), device="cpu")
     monkeypatch.setattr(model.Model, "max_length", lambda *_: None)
     monkeypatch.setattr(embedding, "MAX_TOKENS", 16)
     with pytest.warns(TruncationWarning, match="longer than 16 tokens: 486 tokens"):
-        found = loaded.embed(["film " * 500])
-    np.testing.assert_allclose(found, loaded.embed(["film " * 14]), atol=1e-6)
+        vectors = tiny.embed(["film " * 500])
+    np.testing.assert_allclose(vectors, tiny.embed(["film " * 14]), atol=1e-6)
 
 
-def test_a_text_of_three_million_characters_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_text_of_three_million_characters_is_refused(tmp_path: Path) -> None:
     tokenizer = clearhead.load(tiny_model(tmp_path), device="cpu").tokenizer
     for call in (
         tokenizer.encode,

@@ -1,4 +1,4 @@
-"""A look at data with a model beside it: its tokens, what is too long, and what training would take."""
+"""Inspection of data with a model: tokens, texts that are too long, and the estimate of training."""
 
 from __future__ import annotations
 
@@ -14,86 +14,86 @@ from tests.rows import paired, scored, tagged
 from tests.tiny_models import labelled, write_csv
 
 
-def test_what_is_found(tiny: str, reviews: Path) -> None:
-    found = inspect(reviews, model=tiny)
-    assert (found.rows, found.kind, found.labels) == (200, "classes", {"good": 107, "bad": 93})
-    assert found.columns.text == "text"
-    assert found.tokens is not None
-    assert (found.max_length, found.too_long) == (32, 0)
-    assert found.estimate is not None
-    assert {"seconds", "memory_mb", "tokens_per_second", "epochs", "method", "model"} <= found.estimate.keys()
-    assert found.estimate["seconds"] > 0
-    assert found.estimate["memory_mb"] > 0
-    json.dumps(found.to_json(), allow_nan=False)
+def test_inspection_of_reviews(tiny: str, reviews: Path) -> None:
+    inspection = inspect(reviews, model=tiny)
+    assert (inspection.rows, inspection.kind, inspection.labels) == (200, "classes", {"good": 107, "bad": 93})
+    assert inspection.columns.text == "text"
+    assert inspection.tokens is not None
+    assert (inspection.max_length, inspection.too_long) == (32, 0)
+    assert inspection.estimate is not None
+    assert {"seconds", "memory_mb", "tokens_per_second", "epochs", "method", "model"} <= inspection.estimate.keys()
+    assert inspection.estimate["seconds"] > 0
+    assert inspection.estimate["memory_mb"] > 0
+    json.dumps(inspection.to_json(), allow_nan=False)
 
 
 @pytest.mark.parametrize(
     ("rows", "kind"), [(tagged(60), "multilabel"), (paired(60), "classes"), (scored(60), "number")]
 )
-def test_every_kind_of_rows_is_tried_out(rows: Any, kind: str, tiny: str) -> None:
-    found = inspect(rows, model=tiny)
-    assert found.kind == kind
-    assert found.estimate is not None
-    assert found.estimate["seconds"] > 0
-    json.dumps(found.to_json(), allow_nan=False)
+def test_training_is_estimated_for_every_kind_of_labels(rows: Any, kind: str, tiny: str) -> None:
+    inspection = inspect(rows, model=tiny)
+    assert inspection.kind == kind
+    assert inspection.estimate is not None
+    assert inspection.estimate["seconds"] > 0
+    json.dumps(inspection.to_json(), allow_nan=False)
 
 
 def test_few_pairs_are_learned_by_features(tiny: str) -> None:
     for rows, method in ((paired(60), "features"), (paired(600), "finetune"), (labelled(60), "finetune")):
-        found = inspect(rows, model=tiny)
-        assert found.estimate is not None
-        assert (found.estimate["method"], found.estimate["default_method"]) == ("finetune", method)
+        inspection = inspect(rows, model=tiny)
+        assert inspection.estimate is not None
+        assert (inspection.estimate["method"], inspection.estimate["default_method"]) == ("finetune", method)
 
 
-def test_phases_are_told(tiny: str) -> None:
-    told: list[tuple[str, int, int | None]] = []
-    inspect(labelled(2500), model=tiny, progress=lambda *one: told.append(one))
-    order = list(dict.fromkeys(what.split()[0] for what, _, _ in told))
-    assert order == ["reading", "trying"]
-    steps = [one for one in told if one[0].startswith("trying")]
+def test_stages_are_reported(tiny: str) -> None:
+    reported: list[tuple[str, int, int | None]] = []
+    inspect(labelled(2500), model=tiny, progress=lambda *event: reported.append(event))
+    stages = list(dict.fromkeys(stage.split()[0] for stage, _, _ in reported))
+    assert stages == ["reading", "timing"]
+    steps = [event for event in reported if event[0].startswith("timing")]
     assert steps[0][1:] == (0, 4)
     assert steps[-1][1] >= 2
 
 
-def test_a_file_in_the_order_of_its_labels_is_tried_out(tiny: str) -> None:
+def test_training_is_estimated_for_rows_sorted_by_label(tiny: str) -> None:
     rows = sorted(labelled(1200), key=lambda row: str(row["label"]))  # the first 512 rows have one label
-    found = inspect(rows, model=tiny)
-    assert found.estimate is not None
-    assert "notes" not in found.estimate
-    assert found.estimate["seconds"] > 0
+    inspection = inspect(rows, model=tiny)
+    assert inspection.estimate is not None
+    assert "notes" not in inspection.estimate
+    assert inspection.estimate["seconds"] > 0
 
 
-def test_without_a_trial_or_a_model(tiny: str, reviews: Path) -> None:
-    plain = inspect(reviews, model=tiny, estimate=False)
-    assert plain.tokens is not None
-    assert plain.estimate is None
-    bare = inspect(reviews, model=None)
-    assert (bare.tokens, bare.estimate) == (None, None)
+def test_without_an_estimate_or_a_model(tiny: str, reviews: Path) -> None:
+    without_estimate = inspect(reviews, model=tiny, estimate=False)
+    assert without_estimate.tokens is not None
+    assert without_estimate.estimate is None
+    without_model = inspect(reviews, model=None)
+    assert (without_model.tokens, without_model.estimate) == (None, None)
 
 
-def test_a_model_that_is_not_there_is_a_note(reviews: Path) -> None:
-    found = inspect(reviews, model="/nowhere/at/all")
-    assert found.tokens is None
-    assert found.estimate is not None
-    assert "Lengths are in characters" in found.estimate["notes"][0]
+def test_a_missing_model_is_a_note(reviews: Path) -> None:
+    inspection = inspect(reviews, model="/nowhere/at/all")
+    assert inspection.tokens is None
+    assert inspection.estimate is not None
+    assert "Lengths are in characters" in inspection.estimate["notes"][0]
 
 
 def test_a_model_that_cannot_be_trained_is_a_note(tiny: str, reviews: Path, tmp_path: Path) -> None:
     for path in Path(tiny).iterdir():
         if path.suffix != ".safetensors":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    found = inspect(reviews, model=str(tmp_path))
-    assert found.tokens is not None
-    assert found.estimate is not None
-    assert found.estimate["notes"][0].startswith("Training was not tried out: ")
+    inspection = inspect(reviews, model=str(tmp_path))
+    assert inspection.tokens is not None
+    assert inspection.estimate is not None
+    assert inspection.estimate["notes"][0].startswith("Training could not be estimated: ")
 
 
 def test_rows_without_labels_and_with_one_label(tiny: str) -> None:
-    texts = inspect([row["text"] for row in labelled(30)], model=tiny)
-    assert (texts.kind, texts.estimate) == (None, None)
-    one = inspect([{"text": row["text"], "label": "x"} for row in labelled(30)], model=tiny)
-    assert one.estimate is not None
-    assert "there is nothing to learn" in one.estimate["notes"][0]
+    unlabeled = inspect([row["text"] for row in labelled(30)], model=tiny)
+    assert (unlabeled.kind, unlabeled.estimate) == (None, None)
+    single_label = inspect([{"text": row["text"], "label": "x"} for row in labelled(30)], model=tiny)
+    assert single_label.estimate is not None
+    assert "there is nothing to learn" in single_label.estimate["notes"][0]
 
 
 def test_long_texts_are_counted(tiny: str) -> None:
@@ -103,27 +103,27 @@ def test_long_texts_are_counted(tiny: str) -> None:
 
 def test_leaks_between_parts(tiny: str, reviews: Path, tmp_path: Path) -> None:
     dev = write_csv(tmp_path / "dev.csv", [*labelled(200)[:6], *labelled(10, seed=2)])
-    found = inspect(reviews, dev=dev, model=tiny, estimate=False)
-    assert found.parts == {"train": 200, "dev": 16}
-    assert found.leaks.rows == 6
+    inspection = inspect(reviews, dev=dev, model=tiny, estimate=False)
+    assert inspection.parts == {"train": 200, "dev": 16}
+    assert inspection.leaks.rows == 6
 
 
 def test_bad_rows_are_counted_and_not_refused(tiny: str, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "rows.csv", labelled(40))
     file.write_text(file.read_text() + "r40,,good\nr41,it was\nr42,it was good,\n")
-    found = inspect(file, model=tiny)
-    assert sum(found.bad.values()) >= 2
-    assert found.rows >= 40
-    assert found.estimate is not None
-    assert "seconds" in found.estimate
+    inspection = inspect(file, model=tiny)
+    assert sum(inspection.bad.values()) >= 2
+    assert inspection.rows >= 40
+    assert inspection.estimate is not None
+    assert "seconds" in inspection.estimate
 
 
-def test_what_can_be_read_once_is_refused(tiny: str) -> None:
-    with pytest.raises(InputError, match="can be read only once; put it in a file to inspect it"):
+def test_iterators_are_refused(tiny: str) -> None:
+    with pytest.raises(InputError, match="can be read only once; save it to a file to inspect it"):
         inspect((row for row in labelled(10)), model=tiny)
 
 
-def test_columns_that_are_not_there(reviews: Path, tiny: str) -> None:
+def test_missing_columns_are_refused(reviews: Path, tiny: str) -> None:
     with pytest.raises(InputError, match="has no column 'stars' for label"):
         inspect(reviews, label="stars", model=tiny)
     with pytest.raises(InputError, match="has no column 'body' for text"):

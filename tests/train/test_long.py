@@ -1,4 +1,4 @@
-"""Texts longer than the model are read in windows, in training as in prediction; what is cut is counted."""
+"""Texts longer than the model are split into windows in training and prediction; truncation is counted."""
 
 from __future__ import annotations
 
@@ -16,97 +16,105 @@ from clearhead.train.finish import Run
 from tests.rows import QUICK, paired
 from tests.tiny_models import NEUTRAL_WORDS, labelled, make_sentence
 
-ROOM = 30  # tokens of a text beside [CLS] and [SEP]
+TEXT_TOKENS = 30  # maximum number of tokens of a text, without [CLS] and [SEP]
 
 
-def late(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Texts whose only telling word comes after what the model can read at once."""
-    draw = random.Random(seed)
+def make_late_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Texts whose only informative words come after the first window."""
+    generator = random.Random(seed)
     rows = []
     for _ in range(count):
-        label = draw.choice(("good", "bad"))
-        plain = " ".join(draw.choice(NEUTRAL_WORDS) for _ in range(32))
-        rows.append({"text": f"{plain} {' '.join([label] * 20)}", "label": label})
+        label = generator.choice(("good", "bad"))
+        filler = " ".join(generator.choice(NEUTRAL_WORDS) for _ in range(32))
+        rows.append({"text": f"{filler} {' '.join([label] * 20)}", "label": label})
     return rows
 
 
 @pytest.fixture(scope="module")
 def windowed(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run on texts of which every one takes two windows."""
-    return train(late(100), output=tmp_path_factory.mktemp("runs") / "windowed", model=tiny, epochs=8, **QUICK)
+    """A run on texts of two windows each."""
+    return train(
+        make_late_rows(100), output=tmp_path_factory.mktemp("runs") / "windowed", model=tiny, epochs=8, **QUICK
+    )
 
 
 @pytest.mark.learns
-def test_what_comes_late_is_read(windowed: Run) -> None:
+def test_later_windows_are_read(windowed: Run) -> None:
     assert windowed.metrics["accuracy"].value > 0.8
     assert windowed.evaluations["test"].windowed == windowed.evaluations["test"].rows == 10
     assert windowed.evaluations["test"].truncated == 0
-    answers = predict(windowed.folder, late(30, seed=4))
+    answers = predict(windowed.folder, make_late_rows(30, seed=4))
     assert {(answer.windows, answer.truncated) for answer in answers} == {(2, 0)}
-    made = evaluate(windowed.folder, late(30, seed=4))
-    assert made.metrics["accuracy"].value > 0.8
-    assert (made.windowed, made.truncated) == (30, 0)
+    evaluation = evaluate(windowed.folder, make_late_rows(30, seed=4))
+    assert evaluation.metrics["accuracy"].value > 0.8
+    assert (evaluation.windowed, evaluation.truncated) == (30, 0)
 
 
-def test_a_row_is_the_mean_of_its_windows(windowed: Run) -> None:
+def test_the_logits_of_a_row_are_the_mean_of_its_windows(windowed: Run) -> None:
     model = clearhead.load(windowed.folder)
-    text = late(1, seed=8)[0]["text"]
-    pieces = model.tokenizer.windows(text, max_length=32)
-    assert len(pieces) == 2
-    logits = [model.run([piece.ids], None, [piece.segments], hidden=False).logits for piece in pieces]
+    text = make_late_rows(1, seed=8)[0]["text"]
+    windows = model.tokenizer.windows(text, max_length=32)
+    assert len(windows) == 2
+    logits = [model.run([window.ids], None, [window.segments], hidden=False).logits for window in windows]
     predictor = load_predictor(windowed.folder)
-    ours = predict(predictor, [text])[0]
-    mean = np.mean(np.concatenate([np.asarray(one) for one in logits]), 0) / predictor.calibration.temperature
-    expected = np.exp(mean) / np.exp(mean).sum()
-    np.testing.assert_allclose(list(ours.probabilities.values()), expected, atol=1e-5)
+    prediction = predict(predictor, [text])[0]
+    mean_logits = (
+        np.mean(np.concatenate([np.asarray(window_logits) for window_logits in logits]), 0)
+        / predictor.calibration.temperature
+    )
+    expected = np.exp(mean_logits) / np.exp(mean_logits).sum()
+    np.testing.assert_allclose(list(prediction.probabilities.values()), expected, atol=1e-5)
 
 
-def test_cutting_counts_what_is_lost(tiny: str, tmp_path: Path) -> None:
-    run = train(late(40), output=tmp_path / "run", model=tiny, long="cut", epochs=1, **QUICK)
+def test_truncated_tokens_are_counted(tiny: str, tmp_path: Path) -> None:
+    run = train(make_late_rows(40), output=tmp_path / "run", model=tiny, long="cut", epochs=1, **QUICK)
     dev = run.evaluations["dev"]
     assert (dev.windowed, dev.truncated) == (0, dev.rows)
     assert json.loads((run.folder / "clearhead.json").read_text())["trained"]["long"] == "cut"
-    answers = predict(run.folder, [*late(3), {"text": "it was good"}])
-    assert [(answer.windows, answer.truncated) for answer in answers] == [(1, 52 - ROOM)] * 3 + [(1, 0)]
-    told = predict_file(run.folder, late(3), tmp_path / "out.jsonl")
-    assert (told.truncated, told.windowed) == (3, 0)
+    answers = predict(run.folder, [*make_late_rows(3), {"text": "it was good"}])
+    assert [(answer.windows, answer.truncated) for answer in answers] == [(1, 52 - TEXT_TOKENS)] * 3 + [(1, 0)]
+    summary = predict_file(run.folder, make_late_rows(3), tmp_path / "out.jsonl")
+    assert (summary.truncated, summary.windowed) == (3, 0)
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(row["truncated"], row["windows"]) for row in rows] == [(22, 1)] * 3
 
 
 def test_windows_overlap_by_the_stride(tiny: str, tmp_path: Path) -> None:
-    run = train(late(40), output=tmp_path / "run", model=tiny, stride=20, max_length=24, epochs=1, **QUICK)
-    counts = {answer.windows for answer in predict(run.folder, late(10))}
-    assert counts == {1 + -(-(52 - 22) // 2)}  # windows of 22 tokens that move on by two
-    assert {answer.truncated for answer in predict(run.folder, late(10))} == {0}
+    run = train(make_late_rows(40), output=tmp_path / "run", model=tiny, stride=20, max_length=24, epochs=1, **QUICK)
+    counts = {answer.windows for answer in predict(run.folder, make_late_rows(10))}
+    assert counts == {1 + -(-(52 - 22) // 2)}  # windows of 22 tokens with a step of two
+    assert {answer.truncated for answer in predict(run.folder, make_late_rows(10))} == {0}
 
 
-def test_the_second_text_slides_and_the_first_stays(pair: Run) -> None:
-    draw = random.Random(1)
+def test_the_second_text_is_split_and_the_first_is_repeated(pair: Run) -> None:
+    generator = random.Random(1)
     rows = [
-        {"sentence1": row["sentence1"], "sentence2": make_sentence(draw, [], least=60, most=60)} for row in paired(6)
+        {"sentence1": row["sentence1"], "sentence2": make_sentence(generator, [], least=60, most=60)}
+        for row in paired(6)
     ]
     answers = predict(pair.folder, rows)
     assert all(answer.windows > 2 and answer.truncated == 0 for answer in answers)
-    both = [{"sentence1": row["sentence2"], "sentence2": row["sentence2"]} for row in rows]
-    assert all(answer.windows == 1 and answer.truncated > 0 for answer in predict(pair.folder, both))  # counted
+    long_pairs = [{"sentence1": row["sentence2"], "sentence2": row["sentence2"]} for row in rows]
+    assert all(
+        answer.windows == 1 and answer.truncated > 0 for answer in predict(pair.folder, long_pairs)
+    )  # the first text is truncated
 
 
 @pytest.mark.parametrize("words", [29, 30, 31, 60, 61, 5000])
-def test_every_length_gets_one_answer(words: int, fitted: Run) -> None:
+def test_every_length_has_one_prediction(words: int, fitted: Run) -> None:
     answer = predict(fitted.folder, [" ".join(["film"] * words)])[0]
-    assert (answer.windows, answer.truncated) == (-(-words // ROOM), 0)
+    assert (answer.windows, answer.truncated) == (-(-words // TEXT_TOKENS), 0)
 
 
-def test_neighbours_do_not_change_an_answer(fitted: Run) -> None:
-    texts = [row["text"] for row in (*labelled(30, seed=2), *late(10))]
+def test_other_texts_of_a_batch_do_not_change_a_prediction(fitted: Run) -> None:
+    texts = [row["text"] for row in (*labelled(30, seed=2), *make_late_rows(10))]
     together = predict(fitted.folder, texts)
-    for place in (0, 7, 35):
-        alone = predict(fitted.folder, [texts[place]])[0]
-        assert alone.label == together[place].label
-        assert alone.probability == pytest.approx(together[place].probability, abs=1e-6)
+    for index in (0, 7, 35):
+        alone = predict(fitted.folder, [texts[index]])[0]
+        assert alone.label == together[index].label
+        assert alone.probability == pytest.approx(together[index].probability, abs=1e-6)
 
 
-def test_a_text_of_unknown_signs_has_an_answer(fitted: Run) -> None:
-    odd = ["日本語", "☃", "\u200b", "a\u0301\u0301", "<script>", "x" * 300, ".", "\ufeff good"]
-    assert len(predict(fitted.folder, odd)) == len(odd)
+def test_texts_of_unknown_characters_have_predictions(fitted: Run) -> None:
+    texts = ["日本語", "☃", "\u200b", "a\u0301\u0301", "<script>", "x" * 300, ".", "\ufeff good"]
+    assert len(predict(fitted.folder, texts)) == len(texts)

@@ -214,7 +214,9 @@ def test_other_methods_tag_too(method: str, tiny: str, columns: Path, tmp_path: 
 
 @pytest.mark.parametrize("method", ["tfidf", "majority"])
 def test_methods_of_whole_texts_are_refused(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"tag is learned by finetune, head, features, and not by {method}"):
+    with pytest.raises(
+        InputError, match=f"tag does not support the method {method}; use one of finetune, head, features"
+    ):
         train(columns, output=tmp_path / "run", model=tiny, method=method)
 
 

@@ -113,9 +113,9 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
         ({"task": "spell"}, "task must be one of classify, .*, aspect, translate, and it is 'spell'"),
         ({"task": "translate"}, "clearhead.train looks at its rows"),
         ({"task": "pair"}, "no second column of texts"),
-        ({"task": "classify", "options": "text"}, "options is for questions with options"),
-        ({"options": "text"}, "options is for questions with options"),
-        ({"task": "aspect", "options": "text"}, "options is for questions with options"),
+        ({"task": "classify", "options": "text"}, "options is for multiple-choice rows"),
+        ({"options": "text"}, "options is for multiple-choice rows"),
+        ({"task": "aspect", "options": "text"}, "options is for multiple-choice rows"),
         ({"task": "choice", "options": "text,nowhere"}, "no column 'nowhere' for options"),
     )
     for choices, said in wrong:

@@ -174,7 +174,7 @@ def test_an_abstain_threshold_is_fitted_and_used(reviews: Path, tmp_path: Path) 
     run = train(noisy, output=tmp_path / "run", method="tfidf", target_accuracy=0.97, dev_share=0.3)
     limit = trained_of(run)["abstain_below"]
     assert 0.5 < limit < 1
-    assert run.notes[0].startswith(f"Below a confidence of {limit:.3f} it abstains: it answers ")
+    assert run.notes[0].startswith(f"The model abstains below a confidence of {limit:.3f}: it answers ")
     answers = predict(run.folder, labelled(100, seed=7))
     silent = [answer for answer in answers if answer.abstained]
     assert 0 < len(silent) < 100

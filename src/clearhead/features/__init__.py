@@ -1,7 +1,7 @@
-"""Frozen features under a linear model: vectors of a model whose weights do not change.
+"""Linear models on frozen features, the vectors of a model whose weights do not change.
 
-`layer_choices` and `sweep` choose layers and pooling, `weighted` learns a mixture of layers, `word_vectors` takes
-vectors without context, and `taggers` gives each word a vector.
+`layer_choices` and `sweep` choose layers and pooling, `weighted` learns a mixture of layers, `word_vectors` uses
+static word vectors, and `taggers` fits linear models on the vector of each word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choices of layers and pooling, and the features of all of them out of one pass over the texts."""
+"""Choices of layers and pooling, and the features of all of them from one pass over the texts."""
 
 from __future__ import annotations
 
@@ -23,46 +23,43 @@ if TYPE_CHECKING:
 
 Poolings = Mapping[str, Callable[["Array"], "Array"]]  # by name: token vectors (batch, length, width) to features
 
-POOLINGS = ("cls", "mean", "max")  # of any layer; the pooler stands on the last one alone
-LINEAR_POOLINGS = (
-    "cls",
-    "mean",
-    "each",
-)  # pooling a sum of layers is the sum of the pooled layers; each: no pooling at all
-MIN_LAYERS = {"second_to_last": 2, "sum_all": 2, "sum_last_four": 4, "concat_last_four": 4}  # layers
+POOLINGS = ("cls", "mean", "max")  # of any layer; the pooler reads only the last one
+# poolings for which a pooled sum of layers is the sum of the pooled layers; each: no pooling
+LINEAR_POOLINGS = ("cls", "mean", "each")
+MIN_LAYERS = {"second_to_last": 2, "sum_all": 2, "sum_last_four": 4, "concat_last_four": 4}
 
 
 class PooledLayers(NamedTuple):
-    """What is kept of a pass: some layers added up (0 is the embeddings), pooled in one way."""
+    """A component of features: the sum of some layers (0 is the embeddings) with one pooling."""
 
     layers: tuple[int, ...]
     pooling: str
 
 
 def list_layers(layer_count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a model of so many layers can give, and why the other choices are left out."""
+    """The layer choices of a model with `layer_count` layers, and a note for each unavailable one."""
     unavailable = {layer: min_layers for layer, min_layers in MIN_LAYERS.items() if layer_count < min_layers}
     notes = (
-        f"{layer} is left out: it needs {min_layers} layers, and there are {layer_count}."
+        f"{layer} skipped: needs {min_layers} layers, the model has {layer_count}."
         for layer, min_layers in unavailable.items()
     )
     return tuple(layer for layer in POOLING_LAYERS if layer not in unavailable), tuple(notes)
 
 
 def list_choices(model: Model) -> tuple[tuple[LayerChoice, ...], tuple[str, ...]]:
-    """Every layer choice with every pooling that this model can give, and what is left out and why."""
+    """All combinations of layers and pooling of a model, and a note for each unavailable one."""
     layers, notes = list_layers(model.shape.stack.layers)
     choices = [LayerChoice(layer=layer, pooling=pooling) for layer in layers for pooling in POOLINGS]
     if model.shape.pooler is None:
-        return tuple(choices), (*notes, "pooler is left out: this checkpoint has none.")
+        return tuple(choices), (*notes, "pooler skipped: this checkpoint has none.")
     return (*choices, LayerChoice(layer="last", pooling="pooler")), notes
 
 
 def split_choice(choice: LayerChoice, layer_count: int) -> tuple[PooledLayers, ...]:
-    """What a choice is made of in a model of so many layers, to be laid side by side."""
+    """The components of a choice, whose features are concatenated."""
     last_four = tuple(range(layer_count - 3, layer_count + 1))
     layer_groups: dict[str, tuple[tuple[int, ...], ...]] = {
-        "first": ((0,),),  # the embeddings, as the lecture counts
+        "first": ((0,),),  # the embeddings
         "last": ((layer_count,),),
         "second_to_last": ((layer_count - 1,),),
         "sum_all": (tuple(range(1, layer_count + 1)),),
@@ -75,7 +72,7 @@ def split_choice(choice: LayerChoice, layer_count: int) -> tuple[PooledLayers, .
 def pool_layers(
     hidden: Sequence[Array], poolings: Poolings, components: Iterable[PooledLayers]
 ) -> dict[PooledLayers, Array]:
-    """Many pieces of one pass, each layer pooled once where that is linear."""
+    """Compute components from the hidden states of one pass; linear poolings pool each layer only once."""
     pooled_layers: dict[tuple[int, str], Array] = {}
     features: dict[PooledLayers, Array] = {}
     for component in components:
@@ -87,20 +84,20 @@ def pool_layers(
             first_layer, *other_layers = (pooled_layers[layer, component.pooling] for layer in component.layers)
             features[component] = sum(other_layers, start=first_layer)
         else:
-            lowest, *others = (hidden[layer] for layer in component.layers)
-            features[component] = pool_tokens(sum(others, start=lowest))
+            first_layer, *other_layers = (hidden[layer] for layer in component.layers)
+            features[component] = pool_tokens(sum(other_layers, start=first_layer))
     return features
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFeatures:
-    """The features of many choices, kept as their distinct pieces."""
+    """The features of many choices, stored as their distinct components."""
 
     components: Mapping[PooledLayers, Array]  # (rows, width) float32 each
-    layers: int
+    layers: int  # number of layers of the model
 
     def select(self, choice: LayerChoice) -> Array:
-        """(rows, features) of one choice."""
+        """The features of a choice: (rows, features)."""
         import numpy as np
 
         arrays = [self.components[component] for component in split_choice(choice, self.layers)]
@@ -108,7 +105,7 @@ class LayerFeatures:
 
     @property
     def megabytes(self) -> float:
-        """How much memory they take."""
+        """The memory of all components in MB."""
         return sum(array.nbytes for array in self.components.values()) / 1e6
 
 
@@ -120,7 +117,7 @@ def compute_text_features(
     budget: int = PACKED_TOKENS,
     progress: Progress = no_progress,
 ) -> LayerFeatures:
-    """Features of all choices in one pass over the rows; a row's windows are averaged, as everywhere."""
+    """Compute the features of all choices in one pass over the rows; the windows of a row are averaged."""
     layer_count = model.shape.stack.layers
     components = list(dict.fromkeys(component for choice in choices for component in split_choice(choice, layer_count)))
 

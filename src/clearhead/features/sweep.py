@@ -1,4 +1,4 @@
-"""Which layer? Every choice of features judged by cross-validation on the training rows; the best one is taken."""
+"""The layer sweep: choose layers and pooling by cross-validation on the training rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 FOLDS = 5
-MAX_ROWS = 5000  # rows that choices are judged on: their differences are then no longer a matter of the rows
+MAX_ROWS = 5000  # rows for cross-validation: enough that the choice hardly depends on the sample
 
 FoldScorer = Callable[["Array", "Array"], list[float]]  # (features, fold of each row) to the score of each fold
 
@@ -46,7 +46,7 @@ def cross_validate(
     *,
     progress: Progress,
 ) -> tuple[LayerScore, ...]:
-    """Every choice on the same folds; rows can be texts, or tokens of texts that share a fold."""
+    """Score every choice on the same folds; rows are texts, or words, whose fold is that of their text."""
     import numpy as np
 
     choice_list, layer_scores = list(choices), []
@@ -67,18 +67,20 @@ def cross_validate(
 
 
 def choose_best(scores: Iterable[LayerScore], metric: str) -> LayerChoice:
-    """The choice with the best mean; of equal ones the first."""
+    """The choice with the best mean score; the first of equal ones."""
     defined = [score for score in scores if score.score is not None]
     if not defined:
         options = f"{setting('layer')} and {setting('pooling')}"
-        raise InputError(f"{metric} is not defined on any fold of the training rows; choose {options}.")
+        raise InputError(
+            f"{metric} is undefined on every fold of the training rows; set {options} instead of sweeping."
+        )
     sign = -1 if metric in LOWER_IS_BETTER else 1
     best = max(defined, key=lambda score: sign * (score.score or 0.0))
     return LayerChoice(layer=best.layer, pooling=best.pooling)
 
 
 def sweep_texts(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: int, progress: Progress) -> LayerSweep:
-    """The best features of whole texts for a linear model: one pass for all choices, then folds of the same rows."""
+    """Choose the text features for a linear model: one pass for all choices, then cross-validation."""
     import numpy as np
 
     train = prepared.parts["train"]
@@ -119,13 +121,13 @@ def sweep_texts(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     best_score = next(score for score in scores if (score.layer, score.pooling) == (best.layer, best.pooling))
     row_counts = f"{len(rows):,} of {len(train):,}" if len(rows) < len(train) else f"{len(rows):,}"
     validation = f"{folds.max() + 1}-fold cross-validation on {row_counts} training rows"
-    cost = f"features of all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
-    summary = f"sweep: {best} has the best {metric}, {best_score.score:.4f} by {validation} ({cost})."
+    cost = f"all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
+    summary = f"sweep: {best} has the best {metric}, {best_score.score:.4f} in {validation} ({cost})."
     return LayerSweep(scores=scores, best=best, features=best_features, notes=(summary, *notes))
 
 
 def _assign_folds(train: PartRows, rows: Array, seed: int) -> Array:
-    """Folds of the rows that are judged: stratified, and what belongs together in one of them."""
+    """Stratified folds of the rows, which keep duplicates and groups together."""
     indices, groups = train.indices[rows], train.groups
     try:
         return fold_rows(
@@ -137,13 +139,13 @@ def _assign_folds(train: PartRows, rows: Array, seed: int) -> Array:
             kind=train.space.kind,
         )
     except InputError as error:
-        raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
+        raise InputError(f"Cannot compare layers on these training rows: {error}") from None
 
 
 def make_fold_scorer(targets: Array, prepared: PreparedData, plan: RunPlan, *, seed: int) -> FoldScorer:
-    """A linear model on each fold's other rows, measured on the fold as the task measures.
+    """Score linear models that are fitted on the other folds, with the metric of the task.
 
-    The strength is one number that is found once for a choice, on all rows, for every fold alike.
+    The regularization strength is tuned once per choice on all rows, and used for every fold.
     """
 
     task, space = prepared.task, prepared.space

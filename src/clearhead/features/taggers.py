@@ -1,4 +1,4 @@
-"""Frozen features of words under a linear model, and which layer is best for them: the lecture's table for tags."""
+"""Linear taggers on frozen word features, and the choice of the best layer for them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-NO_POOLING = "each"  # no pooling: every word by itself
-MAX_SWEEP_WORDS = 20_000  # that layers are judged on
-MAX_TUNING_WORDS = 4_000  # words that the strength is found on
+NO_POOLING = "each"  # every word has its own features
+MAX_SWEEP_WORDS = 20_000  # words for the cross-validation of layers
+MAX_TUNING_WORDS = 4_000  # words for tuning the regularization strength
 MAX_FIT_WORDS = 50_000  # words that a linear model is fitted on
 
 
 def select_tags(data: PackedDataset) -> Array:
-    """(words,) the tags of the words that are read."""
+    """The tags of the words that have features: (words,)."""
     import numpy as np
 
     is_tagged = data.pack_annotations(np.arange(len(data)))["has_token"]
@@ -52,7 +52,7 @@ def fit_tagger(
     strength: float | None = None,
     progress: Progress = no_progress,
 ) -> LinearModel:
-    """A logistic regression over words; the strength is found on some of them."""
+    """Fit a logistic regression on words; a sample of them tunes the strength if it is not set."""
     import numpy as np
 
     space = LabelSpace(names=prepared.space.names, kind="classes")
@@ -66,7 +66,7 @@ def fit_tagger(
 
 
 def sample_rows(data: PackedDataset, word_count: int, seed: int, min_rows: int = 1) -> Array:
-    """Rows that have about so many words together, drawn anew for each seed; all of them where there are fewer."""
+    """A random sample of rows with about `word_count` words in total; all rows if they have fewer."""
     import numpy as np
 
     word_tokens = data.annotations.word_tokens[data.table_rows]
@@ -79,7 +79,7 @@ def sample_rows(data: PackedDataset, word_count: int, seed: int, min_rows: int =
 def compute_word_features(
     model: Model, data: PackedDataset, choices: Sequence[LayerChoice], *, progress: Progress
 ) -> LayerFeatures:
-    """Features of all choices in one pass over the texts, a row for every word."""
+    """Compute the features of every word for all choices in one pass over the texts."""
     layer_count = model.shape.stack.layers
     components = list(dict.fromkeys(component for choice in choices for component in split_choice(choice, layer_count)))
 
@@ -94,7 +94,7 @@ def compute_word_features(
 
 
 def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: int, progress: Progress) -> LayerSweep:
-    """The best layer for tags: one pass for all choices, then folds of the same sentences."""
+    """Choose the layer for a linear tagger: one pass for all choices, then cross-validation over sentences."""
 
     train = prepared.parts["train"]
     layers, notes = list_layers(model.shape.stack.layers)
@@ -110,7 +110,7 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     try:
         folds = fold_rows(labels, train.table.hashes[data.table_rows], None, folds=FOLDS, seed=seed, kind=kind)
     except InputError as error:
-        raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
+        raise InputError(f"Cannot compare layers on these training rows: {error}") from None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
     scores = cross_validate(
         choices, features.select, folds, _make_word_fold_scorer(data, prepared, plan, metric, seed), progress=progress
@@ -118,15 +118,15 @@ def sweep_words(model: Model, prepared: PreparedData, plan: RunPlan, *, seed: in
     best = choose_best(scores, metric)
     best_score = next(score for score in scores if score.layer == best.layer)
     validation = f"{int(folds.max()) + 1}-fold cross-validation on {len(rows):,} training rows"
-    cost = f"features of all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
-    summary = f"sweep: {best.layer} has the best {metric}, {best_score.score:.4f} by {validation} ({cost})."
+    cost = f"all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
+    summary = f"sweep: {best.layer} has the best {metric}, {best_score.score:.4f} in {validation} ({cost})."
     return LayerSweep(scores=scores, best=best, features=features.select(best), notes=(summary, *notes))
 
 
 def _make_word_fold_scorer(
     data: PackedDataset, prepared: PreparedData, plan: RunPlan, metric: str, seed: int
 ) -> FoldScorer:
-    """A linear model on the words of each fold's other rows, measured on the fold's rows as the task measures."""
+    """Score linear taggers that are fitted on the words of the other folds, with the metric of the task."""
     import numpy as np
 
     task, space = prepared.task, prepared.space

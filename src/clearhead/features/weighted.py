@@ -1,4 +1,4 @@
-"""`layer=weighted`: how much of each layer a task needs, learned on the pooled layers of its training rows."""
+"""`layer=weighted`: a weighted sum of layers (scalar mix), fitted on the pooled layers of the training rows."""
 
 from __future__ import annotations
 
@@ -27,20 +27,16 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MIXABLE_POOLINGS = (
-    "mean",
-    "cls",
-    "lasttoken",
-    "mean_sqrt_len_tokens",
-    "weightedmean",
-)  # pooling a sum is the sum of the pooled
-MAX_ROWS = 5000  # whose layers are weighed: in memory there are all layers of each
+# poolings for which the pooled sum of layers is the sum of the pooled layers
+MIXABLE_POOLINGS = ("mean", "cls", "lasttoken", "mean_sqrt_len_tokens", "weightedmean")
+# rows and words that the weights are fitted on; all of their layers are in memory
+MAX_ROWS = 5000
 MAX_WORDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerWeights:
-    """The weights of the layers, and what they were found on."""
+    """The fitted weights of the layers, and a note about them."""
 
     mixture: ScalarMix
     note: str
@@ -55,15 +51,13 @@ def learn_text_weights(
     seed: int,
     progress: Progress,
 ) -> LayerWeights:
-    """Of whole texts: every layer is pooled as the features are."""
+    """Fit layer weights on texts, whose layers are pooled in the same way as the features."""
     import numpy as np
 
     modes = tuple(pooling or model.pooling.modes)
     if unsupported := [mode for mode in modes if mode not in MIXABLE_POOLINGS]:
         weighted_layer, mean_pooling = setting("layer", "weighted"), setting("pooling", "mean")
-        raise InputError(
-            f"{weighted_layer} adds up pooled layers, and {unsupported[0]} does not add up; say {mean_pooling}."
-        )
+        raise InputError(f"{weighted_layer} needs a linear pooling, which {unsupported[0]} is not; use {mean_pooling}.")
     train = prepared.parts["train"]
     rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MAX_ROWS])
 
@@ -84,7 +78,7 @@ def learn_text_weights(
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )
-    return LayerWeights(mixture=mixture, note=_make_note(mixture, len(rows), len(train), "rows"))
+    return LayerWeights(mixture=mixture, note=_make_note(mixture, len(rows), len(train)))
 
 
 def learn_word_weights(
@@ -96,7 +90,7 @@ def learn_word_weights(
     seed: int,
     progress: Progress,
 ) -> LayerWeights:
-    """Of words with a tag each."""
+    """Fit layer weights on tagged words."""
 
     sample = data.select(sample_rows(data, MAX_WORDS, seed))
     layers = compute_word_arrays(model, sample, list, progress=for_stage(progress, "all layers"))
@@ -109,12 +103,10 @@ def learn_word_weights(
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )
-    return LayerWeights(mixture=mixture, note=_make_note(mixture, len(sample), len(data), "rows"))
+    return LayerWeights(mixture=mixture, note=_make_note(mixture, len(sample), len(data)))
 
 
-def _make_note(mixture: ScalarMix, fitted_count: int, total_count: int, unit: str) -> str:
-    return (
-        mixture.summary
-        if fitted_count == total_count
-        else f"{mixture.summary} Found on {fitted_count:,} of {total_count:,} training {unit}."
-    )
+def _make_note(mixture: ScalarMix, fitted_count: int, total_count: int) -> str:
+    if fitted_count == total_count:
+        return mixture.summary
+    return f"{mixture.summary} Fitted on {fitted_count:,} of {total_count:,} training rows."

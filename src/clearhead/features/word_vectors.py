@@ -1,4 +1,4 @@
-"""Word vectors as features: the mean of a text's words under a linear model, kept with the vectors that it needs."""
+"""Word vectors as features: a linear model on mean word vectors, saved together with the vectors it needs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-CHUNK_TEXTS = 1000  # texts that are read at once
-MAX_FREQUENT_WORDS = (
-    100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
-)
+CHUNK_TEXTS = 1000  # texts per chunk
+# first words of a vector file, its most frequent ones, that a model keeps for new texts
+MAX_FREQUENT_WORDS = 100_000
 
 
 def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
-    """A linear model on the mean of each text's word vectors."""
+    """Fit a linear model on the mean word vector of each text."""
 
     plan, prepared = inputs.plan, inputs.prepared
     if prepared.task.head.collect_words is not None:
-        raise InputError(f"{prepared.task.name} labels words in context, which word vectors lack: take a Transformer.")
+        raise InputError(
+            f"{prepared.task.name} needs words in context, which word vectors do not have; use a Transformer."
+        )
     if plan.layer is not None or plan.pooling is not None or plan.layers is not None:
         raise InputError(
-            f"{to_printable(plan.model)} holds word vectors, which have no layers: leave layer and pooling out."
+            f"{to_printable(plan.model)} contains word vectors, which have no layers; omit layer and pooling."
         )
     train = prepared.parts["train"]
     vectors, notes = select_vectors(load_vectors(plan.model), train)
@@ -60,7 +61,7 @@ def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
         write_passport(folder, Passport(clearhead=__version__, labels=trained.labels, trained=trained))
 
     if not linear.converged:
-        notes = (*notes, "The logistic regression did not converge; try another strength.")
+        notes = (*notes, "The logistic regression did not converge; try another value of C.")
     return FittedMethod(
         logits=lambda part: classic.logits(features=compute_part_features(vectors, part, inputs)),
         save=save,
@@ -69,7 +70,7 @@ def fit_word_vectors(inputs: FitInputs) -> FittedMethod:
 
 
 def select_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tuple[str, ...]]:
-    """The vectors that a model keeps: of the training rows' words, and of the file's most frequent ones."""
+    """Select the vectors that a model keeps: those of words in the training rows, and the most frequent ones."""
     needed_rows: set[int] = set()
     word_count = known_count = 0
     for first, second in train.texts():
@@ -78,21 +79,21 @@ def select_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, 
             word_count, known_count = word_count + len(split_vector_words(text)), known_count + len(rows)
             needed_rows.update(rows)
     if not needed_rows:
-        raise InputError(f"{vectors.name} knows no word of the training rows; take vectors of their language.")
-    coverage = min(known_count / max(word_count, 1), 1.0)  # a word can be known by two parts
-    coverage_note = f"word vectors: {coverage:.1%} of the words in the training rows are known to {vectors.name}."
+        raise InputError(f"{vectors.name} contains no word of the training rows; use vectors of their language.")
+    coverage = min(known_count / max(word_count, 1), 1.0)  # a word may match with two parts
+    coverage_note = f"word vectors: {vectors.name} covers {coverage:.1%} of the words in the training rows."
     if len(vectors) <= MAX_FREQUENT_WORDS:
         return vectors, (*vectors.notes, coverage_note)
     kept_rows = sorted(needed_rows | set(range(MAX_FREQUENT_WORDS)))
     selection_note = (
         f"The model keeps {len(kept_rows):,} of {len(vectors):,} vectors: "
-        "the first ones and those of the training rows."
+        "the most frequent ones and those of the training rows."
     )
     return vectors.select(kept_rows), (*vectors.notes, coverage_note, selection_note)
 
 
 def compute_part_features(vectors: WordVectors, part: PartRows, inputs: FitInputs) -> Array:
-    """(rows, features) of one part, read once more."""
+    """Compute the features of a part, whose texts are read again: (rows, features)."""
     import numpy as np
 
     texts, chunk_features = part.texts(), []

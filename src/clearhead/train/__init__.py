@@ -1,7 +1,7 @@
-"""Training on labeled rows: from a table to a measured model folder with its report.
+"""Training on labeled rows: from a table to an evaluated model folder with a report.
 
-`job` runs it, `methods` fits one of fine-tuning, head, frozen features, TF-IDF and majority, `baselines` and
-`method_choice` compare it with cheaper ones, and `finish` calibrates, measures and saves.
+`job` runs the steps. `methods` fits a model by fine-tuning, head, frozen features, TF-IDF or majority, `baselines` and
+`method_choice` compare it with cheaper methods, and `finish` calibrates, evaluates and saves it.
 """
 
 from __future__ import annotations

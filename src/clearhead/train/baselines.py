@@ -1,7 +1,7 @@
-"""What a trained network has to beat on the same rows: the most frequent answer, untrained cosine, frozen features.
+"""Baselines for a trained network on the same rows: the most frequent answer, untrained cosine, frozen features.
 
-Each of them costs seconds where fine-tuning costs minutes. A network that is not better than they are is not worth its
-cost, and the end of the run says so.
+Each takes seconds where fine-tuning takes minutes. A network that does not beat them is not worth its cost, which the
+run reports at its end.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MAX_ROWS = 5_000  # training rows that a baseline is fitted on
+MAX_ROWS = 5_000  # maximum number of training rows of a baseline
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineComparison:
-    """Another method beside the kept model."""
+    """The comparison of a baseline with the kept model."""
 
-    method: str  # majority, cosine or features; finetune beside features that were kept
-    rows: int  # training rows that it was fitted on
-    value: float | None  # the main metric; None: not defined on these rows
+    method: str  # majority, cosine or features; finetune if features are kept
+    rows: int  # number of training rows
+    value: float | None  # main metric; None: undefined on these rows
     low: float | None
     high: float | None
-    difference: Difference  # the kept model's metric minus this one's, on the same rows
+    difference: Difference  # metric of the kept model minus that of the baseline, on the same rows
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The fields as plain values."""
         return asdict(self)
 
 
 def has_baselines(prepared: PreparedData, plan: RunPlan, *, both_orders: bool) -> bool:
-    """Whether cheap methods can do what a run does."""
+    """Whether the run is compared with baselines, and its task has some."""
     is_comparable = plan.method in NETWORK_METHODS or plan.method == "features"
     has_features_method = "features" in prepared.task.methods and not both_orders and len(prepared.parts) > 1
     return plan.baselines and is_comparable and has_features_method
@@ -67,7 +67,7 @@ def has_baselines(prepared: PreparedData, plan: RunPlan, *, both_orders: bool) -
 def fit_baselines(
     prepared: PreparedData, plan: RunPlan, folder: Path, progress: Progress, load_encoder: Callable[[RunPlan], Model]
 ) -> tuple[FittedBaseline, ...]:
-    """Every baseline of a task; `load_encoder` is the model that the run started from, without a head."""
+    """Fit every baseline of a task; `load_encoder` loads the model that the run started from, without its head."""
     if not has_baselines(prepared, plan, both_orders=bool(plan.both_orders)):
         return ()
     sample = _sample_training_rows(prepared, plan.settings.seed)
@@ -85,19 +85,19 @@ def fit_baselines(
         try:
             logits = compute_held_out_logits(sample, fit())
         except ClearheadError:
-            continue  # such as classes of one row each, to which nothing can be fitted
+            continue  # for example if every class has a single row
         seconds = round(time.perf_counter() - started, 2)
         baselines.append(FittedBaseline(method=method, rows=len(sample.parts["train"]), logits=logits, seconds=seconds))
     return tuple(baselines)
 
 
 def make_features_plan(plan: RunPlan) -> RunPlan:
-    """The plan of a network as one of frozen features."""
+    """Turn the plan of a network into one for frozen features."""
     return replace(plan, **features_plan_changes(plan.settings))
 
 
 def features_plan_changes(settings: TrainSettings) -> dict[str, Any]:
-    """What a plan of frozen features has in place of a network's choices."""
+    """The fields in which a plan for frozen features differs from that of a network."""
     return {
         "method": "features",
         "settings": replace(settings, freeze_encoder=False),
@@ -115,10 +115,10 @@ def compare_baselines(
     calibration: Calibration,
     part: str,
 ) -> tuple[BaselineComparison, ...]:
-    """Every baseline beside the kept model, on the same rows."""
+    """Compare every baseline with the kept model on the same rows."""
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.metrics.main(space)
-    asked = Comparison(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
+    comparison = Comparison(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
     predicted = task.decoding.decode(logits[part], space, calibration)
     comparisons = []
     for baseline in baselines:
@@ -137,7 +137,7 @@ def compare_baselines(
                 value=value,
                 low=low,
                 high=high,
-                difference=measure_difference(predicted, baseline_predicted, asked),
+                difference=measure_difference(predicted, baseline_predicted, comparison),
                 seconds=baseline.seconds,
             )
         )
@@ -147,33 +147,33 @@ def compare_baselines(
 def _list_baseline_fits(
     inputs: FitInputs, load_encoder: Callable[[RunPlan], Model], *, keeps_network: bool
 ) -> dict[str, Callable[[], FittedMethod]]:
-    """How each baseline of a task is fitted; features are none beside features."""
-    fits: dict[str, Callable[[], FittedMethod]] = {}
+    """A function per baseline that fits it; frozen features are not a baseline of themselves."""
+    fit_functions: dict[str, Callable[[], FittedMethod]] = {}
     if "majority" in inputs.prepared.task.methods:
-        fits["majority"] = lambda: FIT_METHODS["majority"](inputs)
+        fit_functions["majority"] = lambda: FIT_METHODS["majority"](inputs)
     is_single_text = inputs.prepared.columns.text_b is None
     if is_single_text and not keeps_network:
-        return fits
+        return fit_functions
     try:
         model = load_encoder(inputs.plan)
     except ClearheadError:
-        return fits  # no encoder without its head
+        return fit_functions  # the model has no encoder without its head
     if is_single_text:
-        return fits | {"features": lambda: FIT_METHODS["features"](replace(inputs, model=model))}
+        return fit_functions | {"features": lambda: FIT_METHODS["features"](replace(inputs, model=model))}
     pair_baselines = PairBaselines(model, inputs)
     names = ("cosine", "features") if keeps_network else ("cosine",)
-    return fits | {name: partial(pair_baselines.fit, name) for name in names}
+    return fit_functions | {name: partial(pair_baselines.fit, name) for name in names}
 
 
 class PairBaselines:
-    """Two baselines of pairs out of one pass: the untrained cosine as a single number, and |a - b| and a * b."""
+    """Two baselines for pairs from one pass: the untrained cosine as the only feature, and |a - b| with a * b."""
 
     def __init__(self, model: Model, inputs: FitInputs) -> None:
         self._model, self._inputs = model, inputs
         self._features: dict[int, PairFeatures] = {}
 
     def fit(self, name: str) -> FittedMethod:
-        """A linear model on the one or the other."""
+        """Fit a linear model on the features of one baseline, cosine or features."""
 
         inputs, train = self._inputs, self._inputs.prepared.parts["train"]
         linear = fit_linear(
@@ -197,12 +197,12 @@ class PairBaselines:
 
 
 def _refuse_save(folder: Path, trained: TrainingRecord) -> None:
-    """A baseline is measured and forgotten."""
-    raise AssertionError(f"no baseline is saved, and one was to be in {folder} for {trained.task}")
+    """Baselines are only measured."""
+    raise AssertionError(f"baselines are not saved, but {folder} was requested for {trained.task}")
 
 
 def _sample_training_rows(prepared: PreparedData, seed: int) -> PreparedData:
-    """The same with at most so many training rows that a baseline takes seconds."""
+    """Limit the training rows to a random sample, so that baselines take seconds."""
     import numpy as np
 
     train = prepared.parts["train"]
@@ -213,27 +213,27 @@ def _sample_training_rows(prepared: PreparedData, seed: int) -> PreparedData:
 
 
 def describe_better_baseline(baselines: tuple[BaselineComparison, ...], metric: str, value: float) -> str | None:
-    """A sentence where a cheaper method is better than the network beyond noise; None: none is."""
+    """A warning if a cheaper method is significantly better than the network, otherwise None."""
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
 
-    def is_better(one: BaselineComparison) -> bool:
-        bound = one.difference.high if sign > 0 else one.difference.low
-        return one.value is not None and bound is not None and sign * bound < 0
+    def is_better(baseline: BaselineComparison) -> bool:
+        bound = baseline.difference.high if sign > 0 else baseline.difference.low
+        return baseline.value is not None and bound is not None and sign * bound < 0
 
-    better = [baseline for baseline in baselines if is_better(baseline)]
-    if not better:
+    better_baselines = [baseline for baseline in baselines if is_better(baseline)]
+    if not better_baselines:
         return None
-    best = max(better, key=lambda baseline: sign * (baseline.value or 0.0))
+    best = max(better_baselines, key=lambda baseline: sign * (baseline.value or 0.0))
     features_setting = setting("method", "features", of="train")
     alternative = (
         f", or train with {features_setting}" if any(baseline.method == "features" for baseline in baselines) else ""
     )
     advice = {
         "features": f"train with {features_setting}",
-        "cosine": f"compare the vectors of `embed` by their cosine{alternative}",
+        "cosine": f"compare the vectors of `embed` by cosine{alternative}",
         "finetune": f"train with {setting('method', 'finetune', of='train')}",
-        "majority": "check the labels, or train longer or on more rows",
+        "majority": "check the labels, train longer, or use more rows",
     }[best.method]
     difference = best.difference
     gap = f"difference {difference.difference:+.3f}, {difference.low:+.3f} to {difference.high:+.3f}"
-    return f"{best.method} is better than this model: {metric} {best.value:.3f} against {value:.3f} ({gap}); {advice}."
+    return f"{best.method} is better than this model: {metric} {best.value:.3f} vs. {value:.3f} ({gap}); {advice}."

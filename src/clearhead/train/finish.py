@@ -1,4 +1,4 @@
-"""The end of a run: fit the reading on dev, measure, write model, passport, metrics and report."""
+"""The end of a run: calibrate on the dev rows, evaluate, and write passport and metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedScore:
-    """How one of several seeds did, by the main metric."""
+    """The main metric of one of several seeds."""
 
     seed: int
     dev: float | None
@@ -41,7 +41,7 @@ class SeedScore:
 @renamed_fields(said="messages")
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A finished run: where it is, and how good it is."""
+    """A finished run: its folder, what it was trained on, and its metrics."""
 
     folder: Path
     task: str
@@ -49,7 +49,7 @@ class Run:
     labels: tuple[str, ...]
     columns: Mapping[str, str]
     rows: Mapping[str, int]
-    evaluations: Mapping[str, Evaluation]  # dev and test, as far as there are such rows
+    evaluations: Mapping[str, Evaluation]  # of dev and test, if there are such rows
     seeds: tuple[SeedScore, ...]
     messages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -57,18 +57,18 @@ class Run:
     report: Path | None = None
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
-    sweep: tuple[LayerScore, ...] = ()  # layers and poolings that were tried, where that was asked for
-    baselines: tuple[Any, ...] = ()  # cheap methods on the same rows (`train/baselines.py`)
-    machine: Machine | None = None  # that it computed on
+    sweep: tuple[LayerScore, ...] = ()  # scores of a layer sweep
+    baselines: tuple[Any, ...] = ()  # BaselineComparison of cheaper methods on the same rows
+    machine: Machine | None = None
 
     @property
     def measured_on(self) -> str | None:
-        """The part whose figures count: test, or dev where there is no test."""
+        """The part of the main result: test, or dev if there is no test."""
         return next((part for part in ("test", "dev") if part in self.evaluations), None)
 
     @property
     def main(self) -> str:
-        """The metric that counts first."""
+        """The name of the main metric."""
         return "" if self.measured_on is None else self.evaluations[self.measured_on].main
 
     @property
@@ -78,7 +78,7 @@ class Run:
 
     @property
     def over_seeds(self) -> dict[str, dict[str, float]]:
-        """Mean and spread (standard deviation) of the main metric over the seeds, by part."""
+        """Mean and standard deviation (`spread`) of the main metric over the seeds, by part."""
         statistics = {}
         for part in ("dev", "test"):
             part_scores = [getattr(score, part) for score in self.seeds]
@@ -93,7 +93,7 @@ class Run:
         return short_repr("Run", f"{self.task} by {self.method}", measured, f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
-        """The metrics of the parts as a table in a notebook."""
+        """The metrics as an HTML table for notebooks."""
 
         parts = [part for part in ("test", "dev") if part in self.evaluations]
         names = dict.fromkeys(name for part in parts for name in self.evaluations[part].metrics)
@@ -114,7 +114,7 @@ class Run:
         return render_table(f"{self.task} by {self.method}", header, rows, notes)
 
     def to_json(self) -> dict[str, Any]:
-        """What `train --json` prints."""
+        """The run as plain values, which `train --json` prints."""
         return {
             "run": str(self.folder),
             "task": self.task,
@@ -140,7 +140,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedBaseline:
-    """What a cheap method says of the rows that it did not learn from."""
+    """A baseline and its logits of the held-out rows."""
 
     method: str
     rows: int  # training rows
@@ -150,23 +150,23 @@ class FittedBaseline:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptModel:
-    """The model that a run keeps, the plan that describes it, and the others that it is compared with."""
+    """The model that a run keeps, its plan, and the baselines that it is compared with."""
 
     plan: RunPlan
     result: FittedMethod
-    logits: Mapping[str, Any]  # of the rows that were held out, by part
+    logits: Mapping[str, Any]  # of the held-out rows, by part
     baselines: tuple[FittedBaseline, ...]
 
 
 def compute_held_out_logits(prepared: PreparedData, fitted: FittedMethod) -> dict[str, Any]:
-    """What a fitted model says of the rows that it did not learn from, by part."""
+    """Compute the logits of the held-out rows, by part."""
     return {name: fitted.logits(part) for name, part in prepared.parts.items() if name != "train"}
 
 
 def measure_parts(
     prepared: PreparedData, logits: Mapping[str, Any], plan: RunPlan
 ) -> tuple[Calibration, dict[str, Evaluation], tuple[str, ...]]:
-    """The reading that dev rows suggest, and how good the answers are on dev and test."""
+    """Calibrate on the dev rows, and evaluate dev and test: calibration, evaluations and notes."""
     task, space = prepared.task, prepared.space
     calibration, notes = Calibration(), []
     if "dev" in logits:
@@ -183,22 +183,22 @@ def measure_parts(
         )
         evaluations[name] = part_evaluation if plan.metric is None else replace(part_evaluation, main=plan.metric)
     if "dev" in logits and plan.method != "majority":
-        notes += _warn_constant_answer(prepared, logits["dev"], calibration)
+        notes += _check_constant_answer(prepared, logits["dev"], calibration)
     return calibration, evaluations, tuple(notes)
 
 
 def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
-    """What an evaluation tells of the rows of a part beside their answers: slices, lengths, rows that were left out."""
+    """What an evaluation reports about the rows of a part: slices, truncated and skipped rows."""
     import numpy as np
 
     table = part.table
     windows = np.bincount(table.window_rows, minlength=len(table))[part.indices]
-    if hasattr(table.annotations, "window_counts"):  # options are read one by one
+    if hasattr(table.annotations, "window_counts"):  # every option is encoded separately
         windows = np.maximum.reduceat(table.annotations.window_counts, table.annotations.bounds[:-1])[part.indices]
     tokens = np.bincount(table.window_rows, weights=table.lengths, minlength=len(table))[part.indices]
     if tokens.any():
         slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
-    else:  # words were counted, and no tokens
+    else:  # TF-IDF has no tokens
         slices = {"length in characters": [len(first) + len(second or "") for first, second in part.texts()]}
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
@@ -214,35 +214,29 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
 def _fit_abstention(
     prepared: PreparedData, logits: Any, calibration: Calibration, target_accuracy: float
 ) -> tuple[Calibration, str]:
-    """The reading with a confidence below which the model rather says nothing."""
+    """Set the confidence below which the model abstains, so that the other answers reach the target accuracy."""
     task = prepared.task
     predicted = task.decoding.decode(logits, prepared.space, calibration)
-    confidence, is_correct = (
-        task.decoding.confidence(predicted),
-        task.metrics.is_correct(predicted, prepared.parts["dev"].targets),
-    )
+    confidence = task.decoding.confidence(predicted)
+    is_correct = task.metrics.is_correct(predicted, prepared.parts["dev"].targets)
     if confidence is None or is_correct is None:
-        return calibration, f"{task.name} has no right or wrong, so that it does not abstain."
+        return calibration, f"{task.name} has no right or wrong answers, so the model never abstains."
     operating_point = threshold_for(confidence, is_correct, accuracy=target_accuracy)
     if operating_point is None:
-        return (
-            calibration,
-            f"No confidence gives an accuracy of {target_accuracy:.0%} on the dev rows, so that it never abstains.",
-        )
+        note = f"No confidence threshold has a dev accuracy of {target_accuracy:.0%}: the model never abstains."
+        return calibration, note
     if operating_point.coverage == 1:
         return (
             calibration,
-            f"Every dev row can be answered at an accuracy of {target_accuracy:.0%}, so that it never abstains.",
+            f"All dev rows are answered at an accuracy of {target_accuracy:.0%}: the model never abstains.",
         )
-    coverage = (
-        f"answers {operating_point.coverage:.0%} of the dev rows, of which {operating_point.accuracy:.1%} are right"
-    )
-    note = f"Below a confidence of {operating_point.threshold:.3f} it abstains: it {coverage}."
+    coverage = f"{operating_point.coverage:.0%} of the dev rows, {operating_point.accuracy:.1%} of them correctly"
+    note = f"The model abstains below a confidence of {operating_point.threshold:.3f}: it answers {coverage}."
     return replace(calibration, abstain_below=operating_point.threshold), note
 
 
-def _warn_constant_answer(prepared: PreparedData, logits: Any, calibration: Calibration) -> list[str]:
-    """A sentence when every development row gets the same answer."""
+def _check_constant_answer(prepared: PreparedData, logits: Any, calibration: Calibration) -> list[str]:
+    """A warning if every dev row has the same prediction."""
     import numpy as np
 
     if prepared.space.kind != "classes" or len(logits) < 10:
@@ -250,19 +244,17 @@ def _warn_constant_answer(prepared: PreparedData, logits: Any, calibration: Cali
     predicted = np.unique(prepared.task.decoding.decode(logits, prepared.space, calibration).labels)
     if len(predicted) > 1:
         return []
-    return [
-        f"Every dev row is answered with {prepared.space.names[int(predicted[0])]!r}: that is no better than a guess."
-    ]
+    return [f"All dev rows are predicted as {prepared.space.names[int(predicted[0])]!r}, no better than guessing."]
 
 
-def base_model_name(model: str) -> str:
-    """The model that a run started from, as the passport names it: of a folder, its name without its parents."""
+def format_base_model(model: str) -> str:
+    """The name of the base model in the passport; of an absolute path only the last component."""
     return Path(model).name if Path(model).is_absolute() else model
 
 
 def make_passport(
     prepared: PreparedData,
-    kept: KeptModel,
+    kept_model: KeptModel,
     calibration: Calibration,
     evaluations: Mapping[str, Evaluation],
     *,
@@ -271,10 +263,10 @@ def make_passport(
     command: str,
     compute_history: ComputeHistory,
 ) -> TrainingRecord:
-    """What the model folder promises about itself."""
-    plan, columns, space = kept.plan, prepared.columns, prepared.space
-    layer, pooling = kept.result.layer_choice(plan)
-    names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
+    """The training record of the passport in the model folder."""
+    plan, columns, space = kept_model.plan, prepared.columns, prepared.space
+    layer, pooling = kept_model.result.layer_choice(plan)
+    column_names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
     plan_settings = (
         "dev_share",
         "test_share",
@@ -293,7 +285,7 @@ def make_passport(
         labels=list(space.names),
         separator=space.separator,
         scheme=space.scheme,
-        columns={part: name for part, name in names.items() if name is not None},
+        columns={part: name for part, name in column_names.items() if name is not None},
         options=list(columns.options),
         max_length=max_length,
         long=plan.long,
@@ -306,7 +298,7 @@ def make_passport(
         no_answer=calibration.no_answer,
         max_answer=plan.max_answer,
         max_tokens=plan.max_tokens,
-        base=base_model_name(plan.model) if plan.method not in ("tfidf", "majority") else "",
+        base=format_base_model(plan.model) if plan.method not in ("tfidf", "majority") else "",
         data={name: part.fingerprint() for name, part in prepared.parts.items()},
         seeds=seeds,
         settings=settings,
@@ -319,7 +311,7 @@ def make_passport(
 
 
 def write_split(folder: Path, prepared: PreparedData) -> None:
-    """Which rows of the training source were held out, by their numbers: `evaluate --part test` finds them again."""
+    """Write the numbers of the held-out rows of the training source, which `evaluate --part test` reads."""
     source = prepared.parts["train"].source
     held_out = {name: part.row_numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
     same_source = {name: held_out[name] for name in held_out if prepared.parts[name].source is source}
@@ -332,7 +324,7 @@ def write_metrics(
     seeds: tuple[SeedScore, ...],
     sweep: tuple[LayerScore, ...] = (),
 ) -> None:
-    """Everything that was measured, for scripts."""
+    """Write all metrics to metrics.json."""
     content: dict[str, Any] = {"parts": {name: evaluated.to_json() for name, evaluated in evaluations.items()}}
     content["seeds"] = [asdict(score) for score in seeds]
     if sweep:

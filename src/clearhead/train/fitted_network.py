@@ -1,4 +1,4 @@
-"""A network that was trained, as a method gives it back: it answers rows, and is saved so that others can read it."""
+"""A trained network as a fitted method: it computes logits, and is saved in a format that other libraries read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.prepare import encode_part
 from clearhead.predict.scoring import compute_network_logits
 
-PROBLEM_TYPES = {  # as transformers calls them
+PROBLEM_TYPES = {  # the names of transformers
     "classes": "single_label_classification",
     "multilabel": "multi_label_classification",
     "number": "regression",
@@ -19,7 +19,7 @@ PROBLEM_TYPES = {  # as transformers calls them
 
 
 def make_fitted_method(inputs: FitInputs, notes: tuple[str, ...] = (), steps: int = 0) -> FittedMethod:
-    """A model whose network is trained already."""
+    """Wrap a model with a trained network."""
     model = inputs.model
     assert model is not None
     problem_type = PROBLEM_TYPES.get(inputs.prepared.space.kind)
@@ -28,8 +28,8 @@ def make_fitted_method(inputs: FitInputs, notes: tuple[str, ...] = (), steps: in
         config = {
             **model.config,
             **({} if problem_type is None else {"problem_type": problem_type}),
-        }  # transformers reads by it
-        if model.head == "classify":  # ... and sentence-transformers by this
+        }  # for transformers
+        if model.head == "classify":  # for sentence-transformers
             config = set_activation(config, "identity")
         replace(model, trained=trained, config=config).save(folder)
 

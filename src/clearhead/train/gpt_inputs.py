@@ -1,4 +1,4 @@
-"""A causal model made ready for a task: it reads texts between marks, and its word table has rows for them."""
+"""Causal models for classification: texts between marker tokens, and embeddings for these tokens."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LAST_TOKEN_HEADS = ("classify", "choice")  # heads that read the last token
 
 
 def add_marker_tokens(model: Model, seed: int) -> Model:
-    """The model itself, or, of a causal one under a head that reads one token, one that knows the marks.
+    """Add marker tokens to a causal model whose head reads the last token; other models are returned unchanged.
 
-    New rows begin as the token that ends a text, a little apart from it and from each other.
+    Their embeddings start as that of the end token plus a little noise.
     """
     head = model.shape.head
     if (
@@ -44,17 +44,17 @@ def add_marker_tokens(model: Model, seed: int) -> Model:
     vocab_size = max(model.shape.stack.vocab_size, tokenizer.vocab_size)
     network = _resize_vocabulary(model.use_core().network, vocab_size, tokenizer.eos_id, seed)
     config = {**model.config, "vocab_size": vocab_size}
-    if config.get("pad_token_id") is None:  # transformers finds the last token of a row by it
+    if config.get("pad_token_id") is None:  # transformers needs it to find the last token of a row
         config["pad_token_id"] = tokenizer.pad_id
     runner = CoreRunner(network, str(model.core.device))
     return replace(model, runner=runner, config=config, source_tokenizer=tokenizer, make_core=None, _core=None)
 
 
 def resolve_both_orders(plan: RunPlan, task: Task, model: Model | None, *, has_two_texts: bool) -> bool | None:
-    """Whether two texts are read in both orders: as asked, or where a causal model tells how alike they are."""
+    """Whether two texts are read in both orders: as requested; by default, for regression with a causal model."""
     if plan.both_orders and (not has_two_texts or not task.rows.is_reversible):
         task_names = " and ".join(name for name, candidate in TASKS.items() if candidate.rows.is_reversible)
-        raise InputError(f"both_orders is for {task_names} with two texts, and this is {task.name} of other rows.")
+        raise InputError(f"both_orders is for {task_names} with two texts, got {task.name} rows.")
     if plan.both_orders is not None or model is None or model.shape.head is None:
         return plan.both_orders
     is_causal = model.shape.stack.causal and model.shape.decoder is None
@@ -62,7 +62,7 @@ def resolve_both_orders(plan: RunPlan, task: Task, model: Model | None, *, has_t
 
 
 def check_lm_weight(model: Model, plan: RunPlan) -> None:
-    """Refuse to teach the next word beside a task where the model has no word table to name it with."""
+    """Refuse the auxiliary next-token loss for models without tied embeddings, and for other heads."""
     shape = model.shape
     has_tied_table = (
         shape.stack.causal and shape.decoder is None and model.config.get("tie_word_embeddings") is not False
@@ -71,13 +71,13 @@ def check_lm_weight(model: Model, plan: RunPlan) -> None:
         has_tied_table and shape.head is not None and shape.head.kind in LAST_TOKEN_HEADS
     ):
         raise InputError(
-            f"lm_weight teaches the next word beside classify, pair, regress and choice, to GPT-2 and OpenAI GPT with "
-            f"one table for input and output; {plan.model} is no such model, or the task is another."
+            f"lm_weight requires a GPT-2 or OpenAI GPT model with tied input and output embeddings, and one of the "
+            f"tasks classify, pair, regress and choice; {plan.model} or the task does not qualify."
         )
 
 
 def _resize_vocabulary(network: Network, vocab_size: int, template_id: int | None, seed: int) -> Network:
-    """The same network with so many words."""
+    """Copy a network with a larger vocabulary; new embeddings start near that of `template_id`."""
     import numpy as np
 
     from clearhead.core.build import build_network, find_pruned_heads, named_arrays

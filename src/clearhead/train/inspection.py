@@ -1,4 +1,4 @@
-"""A look at data together with the model that is to learn from it: its tokens, and what training would take here."""
+"""Inspection of data for a model: lengths in its tokens, and an estimate of the time and memory of training."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
-SAMPLE_ROWS = 512  # rows that the trial steps are taken from
-TRIAL_STEPS = 3  # steps that are timed, after one that warms up
+SAMPLE_ROWS = 512  # rows for the trial steps
+TRIAL_STEPS = 3  # timed steps, after one for warmup
 
 
 def run_inspect(
@@ -58,19 +58,19 @@ def run_inspect(
     estimate: bool = True,
     progress: Progress = no_progress,
 ) -> Inspection:
-    """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
+    """Inspect data, with lengths in tokens if there is a model; the task is detected from the rows by default."""
     opened = open_rereadable(source, progress)
     named_columns: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
     if task is not None and task not in TASK_NAMES:
-        raise InputError(f"task must be one of {', '.join(TASK_NAMES)}, and it is {task!r}.")
+        raise InputError(f"task must be one of {', '.join(TASK_NAMES)}, got {task!r}.")
     if task == "translate":
-        raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
+        raise InputError(f"Translations have no labels to inspect; {verb('train')} checks their rows first.")
     row_task = _detect_task(opened, named_columns) if task is None else get_task(task)
     if options is not None and (row_task is None or row_task.rows.layout.find_options is None):
         choice_setting = setting(
             "task", next(candidate.name for candidate in TASKS.values() if candidate.rows.layout.find_options)
         )
-        raise InputError(f"{setting('options')} is for questions with options; say {choice_setting}, or leave it out.")
+        raise InputError(f"{setting('options')} is for multiple-choice rows; use {choice_setting}, or omit it.")
     resolved_columns = (
         _resolve_task_columns(opened, named_columns, row_task, options)
         if _has_own_columns(row_task)
@@ -82,7 +82,7 @@ def run_inspect(
         try:
             tokenizer = load_tokenizers(model)[0]
         except ClearheadError as error:
-            notes.append(f"Lengths are in characters, for the model could not be had: {error}")
+            notes.append(f"Lengths are in characters, because the model could not be loaded: {error}")
     max_length = None if model is None or tokenizer is None else _read_max_length(model, tokenizer)
     inspect = partial(
         inspect_as_task,
@@ -95,13 +95,10 @@ def run_inspect(
         max_length=max_length,
     )
     inspection = inspect() if kind is None else inspect(kind=kind)
-    reads_plain_rows = row_task is not None and row_task.rows.plain_view is None
-    if (
-        row_task is not None
-        and reads_plain_rows
-        and inspection.kind == "number"
-        and inspection.kind not in row_task.rows.label_kinds
-    ):  # as `train` has them
+    reads_classes = (
+        row_task is not None and row_task.rows.plain_view is None and "number" not in row_task.rows.label_kinds
+    )
+    if reads_classes and inspection.kind == "number":  # `train` reads the numbers as classes, too
         kind = "classes"
         inspection = inspect(kind=kind)
     if model is None or tokenizer is None or not estimate or resolved_columns.label is None or inspection.kind is None:
@@ -112,19 +109,19 @@ def run_inspect(
             estimate=_estimate_training(opened, resolved_columns, inspection, model, row_task, kind, progress),
         )
     except ClearheadError as error:
-        return replace(inspection, estimate={"notes": [f"Training was not tried out: {error}"]})
+        return replace(inspection, estimate={"notes": [f"Training could not be estimated: {error}"]})
 
 
 def open_rereadable(source: Any, progress: Progress) -> Source:
-    """A source that can be read several times, with progress over its rows."""
+    """Open a source that can be read several times, with progress over its rows."""
     opened = open_source(source)
     if not opened.is_rereadable:
-        raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
+        raise InputError(f"{opened.name} can be read only once; save it to a file to inspect it.")
     return report_rows_read(store_rows(opened), progress)
 
 
 def _detect_task(source: Source, named_columns: Mapping[str, Any]) -> Task | None:
-    """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
+    """The task with its own row format that these rows have; None for labeled texts, or if another label is set."""
     detected = find_task_of_format(source.kind) or detect_task(source)
     if detected is None or not detected.rows.layout.roles:
         return None
@@ -159,26 +156,24 @@ def _resolve_task_columns(source: Source, named_columns: Mapping[str, Any], task
 def inspect_as_task(
     task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **options: Any
 ) -> Inspection:
-    """An inspection of rows as a task reads them."""
+    """Inspect rows as a task reads them."""
     view = None if task is None else task.rows.plain_view
     if task is None or view is None:
         return inspect_data(source, columns=columns, dev=dev, test=test, **options)
     plain_source, plain_columns = build_plain_view(task.rows, view, open_source(source), columns)
     other_sources: dict[str, Any] = {}
-    for phrase, rows in (("dev", dev), ("test", test)):
+    for part_name, rows in (("dev", dev), ("test", test)):
         if rows is not None:
             opened = open_source(rows)
-            other_sources[phrase] = build_plain_view(
+            other_sources[part_name] = build_plain_view(
                 task.rows, view, opened, match_columns(opened, columns, task.rows.layout), plain_columns
             )[0]
-    inspection = inspect_data(
-        plain_source, columns=plain_columns, labelled=False, **other_sources, **options
-    )  # the task's own check saw to it
+    # labels are checked by the task itself
+    inspection = inspect_data(plain_source, columns=plain_columns, labelled=False, **other_sources, **options)
     if not view.has_shared_texts:
         return inspection
-    without_duplicates = replace(
-        inspection, near=Duplicates(), near_leaks=Duplicates(), findings=[]
-    )  # questions on one passage are has_shared_texts
+    # near duplicates are expected: questions about the same passage share it
+    without_duplicates = replace(inspection, near=Duplicates(), near_leaks=Duplicates(), findings=[])
     findings = [
         finding
         for finding in collect_findings(without_duplicates)
@@ -188,7 +183,7 @@ def inspect_as_task(
 
 
 def _read_max_length(reference: str, tokenizer: Tokenizer) -> int | None:
-    """How many tokens a model reads at once, by its tokenizer and its positions; no weight is read for it."""
+    """The maximum number of tokens of a model, from its tokenizer and its positions, without reading weights."""
     folder = locate(reference).folder
     try:
         modules = read_modules(folder)
@@ -208,7 +203,7 @@ def _estimate_training(
     kind: Kind | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
+    """Estimate the time and memory of fine-tuning with default settings from a few real steps on the first rows."""
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import run_trial
 
@@ -217,7 +212,7 @@ def _estimate_training(
         if requested_task is None or requested_task.rows.label_counter is None
         else (requested_task.rows.check_row, requested_task.rows.label_counter())
     )
-    # of all rows: the first ones may have one label alone
+    # from all rows: the first ones may have only one label
     space = survey_rows(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
     task = requested_task or infer_task(columns, space)
@@ -237,7 +232,7 @@ def _estimate_training(
     data = pack_table(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
     started = time.perf_counter()
-    with limit_threads(None):  # as many as a run would use, and afterwards as before
+    with limit_threads(None):  # the number of threads of a run, restored afterwards
         resolve_threads(None, settings, model.shape)
         progress("timing training steps", 0, TRIAL_STEPS + 1)
         objective = objective_for(task.objective(space), settings)
@@ -264,7 +259,7 @@ def _estimate_training(
 
 
 def select_used_rows(prepared: PreparedData) -> Source:
-    """The training source with the rows alone that are in a part: fewer than it has where some were drawn."""
+    """The training source, limited to the rows that are used in a part (all unless rows are sampled)."""
     source = prepared.parts["train"].source
     used_numbers = {
         number for part in prepared.parts.values() if part.source is source for number in part.row_numbers.tolist()

@@ -1,4 +1,4 @@
-"""Training one method on rows: the steps from a file to a run folder."""
+"""The training job: the steps from labeled rows to a run folder."""
 
 from __future__ import annotations
 
@@ -49,44 +49,44 @@ if TYPE_CHECKING:
 
 
 def read_run(folder: Path) -> tuple[RunPlan, str]:
-    """The plan and the command of a run that was begun."""
+    """Read the plan and the command of a started run."""
     saved = read_run_file(folder)
     return saved.plan, saved.command
 
 
 class TrainJob:
-    """A method that learns from rows with labels. Each step leaves what later steps read."""
+    """Trains a method on labeled rows. Each step sets the attributes that later steps read."""
 
-    sources: dict[str, Source]  # of `plan`: rows that are read from their files once
+    sources: dict[str, Source]  # set by `plan`; files are read once
     profile: DatasetProfile
-    start: StartModels
+    start_models: StartModels
     model: Model | None
     inputs: ResolvedInputs
     compute_history: ComputeHistory
-    existed: bool  # of `prepare`: the folder was there before
+    folder_existed: bool  # set by `prepare`
     prepared: PreparedData
-    resolved_plan: RunPlan  # what run.json has
-    seeds: SeedFits  # of `fit`
+    resolved_plan: RunPlan  # as stored in run.json
+    seeds: SeedFits  # set by `fit`
     fitting_seconds: float
-    kept_model: KeptModel  # of `measure`
+    kept_model: KeptModel  # set by `measure`
     calibration: Calibration
     evaluations: dict[str, Evaluation]
     baselines: tuple[BaselineComparison, ...]
     notes: tuple[str, ...]
-    trained: TrainingRecord  # of `save`
+    trained: TrainingRecord  # set by `save`
 
     def __init__(self, request: JobRequest[RunPlan]) -> None:
         self.request = request
         self.started = time.perf_counter()
 
     def plan(self) -> None:
-        """Look at the rows, load the model, and resolve how rows are read."""
-        request, requested, events = self.request, self.request.plan, self.request.events
-        if requested.method in NETWORK_METHODS and has_vectors(requested.model):
+        """Profile the dataset, load the model, and resolve how rows are read."""
+        request, plan, events = self.request, self.request.plan, self.request.events
+        if plan.method in NETWORK_METHODS and has_vectors(plan.model):
             features_setting = setting("method", "features")
-            raise InputError(f"{requested.model} holds word vectors, which are no network: say {features_setting}.")
+            raise InputError(f"{plan.model} contains word vectors, which cannot be fine-tuned; use {features_setting}.")
         events.progress("loading", 0, None)
-        compute = resolve_compute(requested)
+        compute = resolve_compute(plan)
         allow_different_cpu = request.allow_different_cpu
         compute_history = start_computing(
             request.folder,
@@ -99,7 +99,7 @@ class TrainJob:
             check_run_folder(request.folder)
         self.sources = {part: store_rows(source) for part, source in request.sources.items()}
         sources = {part: report_rows_read(source, events.progress) for part, source in self.sources.items()}
-        self.profile = profile_dataset(sources, requested)
+        self.profile = profile_dataset(sources, plan)
         self._check_method()
         for message in (
             *(message for source in sources.values() for message in source.messages),
@@ -109,38 +109,38 @@ class TrainJob:
         task = self.profile.task
         events.message(f"task: {task.name} ({task.description}; {task.rows.describe_labels(self.profile.space)})")
         events.progress("loading the model", 0, None)
-        self.start = StartModels(self.profile, events)
-        plan_with_threads = replace(requested, threads=compute.threads)
-        self.model = self.start.load(plan_with_threads, requested.settings.seed)
-        self.inputs = resolve_inputs(requested, compute, self.profile, self.model)
-        if requested.method in NETWORK_METHODS:
+        self.start_models = StartModels(self.profile, events)
+        plan_with_threads = replace(plan, threads=compute.threads)
+        self.model = self.start_models.load(plan_with_threads, plan.settings.seed)
+        self.inputs = resolve_inputs(plan, compute, self.profile, self.model)
+        if plan.method in NETWORK_METHODS:
             compute_history = compute_history.set_threads(self.inputs.threads)
         self.compute_history = compute_history.set_precision(
             "float" if self.model is None else self.model.runner.precision
         )
 
     def prepare(self) -> None:
-        """Rows as tokens in their parts; then the plan is resolved and stored."""
-        request, requested, events, inputs = self.request, self.request.plan, self.request.events, self.inputs
+        """Tokenize and split the rows, then resolve the plan and store it."""
+        request, plan, events, inputs = self.request, self.request.plan, self.request.events, self.inputs
         tokenizer = None if self.model is None else self.model.tokenizer
         profile = replace(self.profile, task=inputs.task)
-        self.prepared = prepare_data(profile, requested, tokenizer, inputs.length_policy)
+        self.prepared = prepare_data(profile, plan, tokenizer, inputs.length_policy)
         for message in self.prepared.messages:
             events.message(message)
-        self.resolved_plan = resolve_plan(requested, inputs, self.prepared, self.model)
-        if self.resolved_plan.method != requested.method:
+        self.resolved_plan = resolve_plan(plan, inputs, self.prepared, self.model)
+        if self.resolved_plan.method != plan.method:
             reason = "two texts and too few dev rows to compare it with fine-tuning"
             events.message(f"method: features ({reason}; override with {setting('method', 'finetune')})")
-            self.model = self.start.encoder(self.resolved_plan)
-        elif self.model is not None and requested.method in NETWORK_METHODS:
+            self.model = self.start_models.encoder(self.resolved_plan)
+        elif self.model is not None and plan.method in NETWORK_METHODS:
             epochs, rate = self.resolved_plan.settings.epochs, self.resolved_plan.settings.learning_rate
-            if requested.auto_epochs:
+            if plan.auto_epochs:
                 events.message(f"epochs: {epochs} (chosen from the dataset size; override with {setting('epochs')})")
-            if requested.auto_rate:
+            if plan.auto_rate:
                 events.message(
                     f"learning rate: {rate:g} (chosen from the model size; override with {setting('learning_rate')})"
                 )
-        self.existed = request.folder.exists()
+        self.folder_existed = request.folder.exists()
         facts = _collect_run_facts(self.prepared)
         start_run(
             request.folder, self.resolved_plan, facts, request.command, self.compute_history, resume=request.resume
@@ -148,7 +148,7 @@ class TrainJob:
         events.started(request.folder)
 
     def fit(self) -> None:
-        """Learn with one seed or several."""
+        """Fit the method with one or several seeds."""
         request, folder, plan, events = self.request, self.request.folder, self.resolved_plan, self.request.events
         started, finished_fit = time.perf_counter(), read_run_file(folder).fitted
         inputs = FitInputs(
@@ -162,7 +162,7 @@ class TrainJob:
         )
         try:
             if plan.seeds > 1:
-                self.seeds = fit_seeds(inputs, self.start, events, finished_fit)
+                self.seeds = fit_seeds(inputs, self.start_models, events, finished_fit)
             else:
                 events.seed_started(plan.settings.seed, 0, 1)
                 fit_method = (
@@ -171,22 +171,22 @@ class TrainJob:
                     else partial(restore_method, finished_fit=finished_fit)
                 )
                 self.seeds = SeedFits(fitted=fit_method(inputs), scores=(), log_folder=folder)
-        except InputError:  # refused before it learned anything
+        except InputError:  # refused before the first step
             if not request.resume and [path.name for path in folder.iterdir()] == [RUN_FILE]:
-                remove_unstarted_run(folder, existed=self.existed)
+                remove_unstarted_run(folder, existed=self.folder_existed)
             raise
         self.fitting_seconds = time.perf_counter() - started
 
     def measure(self) -> None:
-        """The fitted model and the baselines on held-out rows, and which of them is kept."""
+        """Evaluate the fitted model and the baselines on held-out rows, and choose which of them is kept."""
         plan, prepared, folder, events = self.resolved_plan, self.prepared, self.request.folder, self.request.events
         events.progress("measuring", 0, None)
-        fitted_baselines = fit_baselines(prepared, plan, folder, events.progress, self.start.encoder)
+        fitted_baselines = fit_baselines(prepared, plan, folder, events.progress, self.start_models.encoder)
         inputs = FitInputs(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, events=events)
         fitted = self.seeds.fitted
         logits = compute_held_out_logits(prepared, fitted)
         self.kept_model = kept_model = choose_kept_model(
-            inputs, fitted, logits, fitted_baselines, self.fitting_seconds, self.start.encoder
+            inputs, fitted, logits, fitted_baselines, self.fitting_seconds, self.start_models.encoder
         )
         self.calibration, self.evaluations, notes = measure_parts(prepared, kept_model.logits, kept_model.plan)
         self.baselines = ()
@@ -203,7 +203,7 @@ class TrainJob:
         self.notes = (*kept_model.result.notes, *notes, *self.compute_history.notes())
 
     def save(self) -> None:
-        """The model folder with its passport, and which rows were held out."""
+        """Save the model with its passport, and the numbers of the held-out rows."""
         self.trained = make_passport(
             self.prepared,
             self.kept_model,
@@ -218,12 +218,12 @@ class TrainJob:
         write_split(self.request.folder, self.prepared)
 
     def report(self) -> Run:
-        """The page about the run; then its state goes, and metrics.json says that it is finished."""
+        """Write the report, remove the training state, and write metrics.json, which marks the run as finished."""
         folder, events, kept_model, prepared = self.request.folder, self.request.events, self.kept_model, self.prepared
         run = self._make_result()
         if self.request.report:
             events.progress("writing the report", 0, None)
-            second = analyze_errors(
+            error_analysis = analyze_errors(
                 folder,
                 prepared.parts,
                 self.evaluations,
@@ -232,27 +232,33 @@ class TrainJob:
                 run.seconds,
                 weights=kept_model.result.model,
             )
-            run = replace(run, cost={**run.cost, **second.cost})
-            inspected = select_inspected_rows(run, self.request.plan, prepared, self.sources)
-            page = write_report(run, prepared, self.trained, inspected, self.seeds.log_folder, second)
-            run = replace(run, report=page)
+            run = replace(run, cost={**run.cost, **error_analysis.cost})
+            inspected_sources = select_inspected_rows(run, self.request.plan, prepared, self.sources)
+            report_path = write_report(
+                run, prepared, self.trained, inspected_sources, self.seeds.log_folder, error_analysis
+            )
+            run = replace(run, report=report_path)
         if kept_model.plan.method in NETWORK_METHODS:
             remove_state(folder, kept_model.result.notes, keep=kept_model.plan.keep_state)
-        write_metrics(folder, self.evaluations, self.seeds.scores, run.sweep)  # last: it is finished
+        write_metrics(
+            folder, self.evaluations, self.seeds.scores, run.sweep
+        )  # last, because it marks the run as finished
         if self.resolved_plan.method in NETWORK_METHODS and kept_model.plan.method not in NETWORK_METHODS:
             # the model folder has no weights of the network to resume from
             remove_state(folder, kept_model.result.notes, keep=kept_model.plan.keep_state)
         return run
 
     def _check_method(self) -> None:
-        """Refuse a method that cannot learn the task."""
-        requested, task = self.request.plan, self.profile.task
-        if requested.method not in task.methods:
-            raise InputError(f"{task.name} is learned by {', '.join(task.methods)}, and not by {requested.method}.")
-        requested.check_task(task)
+        """Raise an InputError for a method that does not support the task."""
+        plan, task = self.request.plan, self.profile.task
+        if plan.method not in task.methods:
+            raise InputError(
+                f"{task.name} does not support the method {plan.method}; use one of {', '.join(task.methods)}."
+            )
+        plan.check_task(task)
 
     def _make_result(self) -> Run:
-        """Everything that was done, as one value."""
+        """Collect the results of all steps."""
         kept_model, prepared, sweep = self.kept_model, self.prepared, self.seeds.fitted.sweep
         return Run(
             folder=self.request.folder,
@@ -275,7 +281,7 @@ class TrainJob:
 
 
 def _collect_run_facts(prepared: PreparedData) -> dict[str, object]:
-    """What a resumed run must find again."""
+    """Facts that must not change when the run is resumed."""
     return {
         "columns": {part: getattr(prepared.columns, part) for part in ("text", "text_b", "label", "id", "split")},
         "task": prepared.task.name,

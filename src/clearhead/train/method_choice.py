@@ -1,8 +1,8 @@
-"""Fine-tuning or frozen features: where no method was named, the one that answers the dev rows better is kept.
+"""Fine-tuning or frozen features: without a chosen method, keep the one with the better dev score.
 
-On the data sets that were measured, fine-tuning wins on single texts and tags, and on up to 1,000 pairs it loses to a
-linear model on |a - b| and a * b: a sentence encoder places similar texts close together, and never read two at once.
-Few dev rows cannot tell which is better. docs/results.md has the figures, and on which rows the rule was chosen.
+In our measurements, fine-tuning wins on single texts and tags, but on up to 1,000 pairs it loses to a linear model on
+|a - b| and a * b: sentence encoders place similar texts close together, and were never trained on two texts at once.
+Few dev rows are not enough to compare them. docs/results.md has the measurements, and the data behind this rule.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from clearhead.train.finish import FittedBaseline, KeptModel, compute_held_out_l
 from clearhead.train.methods import FIT_METHODS
 from clearhead.train.network import MIN_DEV_ROWS, can_choose_epoch
 
-INTERVAL_WIDTH = 2 * 1.96  # standard errors in a 95 % interval
+INTERVAL_WIDTH = 2 * 1.96  # width of a 95 % interval in standard errors
 
 
 def starts_with_features(prepared: PreparedData, plan: RunPlan, *, both_orders: bool) -> bool:
-    """Whether a network is not worth training: two texts, and too few dev rows to see whether it is the better one."""
+    """Whether to skip fine-tuning: rows are pairs, and there are too few dev rows to compare it with features."""
     is_small_pairs = is_small_pair_data(prepared.columns, len(prepared.parts.get("dev", ())))
     return plan.auto_method and is_small_pairs and has_baselines(prepared, plan, both_orders=both_orders)
 
 
 def is_small_pair_data(columns: Columns, dev_rows: int) -> bool:
-    """Whether rows are two texts and too few to compare methods on."""
+    """Whether the rows are pairs of texts with too few dev rows to compare methods."""
     return columns.text_b is not None and dev_rows < MIN_DEV_ROWS
 
 
 def prefers_features(difference: Difference, metric: str, *, two_texts: bool) -> bool:
-    """Whether a network that is so much better than features loses to them; one text leaves it a standard error."""
+    """Whether features are better than the network; on single texts, by more than one standard error."""
     if difference.difference is None or difference.low is None or difference.high is None:
         return False
     lead = -difference.difference if metric in LOWER_IS_BETTER else difference.difference
@@ -57,11 +57,11 @@ def choose_kept_model(
     seconds: float,
     load_encoder: Callable[[RunPlan], Model],
 ) -> KeptModel:
-    """The network, or frozen features where they answer the dev rows better."""
+    """Choose the network, or frozen features if they have a better dev score."""
     plan, prepared = inputs.plan, inputs.prepared
     network = KeptModel(plan=plan, result=fitted, logits=logits, baselines=baselines)
     features_baseline = next((baseline for baseline in baselines if baseline.method == "features"), None)
-    # features lost to fine-tuning on both tagging data sets that were measured
+    # features lost to fine-tuning on both measured tagging datasets
     is_tagging = prepared.task.head.collect_words is not None
     if features_baseline is None or is_tagging or not plan.auto_method or not can_choose_epoch(prepared):
         return network
@@ -75,7 +75,7 @@ def choose_kept_model(
         replace(inputs, plan=features_plan, settings=features_plan.settings, model=load_encoder(features_plan))
     )
     dev_scores = f"dev {metric} {comparison.value:.4f}, fine-tuning {evaluations['dev'].value:.4f}"
-    note = f"Kept frozen features and a linear model instead, which answer the dev rows better: {dev_scores}"
+    note = f"Kept a linear model on frozen features, which is better on the dev rows: {dev_scores}"
     note += f" (to keep the fine-tuned model, use {setting('method', 'finetune', of='train')})."
     network_baseline = FittedBaseline(
         method=plan.method, rows=len(prepared.parts["train"]), logits=logits, seconds=round(seconds, 2)

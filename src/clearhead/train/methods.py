@@ -1,4 +1,4 @@
-"""The methods, each as one function: fit on the training rows, and give back something that scores and can be saved."""
+"""Training methods: each function fits the training rows and returns a model that computes logits and can be saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Passport, TrainingRecord, write_passport
 from clearhead.classic import ClassicModel, fit_linear, fit_tfidf, save_classic
-from clearhead.classic import fit_majority as fit
+from clearhead.classic import fit_majority as fit_majority_class
 from clearhead.errors import InputError
 from clearhead.features.sweep import sweep_texts
 from clearhead.features.taggers import MAX_FIT_WORDS, fit_tagger, sample_rows, select_tags, sweep_words
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 FITTING_STAGE = "fitting the linear model"
-CHUNK_TEXTS = 1000  # texts that a classic model reads at once
+CHUNK_TEXTS = 1000  # texts per chunk of a classic model
 
 
 def fit_features(inputs: FitInputs) -> FittedMethod:
-    """Freeze the encoder, or take word vectors, and fit a linear model on what they make of a text."""
+    """Fit a linear model on the features of a frozen encoder, or on word vectors."""
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     if model is None:
@@ -95,13 +95,13 @@ def fit_features(inputs: FitInputs) -> FittedMethod:
 
 
 def fit_word_features(inputs: FitInputs) -> FittedMethod:
-    """The same with a tag for every word: the features are those of its first token."""
+    """Fit a linear tagger on frozen features, those of the first token of each word."""
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     assert model is not None
     assert prepared.task.head.collect_words is not None
     if plan.pooling is not None:
-        raise InputError(f"{prepared.task.name} reads the token of each word; leave {setting('pooling')} out.")
+        raise InputError(f"{prepared.task.name} uses the first token of each word; omit {setting('pooling')}.")
     progress, seed = inputs.events.progress, inputs.settings.seed
     sweep = sweep_words(model, prepared, plan, seed=seed, progress=progress) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
@@ -145,14 +145,14 @@ def fit_word_features(inputs: FitInputs) -> FittedMethod:
 
 
 def _store_layer_weights(trained: TrainingRecord, layer_weights: LayerWeights | None) -> TrainingRecord:
-    """The passport with the weights of the layers, where some were learned."""
+    """Add fitted layer weights to the training record."""
     if layer_weights is None:
         return trained
     return replace(trained, layer_scores=list(layer_weights.mixture.scores), layer_gamma=layer_weights.mixture.gamma)
 
 
 def fit_tfidf_model(inputs: FitInputs) -> FittedMethod:
-    """Count words, weigh them by how rare they are, and fit a linear model on that."""
+    """Fit a linear model on TF-IDF features."""
 
     prepared = inputs.prepared
     train = prepared.parts["train"]
@@ -171,10 +171,10 @@ def fit_tfidf_model(inputs: FitInputs) -> FittedMethod:
 
 
 def fit_majority(inputs: FitInputs) -> FittedMethod:
-    """Always the most frequent answer: what every other method has to beat."""
+    """Always predict the most frequent answer, which every other method has to beat."""
 
-    found = fit(inputs.prepared.parts["train"].targets, inputs.prepared.space)
-    return _make_classic_method(ClassicModel(method="majority", majority=found))
+    majority = fit_majority_class(inputs.prepared.parts["train"].targets, inputs.prepared.space)
+    return _make_classic_method(ClassicModel(method="majority", majority=majority))
 
 
 def _make_classic_method(classic: ClassicModel) -> FittedMethod:

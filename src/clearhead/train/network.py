@@ -1,4 +1,4 @@
-"""One network trained on prepared data: it logs every step, saves its state, and goes on where it was stopped."""
+"""Training a network on prepared data: every step is logged, the state is saved, and a stopped run is resumed."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MIN_DEV_ROWS = 50  # dev rows that epochs are compared on; with fewer, chance would choose
-MIN_GAIN = 0.01  # a last epoch that gains so much is not the last that would
-MIN_LEAD = 0.05  # better than a constant answer by so much is learning
+MIN_DEV_ROWS = 50  # with fewer dev rows, the choice of the best epoch would be random
+MIN_GAIN = 0.01  # relative gain of the last epoch above which more epochs are suggested
+MIN_LEAD = 0.05  # lead over the most frequent answer above which the model has learned something
 
 
 def fit_network(inputs: FitInputs) -> FittedMethod:
-    """Fine-tune all weights, or the head alone, to the end, from the last saved state if there is one.
+    """Train all weights, or only the head, to the end, from the last saved state if there is one.
 
-    The model then has the best weights. With `inputs.finish`, a run that was stopped ends where it stands.
+    The model then has the best weights. With `inputs.finish`, a stopped run is finished at its current step.
     """
     from clearhead.training.loop import train_steps
     from clearhead.training.objectives import objective_for
@@ -104,7 +104,7 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
 
 
 def seconds_per_seed(plan: RunPlan) -> float | None:
-    """The time that a network may learn; several seeds share it."""
+    """The time limit of a seed in seconds; several seeds share the limit of the run."""
     return None if plan.minutes is None else 60 * plan.minutes / plan.seeds
 
 
@@ -117,12 +117,12 @@ def finish_stopped_run(
     *,
     select_best: bool = True,
 ) -> None:
-    """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
+    """Finish a stopped run at its current step, and save the state."""
     from clearhead.training.loop import finish_early
     from clearhead.training.state import save_state
 
     if not state.progress.step:
-        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
+        raise InputError(f"{folder} has no finished training step yet; resume it instead.")
     finish_early(state, data, settings, score, select_best=select_best)
     save_state(folder / STATE_FOLDER, state)
 
@@ -130,7 +130,7 @@ def finish_stopped_run(
 def describe_early_end(
     state: TrainingState, data: Any, settings: TrainSettings, plan: RunPlan, *, select_best: bool = True
 ) -> list[str]:
-    """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
+    """A note if a run ended before its last epoch, because of its time limit or on request."""
     from clearhead.training.loop import count_steps, find_epoch
 
     progress = state.progress
@@ -142,33 +142,31 @@ def describe_early_end(
     )
     reason = f"stopped after {plan.minutes:g} minutes" if is_time_up else "finished early"
     epoch, _ = find_epoch(data, settings, progress.step)
-    kept = f"epoch {progress.best_epoch + 1}"
+    kept_weights = f"epoch {progress.best_epoch + 1}"
     if progress.best_epoch < 0 or not select_best:
-        kept = "the start" if select_best and progress.start_score is not None else "the last weights"
-    return [f"{reason} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
+        kept_weights = "the start" if select_best and progress.start_score is not None else "the last weights"
+    return [f"{reason} at epoch {epoch + 1} of {settings.epochs}; kept {kept_weights}"]
 
 
 def can_choose_epoch(prepared: PreparedData) -> bool:
-    """Whether there are enough dev rows to compare epochs on them."""
+    """Whether there are enough dev rows to compare epochs."""
     return len(prepared.parts.get("dev", ())) >= MIN_DEV_ROWS
 
 
 def describe_kept_weights(
     progress: TrainingProgress, metric: str, prepared: PreparedData, *, was_stopped: bool = False
 ) -> str | None:
-    """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
+    """A note on which weights were kept and whether more epochs may help; None without dev rows."""
     dev_rows, scores = len(prepared.parts.get("dev", ())), progress.scores
     if progress.best_score is None:
         return None
     if not can_choose_epoch(prepared):
-        return (
-            f"{dev_rows} dev rows are too few to choose an epoch by (at least {MIN_DEV_ROWS}): the last one was kept."
-        )
+        return f"{dev_rows} dev rows are too few to choose the best epoch (at least {MIN_DEV_ROWS}): kept the last one."
     sign = -1 if metric in LOWER_IS_BETTER else 1
     best_text = f"dev {metric} {sign * progress.best_score:.4f}"
     if progress.best_epoch < 0:
-        last_text = f" (the best had {sign * max(scores):.4f})" if scores else ""
-        return f"Kept the start, a head fitted on frozen features: {best_text}; no epoch was better{last_text}."
+        best_epoch_text = f" (the best had {sign * max(scores):.4f})" if scores else ""
+        return f"Kept the start, a head fitted on frozen features: {best_text}; no epoch was better{best_epoch_text}."
     kept_note = f"Kept epoch {progress.best_epoch + 1} of {len(scores)}: {best_text}."
     previous_score = scores[-2] if len(scores) > 1 else progress.start_score
     is_last = progress.best_epoch == len(scores) - 1
@@ -179,13 +177,13 @@ def describe_kept_weights(
     ):
         return kept_note
     if was_stopped:
-        return f"{kept_note} The run was finished before its time: more epochs may help."
+        return f"{kept_note} The run was finished early: more epochs may help."
     epochs_setting = setting("epochs", 2 * len(scores))
-    return f"{kept_note} The dev rows were still answered better with each epoch: more may help ({epochs_setting})."
+    return f"{kept_note} The dev score was still improving: more epochs may help ({epochs_setting})."
 
 
 def _should_probe(model: Model, settings: TrainSettings, objective: Objective) -> bool:
-    """Whether the head is new and can be fitted before the network learns."""
+    """Whether the head is new and can be initialized by linear probing."""
     from clearhead.training.probe import can_probe
 
     is_new = "head.out.weight" in model.fresh
@@ -200,7 +198,7 @@ def run_training(
     monitor: LossMonitor,
     events: RunEvents,
 ) -> None:
-    """Take every step: log it, watch its loss, report it, and save the state now and then, or when interrupted."""
+    """Run every step: log and report it, and save the state at intervals, after each evaluation and on interruption."""
     from clearhead.training.state import save_state
 
     log = RunLog(folder, state.progress.step)
@@ -215,7 +213,7 @@ def run_training(
                 is_last, is_interrupted = state.progress.finished, False
                 try:
                     events.training_step(step)
-                except KeyboardInterrupt:  # between two steps, so that the state is whole
+                except KeyboardInterrupt:  # between two steps, so that the state is consistent
                     is_interrupted = True
                 is_interrupted = is_interrupted or stop_request.requested
                 is_due = is_last or step.score is not None or time.monotonic() - last_save > settings.save_every
@@ -236,7 +234,7 @@ def _make_scorer(
     scale: tuple[float, float] | None,
     progress: Progress,
 ) -> Callable[[], float] | None:
-    """The metric on the dev rows that epochs are compared by; higher is better."""
+    """A function that computes the dev score of the current weights (higher is better); None without dev rows."""
     if "dev" not in prepared.parts:
         return None
     dev = encode_part(model, prepared.parts["dev"])
@@ -250,19 +248,19 @@ def _make_scorer(
 
 
 def _score_logits(compute_dev_logits: Callable[[], Any], prepared: PreparedData, plan: RunPlan) -> float:
-    """How good logits of the dev rows are."""
+    """The main metric of the dev rows, negated if lower is better."""
     logits = compute_dev_logits()
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
     metric = plan.metric or task.metrics.main(space)
     calibration = task.decoding.fit(logits, targets, space) if task.decoding.has_thresholds(space) else Calibration()
     metrics = task.metrics.measure(task.decoding.decode(logits, space, calibration), targets, space, 0)
     value = metrics[metric].value
-    value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is
+    value = value if value == value else float("-inf")  # undefined, such as the correlation of constant predictions
     return -value if metric in LOWER_IS_BETTER else value
 
 
 def _beats_constant(score: float | None, model: Model, prepared: PreparedData, plan: RunPlan) -> bool:
-    """Whether the dev rows are answered better than by always giving the most frequent answer."""
+    """Whether the dev score is clearly better than that of always predicting the most frequent answer."""
     import numpy as np
 
     if score is None:
@@ -275,7 +273,7 @@ def _beats_constant(score: float | None, model: Model, prepared: PreparedData, p
 
 
 def _compute_row_weights(data: PackedDataset, settings: TrainSettings, prepared: PreparedData) -> Array | None:
-    """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
+    """Row weights of the task, or n / (classes * rows of the class) for balanced classes; None for equal weights."""
     import numpy as np
 
     task_weights, targets = prepared.task.rows.row_weights(data), data.targets
@@ -286,7 +284,7 @@ def _compute_row_weights(data: PackedDataset, settings: TrainSettings, prepared:
     if prepared.space.kind == "classes":
         counts = np.bincount(targets, minlength=len(prepared.space))
         weights = 1.0 / counts[targets]
-    else:  # a row with several labels counts as much as its rarest one
+    else:  # a row with several labels has the weight of its rarest one
         label_weights = 1.0 / np.maximum(targets.sum(0), 1)
         unlabeled_weight = 1.0 / max(int((targets.sum(1) == 0).sum()), 1)
         weights = np.where(targets.any(1), (targets * label_weights).max(1), unlabeled_weight)
@@ -296,18 +294,18 @@ def _compute_row_weights(data: PackedDataset, settings: TrainSettings, prepared:
 def _standardize_targets(
     model: Model, data: PackedDataset, objective: str
 ) -> tuple[PackedDataset, tuple[float, float] | None]:
-    """Numbers to learn are brought to mean 0 and spread 1, whatever their unit; `fold` turns the answers back."""
+    """Standardize numeric targets to mean 0 and standard deviation 1; `fold_target_scale` undoes it in the head."""
     from clearhead.training.state import find_last_bias
 
     network: Any = model.use_core().network
     if objective != "squared" or (network.head.out.bias is None and find_last_bias(network) is None):
         return data, None
-    mean, spread = float(data.targets.mean()), float(data.targets.std()) or 1.0
-    return replace(data, targets=(data.targets - mean) / spread), (mean, spread)
+    mean, deviation = float(data.targets.mean()), float(data.targets.std()) or 1.0
+    return replace(data, targets=(data.targets - mean) / deviation), (mean, deviation)
 
 
 def restore_network(model: Model, prepared: PreparedData, settings: TrainSettings, folder: Path) -> None:
-    """Give a fresh model the best weights of a run that was trained to its end."""
+    """Load the best weights of a finished training into a new model."""
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.state import TrainingProgress, TrainingState, fold_target_scale, load_state
 

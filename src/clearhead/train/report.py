@@ -1,4 +1,4 @@
-"""The report of a training run: what was measured, beside an inspection of the rows."""
+"""The report of a training run: its metrics and an inspection of its rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from clearhead.train.finish import Run
 from clearhead.train.inspection import inspect_as_task, select_used_rows
 from clearhead.training.log import read_log
 
-MAX_INSPECTED_ROWS = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
+MAX_INSPECTED_ROWS = 100_000  # larger datasets are not inspected; `clearhead inspect` does that
 
 
 def select_inspected_rows(
     run: Run, plan: RunPlan, prepared: PreparedData, sources: Mapping[str, Source]
 ) -> dict[str, Source] | None:
-    """The files that a report inspects, of the training file the rows in use; None: no files, or too many rows."""
+    """The sources that a report inspects, limited to used training rows; None without files, or with too many rows."""
 
     if sum(run.rows.values()) > MAX_INSPECTED_ROWS or plan.train is None:
         return None
@@ -35,19 +35,19 @@ def write_report(
     run: Run,
     prepared: PreparedData,
     trained: TrainingRecord,
-    inspected: Mapping[str, Source] | None,
+    inspected_sources: Mapping[str, Source] | None,
     log_folder: Path,
-    second: ErrorAnalysis,
+    error_analysis: ErrorAnalysis,
 ) -> Path:
-    """The one-file report beside the model."""
+    """Write the report as one file in the model folder."""
 
     inspection = None
-    if inspected is not None:
+    if inspected_sources is not None:
         columns, other_parts = (
             prepared.parts["train"].columns,
-            {"dev": inspected.get("dev"), "test": inspected.get("test")},
+            {"dev": inspected_sources.get("dev"), "test": inspected_sources.get("test")},
         )
-        inspection = inspect_as_task(prepared.task, inspected["train"], columns, **other_parts)
+        inspection = inspect_as_task(prepared.task, inspected_sources["train"], columns, **other_parts)
     data = ReportData(
         title=f"{run.folder.name}: {run.task}",
         command=trained.command,
@@ -57,8 +57,8 @@ def write_report(
         seeds=[asdict(score) for score in run.seeds],
         settings=trained.settings,
         passport=asdict(trained),
-        notes=[*run.messages, *run.notes, *second.notes],
-        examples=second.examples,
+        notes=[*run.messages, *run.notes, *error_analysis.notes],
+        examples=error_analysis.examples,
         cost=dict(run.cost),
         sweep=[asdict(entry) for entry in run.sweep],
         baselines=[asdict(entry) for entry in run.baselines],

@@ -1,7 +1,8 @@
-"""What was asked becomes what a run does: every choice that was left open is made once, from what the run found out.
+"""Resolution of a plan: every open choice is made once, from the model and the rows.
 
-`resolve_inputs` follows the model: how rows are read. `resolve_plan` follows the rows: method, epochs and rate. Its
-plan is stored in run.json; whatever a method finds out later, such as the best layer, is a part of its result.
+`resolve_inputs` resolves how rows are read, once the model is known. `resolve_plan` resolves the method, the epochs and
+the learning rate, once the rows are known, and its plan is stored in run.json. What a method chooses later, such as the
+best layer, is part of its result.
 """
 
 from __future__ import annotations
@@ -25,39 +26,35 @@ from clearhead.train.method_choice import starts_with_features
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedInputs:
-    """How a run reads its rows, which is known once the model is."""
+    """How a run reads its rows, resolved once the model is loaded."""
 
-    task: Task  # with both orders of two texts, where they are read
-    choices: dict[str, Any]  # of the plan: threads, settings, head_pooling, both_orders, max_length, stride
-    length_policy: LengthPolicy  # what is done with texts that are longer than the model
+    task: Task  # wrapped if two texts are read in both orders
+    choices: dict[str, Any]  # fields of the plan: threads, settings, head_pooling, both_orders, max_length, stride
+    length_policy: LengthPolicy  # for texts longer than the model's maximum length
 
     @property
     def threads(self) -> int | None:
-        """How many threads the run computes on."""
+        """The number of threads of the run."""
         threads: int | None = self.choices["threads"]
         return threads
 
 
-def resolve_inputs(
-    requested: RunPlan, compute: Compute, profile: DatasetProfile, model: Model | None
-) -> ResolvedInputs:
-    """Threads, what the head reads, orders of two texts and lengths."""
-    head_pooling, threads = requested.head_pooling, compute.threads
+def resolve_inputs(plan: RunPlan, compute: Compute, profile: DatasetProfile, model: Model | None) -> ResolvedInputs:
+    """Resolve threads, head pooling, the orders of two texts, and lengths."""
+    head_pooling, threads = plan.head_pooling, compute.threads
     if model is not None and (model_pooling := model.shape.head_pooling) in ("first", "mean"):
         head_pooling = model_pooling
-    if requested.method in NETWORK_METHODS:
+    if plan.method in NETWORK_METHODS:
         threads = resolve_threads(threads, compute.settings, None if model is None else model.shape)
-    reads_both_orders = resolve_both_orders(
-        requested, profile.task, model, has_two_texts=profile.columns.text_b is not None
-    )
+    reads_both_orders = resolve_both_orders(plan, profile.task, model, has_two_texts=profile.columns.text_b is not None)
     task = read_in_both_orders(profile.task) if reads_both_orders else profile.task
-    max_length, stride = resolve_lengths(requested, task, model)
-    fit = LengthPolicy(
-        max_length=None if model is None else check_length(max_length, stride, model, requested.model),
-        long=requested.long,
+    max_length, stride = resolve_lengths(plan, task, model)
+    length_policy = LengthPolicy(
+        max_length=None if model is None else check_length(max_length, stride, model, plan.model),
+        long=plan.long,
         stride=stride,
-        max_answer=requested.max_answer,
-        max_tokens=requested.max_tokens,
+        max_answer=plan.max_answer,
+        max_tokens=plan.max_tokens,
     )
     choices = {
         "threads": threads,
@@ -67,17 +64,17 @@ def resolve_inputs(
         "max_length": max_length,
         "stride": stride,
     }
-    return ResolvedInputs(task=task, choices=choices, length_policy=fit)
+    return ResolvedInputs(task=task, choices=choices, length_policy=length_policy)
 
 
-def resolve_plan(requested: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, model: Model | None) -> RunPlan:
-    """The plan of a run, in which nothing is left open: what is stored, and what every later step reads."""
+def resolve_plan(plan: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, model: Model | None) -> RunPlan:
+    """Resolve all remaining choices; the resolved plan is stored, and every later step reads it."""
     choices = inputs.choices
-    if starts_with_features(prepared, requested, both_orders=bool(choices["both_orders"])):
+    if starts_with_features(prepared, plan, both_orders=bool(choices["both_orders"])):
         choices = choices | features_plan_changes(choices["settings"])
-    elif model is not None and requested.method in NETWORK_METHODS:
+    elif model is not None and plan.method in NETWORK_METHODS:
         settings = choose_settings(
-            requested,
+            plan,
             prepared.task,
             prepared.space,
             len(prepared.parts["train"]),
@@ -86,4 +83,4 @@ def resolve_plan(requested: RunPlan, inputs: ResolvedInputs, prepared: PreparedD
             settings=choices["settings"],
         )
         choices = choices | {"auto_epochs": False, "auto_rate": False, "settings": settings}
-    return replace(requested, **choices)
+    return replace(plan, **choices)

@@ -1,4 +1,4 @@
-"""A method fitted with several seeds, of which the best on dev is kept."""
+"""Fitting a method with several seeds, and keeping the one with the best dev score."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SCORE_FILE = "result.json"
 
 @dataclass(frozen=True, kw_only=True)
 class SeedFits:
-    """The fit that is kept, and how every seed did where there are several."""
+    """The kept fit, and the scores of all seeds if there are several."""
 
     fitted: FittedMethod
     scores: tuple[SeedScore, ...]
-    log_folder: Path  # of the seed that is kept
+    log_folder: Path  # of the kept seed
 
 
 def restore_method(inputs: FitInputs, finished_fit: FitRecord) -> FittedMethod:
-    """A network whose training was over before the run was killed: its weights are in the model folder."""
+    """Load a network from the model folder, if its training had finished before the run was killed."""
     assert inputs.model is not None
     restore_weights(inputs.model, inputs.folder)
     return make_fitted_method(inputs, tuple(finished_fit.notes))
@@ -45,9 +45,10 @@ def restore_method(inputs: FitInputs, finished_fit: FitRecord) -> FittedMethod:
 def fit_seeds(
     inputs: FitInputs, start_models: StartModels, events: RunEvents, finished_fit: FitRecord | None
 ) -> SeedFits:
-    """One fit per seed in a folder of its own; the one that is best on dev is kept.
+    """Fit every seed in its own folder, and keep the one with the best dev score.
 
-    Seeds that are finished are read back. `finished_fit`: training was over before the run was killed.
+    The scores of finished seeds are read from their files. With `finished_fit`, training had finished before the run
+    was killed.
     """
     plan, prepared, folder, first_seed = inputs.plan, inputs.prepared, inputs.folder, inputs.plan.settings.seed
     scores: list[SeedScore] = []
@@ -58,7 +59,7 @@ def fit_seeds(
             scores.append(_read_seed_score(seed_folder, seed))
             continue
         if inputs.finish and not (seed_folder / STATE_FOLDER).exists():
-            continue  # it was not begun
+            continue  # not started
         seed_folder.mkdir(parents=True, exist_ok=True)
         events.seed_started(seed, index, plan.seeds)
         settings = replace(plan.settings, seed=seed)
@@ -71,8 +72,8 @@ def fit_seeds(
         write_json(seed_folder / SCORE_FILE, asdict(score))
         scores.append(score)
     if not scores:
-        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
-    best_seed = _best_seed(scores, plan)
+        raise InputError(f"{folder} has no finished training step yet; resume it instead.")
+    best_seed = _select_best_seed(scores, plan)
     settings = replace(plan.settings, seed=best_seed)
     model, seed_folder = start_models.load(plan, best_seed), folder / SEEDS_FOLDER / f"seed-{best_seed}"
     best_inputs = FitInputs(
@@ -87,14 +88,14 @@ def fit_seeds(
     return SeedFits(fitted=make_fitted_method(best_inputs), scores=tuple(scores), log_folder=seed_folder)
 
 
-def _best_seed(scores: list[SeedScore], plan: RunPlan) -> int:
-    """The seed that is best on dev; of equal ones the first."""
+def _select_best_seed(scores: list[SeedScore], plan: RunPlan) -> int:
+    """The seed with the best dev score; the first of equal ones."""
     sign = -1 if plan.metric in LOWER_IS_BETTER else 1
     return max(scores, key=lambda score: (float("-inf") if score.dev is None else sign * score.dev, -score.seed)).seed
 
 
 def _read_seed_score(folder: Path, seed: int) -> SeedScore:
-    """What a seed that is finished came to."""
+    """Read the scores of a finished seed."""
     score = decode_dataclass(read_json(folder / SCORE_FILE), SeedScore, f"{folder.name}/{SCORE_FILE}")
     if score.seed != seed or not all(value is None or isfinite(value) for value in (score.dev, score.test)):
         raise CheckpointError(f"{folder / SCORE_FILE} is damaged: expected finite scores of seed {seed}.")
@@ -102,5 +103,5 @@ def _read_seed_score(folder: Path, seed: int) -> SeedScore:
 
 
 def _finite_score(evaluation: Evaluation | None) -> float | None:
-    """The main metric, where there is one that is defined."""
+    """The value of the main metric; None without an evaluation, or if it is undefined."""
     return evaluation.value if evaluation is not None and isfinite(evaluation.value) else None

@@ -1,4 +1,4 @@
-"""The model that a run starts from: as a network with the head of the task, or as the encoder alone."""
+"""The model that a run starts from: a network with the head of the task, or only the encoder."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 class StartModels:
-    """Loads the model of a run: a new network for each seed, and one encoder for all that read frozen features.
+    """Loads the models of a run: a new network for each seed, and one encoder shared by all frozen features.
 
-    The files are read once. Training changes the weights of a network, so that those of the checkpoint are copied
-    before, where a later network or the encoder starts from them.
+    Files are read once. Training changes the weights of a network in place, so the weights of the checkpoint are copied
+    first if another network or the encoder needs them.
     """
 
     def __init__(self, profile: DatasetProfile, events: RunEvents) -> None:
         self._profile, self._events = profile, events
         self._encoder: Model | None = None
-        self._checkpoint: Mapping[str, Array] | None = None  # the tensors of the files
+        self._checkpoint: Mapping[str, Array] | None = None  # tensors of the files
 
     def load(self, plan: RunPlan, seed: int) -> Model | None:
-        """What the method of a plan starts from; None: it needs no model."""
+        """Load the model that the method of a plan starts from; None if it needs none."""
         if runs_without_torch(plan):
             return None
         return self.network(plan, seed) if plan.method in NETWORK_METHODS else self.encoder(plan)
 
     def network(self, plan: RunPlan, seed: int) -> Model:
-        """A fresh copy of the model, with the head that the task needs."""
+        """Load a new copy of the model with the head of the task."""
         task = self._profile.task
         model = load(
             plan.model,
@@ -60,7 +60,7 @@ class StartModels:
         return add_marker_tokens(model, seed)
 
     def encoder(self, plan: RunPlan) -> Model:
-        """The encoder without a head, with the weights of the checkpoint."""
+        """Load the encoder without a head, once."""
         if self._encoder is None:
             self._encoder = load(
                 plan.model,

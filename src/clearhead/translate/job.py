@@ -27,7 +27,7 @@ from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, require_torch
 from clearhead.progress import for_stage
-from clearhead.train.finish import Run, base_model_name, write_metrics
+from clearhead.train.finish import Run, format_base_model, write_metrics
 from clearhead.train.network import describe_early_end, finish_stopped_run, run_training, seconds_per_seed
 from clearhead.training.log import read_log
 from clearhead.training.loss_monitor import LossMonitor
@@ -295,7 +295,7 @@ def _make_training_record(
         kind="texts",
         columns=texts.column_names,
         max_length=plan.max_length,
-        base="" if is_new_model(plan) else base_model_name(plan.model),
+        base="" if is_new_model(plan) else format_base_model(plan.model),
         data={part: texts.fingerprint(part) for part in texts.parts},
         seeds=[plan.settings.seed],
         settings=asdict(plan.settings) | {key: getattr(plan, key) for key in setting_names},

@@ -1,7 +1,7 @@
-"""Objectives: values that turn what a network answers for a batch into one loss per row.
+"""Objectives: how the output of a network for a batch becomes one loss per row.
 
-The training loop knows none of them by name: `objective_for` resolves a task's name once, before the first step.
-`pretraining` holds the losses of pre-training, which are sums over tokens, not rows.
+The training loop is independent of them: `objective_for` resolves the name that a task gives, once before the first
+step. `pretraining` has the losses of pre-training, which are sums over tokens instead of rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One answer per row: a class, several labels, or a number."""
+"""Objectives with one target per row: a class, several labels, or a number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
-    """-log p(class), softened by smoothing."""
+    """-log p(class), with label smoothing."""
 
     smoothing: float = 0.0
 
@@ -31,18 +31,18 @@ class CrossEntropy(Objective):
         return F.cross_entropy(logits, targets.long(), reduction="none", label_smoothing=self.smoothing)
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
-        """The entropy of the classes."""
+        """The entropy of the class frequencies."""
         return label_entropy(targets, row_weights, self.smoothing)
 
     @property
     def linear_examples(self) -> LinearExamples:
-        """Rows and their classes."""
+        """Selects the rows and their classes."""
         return _select_row_examples
 
 
 @dataclass(frozen=True)
 class BinaryCrossEntropy(Objective):
-    """The mean over labels of each label's own yes-or-no loss."""
+    """The binary cross-entropy of each label, averaged over labels."""
 
     smoothing: float = 0.0
 
@@ -54,7 +54,7 @@ class BinaryCrossEntropy(Objective):
         return F.binary_cross_entropy_with_logits(logits, smoothed_targets, reduction="none").mean(-1)
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
-        """The mean entropy of the labels."""
+        """The entropy of the label frequencies, averaged over labels."""
         import numpy as np
 
         normalized_weights = _normalize_weights(len(targets), row_weights)
@@ -64,13 +64,13 @@ class BinaryCrossEntropy(Objective):
 
     @property
     def linear_examples(self) -> LinearExamples:
-        """Rows and their labels."""
+        """Selects the rows and their labels."""
         return _select_row_examples
 
 
 @dataclass(frozen=True)
 class SquaredError(Objective):
-    """(answer - target)^2."""
+    """(output - target)^2."""
 
     def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
@@ -78,19 +78,19 @@ class SquaredError(Objective):
         return (logits.squeeze(-1) - targets.to(logits.dtype)).square()
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
-        """The variance of the numbers."""
+        """The variance of the targets."""
         normalized_weights = _normalize_weights(len(targets), row_weights)
         mean = float((normalized_weights * targets).sum())
         return float((normalized_weights * (targets - mean) ** 2).sum())
 
     @property
     def linear_examples(self) -> LinearExamples:
-        """Rows and their numbers."""
+        """Selects the rows and their numbers."""
         return _select_row_examples
 
 
 def label_entropy(targets: Array, weights: Array | None = None, smoothing: float = 0.0) -> float:
-    """The cross-entropy of always giving the frequencies of the classes as the answer."""
+    """The cross-entropy of always predicting the class frequencies."""
     import numpy as np
 
     normalized_weights = _normalize_weights(len(targets), weights)
@@ -101,7 +101,7 @@ def label_entropy(targets: Array, weights: Array | None = None, smoothing: float
 
 
 def _normalize_weights(row_count: int, weights: Array | None) -> Array:
-    """Row weights that add up to 1."""
+    """Row weights that sum to 1; equal ones by default."""
     import numpy as np
 
     row_weights = np.ones(row_count) if weights is None else np.asarray(weights, np.float64)
@@ -109,7 +109,7 @@ def _normalize_weights(row_count: int, weights: Array | None) -> Array:
 
 
 def _pool_rows(logits: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
-    """One answer per row, however many windows it has, and the right one."""
+    """The logits of each row, averaged over its windows, and the targets."""
     return _pool_row_outputs(logits, batch), torch.as_tensor(batch.targets, device=logits.device)
 
 

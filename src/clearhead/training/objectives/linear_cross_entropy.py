@@ -1,6 +1,6 @@
-"""-log p(word) over a large vocabulary, with its gradient taken on the way: the table of logits is never kept.
+"""Cross-entropy over a large vocabulary that computes its gradient in the forward pass, without storing all logits.
 
-logits = x W^T + b;  loss = logsumexp(logits) - logits[word];  d loss / d logits = softmax(logits) - [word]
+logits = x W^T + b;  loss = logsumexp(logits) - logits[target];  d loss / d logits = softmax(logits) - onehot(target)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BLOCK_ROWS = 256  # words at a time: their logits are used while they are still in the cache
+BLOCK_ROWS = 256  # targets per block, so that their logits stay in the cache
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -44,7 +44,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, scale: float) -> Tensor:
-    """The sum of -log p(word) times `scale`; x is what stands before the output matrix."""
+    """The sum of -log p(target) times `scale`; x is the input of the output layer: (targets, width)."""
     is_float32 = x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
     if x.device.type == "cpu" and is_float32 and torch.is_grad_enabled():
         loss: Tensor = _LinearCrossEntropy.apply(x, weight, bias, targets, scale)  # type: ignore[no-untyped-call]

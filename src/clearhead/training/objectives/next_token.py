@@ -1,4 +1,4 @@
-"""The next token beside a task, as the OpenAI Transformer is fine-tuned."""
+"""An auxiliary next-token loss, as in the fine-tuning of the OpenAI Transformer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WithNextToken(Objective):
-    """Another objective, and `weight` times the next-token loss of the same texts."""
+    """An objective plus `weight` times the next-token loss on the same texts."""
 
     objective: Objective
     weight: float
@@ -32,7 +32,7 @@ class WithNextToken(Objective):
         return True
 
     def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
-        """(rows,): of the objective alone."""
+        """(rows,): that of the inner objective."""
         return self.objective.loss(output, batch)
 
     def auxiliary_loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
@@ -44,21 +44,21 @@ class WithNextToken(Objective):
         return lm_loss if inner_loss is None else inner_loss + lm_loss
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float | None:
-        """Of the objective alone."""
+        """That of the inner objective."""
         return self.objective.constant_loss(targets, row_weights)
 
     @property
     def linear_examples(self) -> LinearExamples | None:
-        """Those of the objective."""
+        """Those of the inner objective."""
         return self.objective.linear_examples
 
 
 def next_token_loss(hidden: Tensor, token_table: Tensor, batch: PackedBatch) -> Tensor:
-    """The mean over a row's tokens of -log p(token), each given those before it, by the token table: (rows,)."""
+    """-log p(token) given the tokens before it, averaged over the tokens of each row: (rows,)."""
     device = hidden.device
     ids, lengths = (torch.as_tensor(array, device=device) for array in (batch.ids, batch.lengths))
     is_predicted = torch.ones(len(ids), dtype=torch.bool, device=device)
-    is_predicted[lengths.cumsum(0) - lengths] = False  # nothing comes before a first token
+    is_predicted[lengths.cumsum(0) - lengths] = False  # the first token of a window has no context
     token_rows = torch.as_tensor(batch.window_rows, device=device).repeat_interleave(lengths)
     is_context = is_predicted.roll(-1)
     losses = F.cross_entropy(F.linear(hidden[is_context], token_table).float(), ids[is_predicted], reduction="none")

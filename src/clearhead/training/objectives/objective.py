@@ -1,4 +1,4 @@
-"""What an objective is: a value that gives every row of a packed batch a loss."""
+"""The protocol of objectives, which compute the loss of every row of a packed batch."""
 
 from __future__ import annotations
 
@@ -16,46 +16,45 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-LinearExamples = Callable[
-    [Tensor, PackedBatch], tuple[Tensor, Any]
-]  # outputs of a batch to those with a target, and targets
+# from the outputs of a batch to those that have a target, and the targets
+LinearExamples = Callable[[Tensor, PackedBatch], tuple[Tensor, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOutput:
-    """What a network computed for a packed batch, whatever its head is."""
+    """The output of a network for a packed batch, with any head."""
 
-    logits: Tensor  # 32-bit; of each window, token or target word: classes, or an embedding where the head gives one
-    hidden: Tensor | None = None  # (tokens, width): the last layer, only where the objective needs it
-    token_table: Tensor | None = None  # (vocabulary, width): the input embeddings that hidden states are compared with
+    logits: Tensor  # float32, per window, token or target token: class logits, or an embedding
+    hidden: Tensor | None = None  # (tokens, width): last layer, only if the objective needs it
+    token_table: Tensor | None = None  # (vocabulary, width): input embeddings, to predict tokens from hidden states
 
 
 class Objective(Protocol):
-    """A loss per row, so that accumulated parts of a step weigh every row alike.
+    """Computes one loss per row, so that gradient accumulation weighs all rows alike.
 
-    Rows of several encoded texts (pairs, triplets) get their embeddings as `logits`, one per window;
-    `batch.window_rows` and the batch's annotations say which text is which. A wrapper holds another objective and
-    passes on what it does not change.
+    For rows of several encoded texts (pairs, triplets), `logits` are the embeddings, one per window;
+    `batch.window_rows` and the annotations of the batch map them to texts. Wrappers delegate what they do not change to
+    an inner objective.
     """
 
     @property
     def needs_hidden(self) -> bool:
-        """Whether the last layer must be computed at every token, also where the head reads only some of them."""
+        """Whether the last layer must be computed at every token, even if the head reads only some of them."""
         return False
 
     def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
-        """The loss of each row, which is logged and compared with `constant_loss`: (rows,)."""
+        """The loss of each row, which is logged and comparable to `constant_loss`: (rows,)."""
         ...
 
     def auxiliary_loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor | None:  # noqa: ARG002
-        """What is minimized beside `loss` and not logged: (rows,); None: nothing."""
+        """A loss that is minimized in addition but not logged: (rows,); None if there is none."""
         return None
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float | None:  # noqa: ARG002
-        """The mean loss of the best constant answer; None: the task knows it."""
+        """The mean loss of the best constant prediction; None if the task computes it."""
         return None
 
     @property
     def linear_examples(self) -> LinearExamples | None:
-        """What a linear model of the same answers is fitted on; None: there is no such model."""
+        """Selects what a linear model of the same targets is fitted on; None if there is no such model."""
         return None

@@ -1,4 +1,4 @@
-"""The right one of several options."""
+"""The objective of multiple choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.training.objectives.pooling import average_by_row
 
 @dataclass(frozen=True)
 class OptionChoice(Objective):
-    """-log p(right option), where p is a softmax over the options of each row, however many it has."""
+    """-log p(correct option), with a softmax over the options of each row, whose number may vary."""
 
     smoothing: float = 0.0
 

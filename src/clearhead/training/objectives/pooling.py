@@ -1,4 +1,4 @@
-"""From windows, tokens and options to rows."""
+"""Averages over the windows, tokens or options of each row."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from torch import Tensor
 
 
 def average_by_row(values: Tensor, row_indices: Tensor, row_count: int) -> Tensor:
-    """The mean of what each row owns; 0 where it owns nothing."""
+    """The mean of the values of each row; 0 for rows without values."""
     totals = values.new_zeros(row_count).index_add(0, row_indices, values)
     counts = values.new_zeros(row_count).index_add(0, row_indices, torch.ones_like(values))
     return totals / counts.clamp(min=1)
 
 
 def pool_windows(logits: Tensor, row_indices: Tensor, row_count: int) -> Tensor:
-    """The mean of each row's windows: (windows, outputs) to (rows, outputs)."""
+    """Average the windows of each row: (windows, outputs) to (rows, outputs)."""
     if len(logits) == row_count:
         return logits
     counts = torch.zeros(row_count, dtype=logits.dtype, device=logits.device)

@@ -1,7 +1,7 @@
-"""The losses of pre-training, and the same per target to measure a model with.
+"""The losses of pre-training, summed for training and per target for evaluation.
 
-They are sums over targets (tokens or texts) of a batch, not one loss per row: each is divided by the number of its
-targets in the whole step, and that of tokens takes its gradient on the way forward.
+They are sums over the targets (tokens or texts) of a batch instead of one loss per row, and each is divided by the
+number of its targets in the whole step. The loss of tokens computes its gradient in the forward pass.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from clearhead.training.objectives.linear_cross_entropy import linear_cross_entr
 
 Array = np.ndarray[Any, Any]
 
-SCORE_CHUNK = 1024  # targets whose logits are computed at a time
-REPLACED_WEIGHT = 50.0  # ELECTRA's weight of the discriminator's loss, which is far smaller than the generator's
+SCORE_CHUNK = 1024  # number of targets whose logits are computed at once
+REPLACED_WEIGHT = 50.0  # weight of ELECTRA's discriminator loss, which is far smaller than the generator's
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetScores:
-    """What a network answers at the targets of one kind: "words", "pairs" or "replaced"."""
+    """The scores of the targets of one kind: "words" (masked tokens), "pairs" or "replaced" (tokens)."""
 
     losses: Array
     correct: Array  # 1 or 0
-    text_indices: Array  # the text that each belongs to
-    labels: Array  # what would have been right
+    text_indices: Array  # index of the text of each target
+    labels: Array
 
 
 class ElectraPair(nn.Module):
-    """ELECTRA: a small generator that fills masks, and the model that finds them again; embeddings are shared."""
+    """ELECTRA: a small generator that fills masks, and the discriminator that detects them; embeddings are shared."""
 
     def __init__(
         self, generator: Network, model: Network, *, config: Mapping[str, Any] | None = None, fresh: bool = False
     ) -> None:
         super().__init__()
         self.generator, self.model = generator, model
-        self.config = dict(config or {})  # the generator's
-        self.fresh = fresh  # nobody has taught the generator yet
+        self.config = dict(config or {})  # of the generator
+        self.fresh = fresh  # whether the generator is newly initialized
         generator.stack.embed.token.weight = model.stack.embed.token.weight
         if model.stack.embed.segment is not None and generator.stack.embed.segment is not None:
             generator.stack.embed.segment.weight = model.stack.embed.segment.weight
@@ -55,13 +55,13 @@ class ElectraPair(nn.Module):
 
 
 def count_targets(batch: PretrainBatch, losses: tuple[str, ...]) -> dict[str, int]:
-    """How many targets of each kind a batch has."""
+    """The number of targets of each kind in a batch."""
     counts = {"words": len(batch.labels), "pairs": 0 if batch.pair_labels is None else len(batch.pair_labels)}
     return {name: counts.get(name, len(batch.ids)) for name in losses}
 
 
 def pretrain_losses(network: Any, batch: PretrainBatch, scales: dict[str, float], device: str) -> dict[str, Tensor]:
-    """The losses of a batch, each summed over its targets and multiplied by its share."""
+    """The losses of a batch, each summed over its targets and multiplied by its scale."""
     if isinstance(network, ElectraPair):
         return _compute_electra_losses(network, batch, scales, device)
     kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
@@ -81,7 +81,7 @@ def pretrain_losses(network: Any, batch: PretrainBatch, scales: dict[str, float]
 
 @torch.no_grad()
 def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int = 0) -> dict[str, TargetScores]:
-    """Loss and correctness of every target of a batch, without gradients."""
+    """Compute the loss and correctness of every target of a batch, without gradients."""
     if isinstance(network, ElectraPair):
         return _score_electra(network, batch, device, seed)
     states = _compute_target_states(network, batch, device, fused_attention)
@@ -127,14 +127,14 @@ def _score_logits(logits: Tensor, labels: Tensor, text_indices: Array) -> Target
 class _TargetStates:
     """The hidden states that the targets of a batch are predicted from."""
 
-    inputs: Tensor  # (targets, width): what stands before the output matrix
-    labels: Tensor  # (targets,): what is right
-    hidden: Tensor  # hidden states that begin with those of the first tokens, for the pooler, ...
-    layout: Layout  # ... and how they lie
+    inputs: Tensor  # (targets, width): input of the output layer
+    labels: Tensor  # (targets,)
+    hidden: Tensor  # hidden states that include the first token of each text, for the pooler
+    layout: Layout  # of hidden
 
 
 def _compute_target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
-    """Hidden states at every target; of the last layer, nothing else is computed."""
+    """Hidden states at every target; the last layer computes only these if possible."""
     ids, labels = _tensor(batch.ids, device), _tensor(batch.labels, device)
     layout: Layout = PackedLayout(_tensor(batch.lengths, device))
     segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
@@ -144,7 +144,7 @@ def _compute_target_states(network: Network, batch: PretrainBatch, device: str, 
     are_all_targets = len(batch.positions) == len(batch.ids) * batch.targets_per_token and target is None
     if target is not None or are_all_targets or network.shape.stack.layers < 2 or batch.targets_per_token > 1:
         hidden = network.compute_head_input(ids, layout, segments, target, kernel=kernel)
-        if batch.targets_per_token > 1:  # the states of each direction one after the other
+        if batch.targets_per_token > 1:  # the states of both directions of a token, one after the other
             hidden = hidden.reshape(len(hidden) * batch.targets_per_token, -1)
         target_states = (
             hidden
@@ -164,7 +164,7 @@ def _compute_target_states(network: Network, batch: PretrainBatch, device: str, 
 
 
 def _pick_query_positions(batch: PretrainBatch) -> tuple[Array, Array, Array]:
-    """The first token and the targets of each text as a rectangle of positions, and where each target is in it."""
+    """Positions of the first token and the targets of each text, padded to a table, and the cell of each target."""
     text_starts = np.cumsum(batch.lengths) - batch.lengths
     rows = np.searchsorted(text_starts, batch.positions, "right") - 1
     counts = np.bincount(rows, minlength=len(text_starts))
@@ -176,21 +176,21 @@ def _pick_query_positions(batch: PretrainBatch) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class _ElectraRound:
-    """One round of ELECTRA's pair: what the generator saw, and what the model says of every word."""
+    """A forward pass of the ELECTRA pair: the generator's states and the discriminator's logits."""
 
     states: _TargetStates
-    logits: Tensor  # (tokens,): above 0 where a word is thought to be replaced
-    is_replaced: Tensor  # (tokens,): 1 where it was
+    logits: Tensor  # (tokens,): above 0 if the token is predicted to be replaced
+    is_replaced: Tensor  # (tokens,): 1 or 0
 
 
 def _run_electra_round(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraRound:
-    """The generator guesses, its guesses are put in, and the model tells at every word whether it was replaced."""
+    """Replace masks with tokens sampled from the generator, and let the discriminator predict which are replaced."""
     states = _compute_target_states(pair.generator, batch, device, kernel)
     output_layer = pair.generator.head.out  # type: ignore[union-attr]
     with torch.no_grad():
         logits = F.linear(states.inputs, output_layer.weight, output_layer.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
-        sampled = (logits + noise).argmax(-1)  # a draw from the softmax: it must be wrong now and then
+        sampled = (logits + noise).argmax(-1)  # Gumbel noise: a sample from the softmax
     ids, positions = _tensor(batch.ids, device), _tensor(batch.positions, device)
     replaced_ids = ids.index_copy(0, positions, sampled)
     is_replaced = (replaced_ids != ids.index_copy(0, positions, states.labels)).float()
@@ -223,7 +223,7 @@ def _compute_electra_losses(
 
 def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, TargetScores]:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # what the generator draws here must not change what it draws in training
+        torch.manual_seed(seed)  # samples of the evaluation must not change those of training
         electra_round = _run_electra_round(pair, batch, device, fused_attention)
     text_indices = _target_text_indices(batch)
     losses = F.binary_cross_entropy_with_logits(electra_round.logits, electra_round.is_replaced, reduction="none")

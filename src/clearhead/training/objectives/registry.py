@@ -1,4 +1,4 @@
-"""From the name by which a task calls its objective to the value that the loop takes."""
+"""The registry of objectives by the names that tasks use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clearhead.training.objectives.tags import WordTags
 from clearhead.training.objectives.words import TargetWords
 from clearhead.training.settings import TrainSettings
 
-# by name, from the label smoothing
+# constructors by name; the argument is the label smoothing
 OBJECTIVES: Mapping[str, Callable[[float], Objective]] = {
     "cross_entropy": CrossEntropy,
     "binary": BinaryCrossEntropy,
@@ -26,6 +26,6 @@ OBJECTIVES: Mapping[str, Callable[[float], Objective]] = {
 
 
 def objective_for(name: str, settings: TrainSettings) -> Objective:
-    """The objective of a task with its label smoothing, and the next-token loss beside it where settings ask for it."""
+    """The objective of a task, with the label smoothing and the auxiliary next-token loss of the settings."""
     objective = OBJECTIVES[name](settings.label_smoothing)
     return WithNextToken(objective, settings.lm_weight) if settings.lm_weight else objective

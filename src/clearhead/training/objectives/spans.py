@@ -1,4 +1,4 @@
-"""The first and the last token of an answer in a text."""
+"""The objective of extractive question answering: the first and last token of the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.training.objectives.pooling import average_by_row
 
 @dataclass(frozen=True)
 class SpanEnds(Objective):
-    """The mean over a row's windows of -log p(first token) - log p(last token), by two."""
+    """(-log p(first token) - log p(last token)) / 2, averaged over the windows of each row."""
 
     def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:
         """(rows,)."""
@@ -28,7 +28,7 @@ class SpanEnds(Objective):
         window_logits = logits.new_full((*is_token.shape, 2), -torch.inf)
         window_logits[is_token] = logits
         is_allowed = (positions >= first[:, None]) & (positions < last[:, None])
-        is_allowed |= positions == 0  # [CLS]: not in this window
+        is_allowed |= positions == 0  # [CLS]: no answer in this window
         window_logits = window_logits.masked_fill(~is_allowed[..., None], -torch.inf).transpose(
             1, 2
         )  # (windows, 2, length)

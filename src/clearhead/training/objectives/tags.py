@@ -1,4 +1,4 @@
-"""A tag of every word."""
+"""The objective of token classification: one tag per word."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clearhead.training.objectives.pooling import average_by_row
 
 @dataclass(frozen=True)
 class WordTags(Objective):
-    """The mean over a row's words of -log p(tag), read at one token of each word."""
+    """-log p(tag) at one token of each word, averaged over the words of each row."""
 
     smoothing: float = 0.0
 
@@ -35,7 +35,7 @@ class WordTags(Objective):
 
     @property
     def linear_examples(self) -> LinearExamples:
-        """Words that have a tag, and the tag."""
+        """Selects the words that have a tag, and their tags."""
         return _select_tagged_words
 
 

@@ -1,4 +1,4 @@
-"""The words of a target text, which a decoder gives one after the other."""
+"""The objective of sequence-to-sequence models: the tokens of a target text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TargetWords(Objective):
-    """The mean over a row's words of -log p(word), each given the right words before it."""
+    """-log p(token) given the correct tokens before it, averaged over the target tokens of each row."""
 
     smoothing: float = 0.0
 
@@ -34,5 +34,5 @@ class TargetWords(Objective):
         return average_by_row(losses, rows, batch.rows)
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
-        """The entropy of the words; `targets` are those of all rows."""
+        """The entropy of the token frequencies; `targets` are the target tokens of all rows."""
         return label_entropy(targets, row_weights, self.smoothing)
