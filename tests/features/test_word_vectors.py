@@ -81,7 +81,7 @@ def test_impossible_uses_of_word_vectors_are_refused(vectors: Path, tmp_path: Pa
     rows = write_csv(tmp_path / "rows.csv", labelled(60))
     with pytest.raises(InputError, match="have no layers"):
         clearhead.train(rows, output=tmp_path / "a", method="features", model=str(vectors), layer="last")
-    with pytest.raises(InputError, match='say method="features"'):
+    with pytest.raises(InputError, match='cannot be fine-tuned; use method="features"'):
         clearhead.train(rows, output=tmp_path / "a", model=str(vectors))
     unrelated_vectors = save_vectors(
         tmp_path / "strange.txt", WordVectors(words=("x", "y"), matrix=np.ones((2, 3), np.float32))

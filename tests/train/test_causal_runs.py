@@ -201,16 +201,16 @@ def test_the_auxiliary_loss_equals_that_of_the_causal_head(gpt: str) -> None:
 
 
 def test_invalid_settings_are_refused(gpt: str, tiny: str, tmp_path: Path) -> None:
-    options_by_message: dict[str, dict[str, Any]] = {
+    settings_by_message: dict[str, dict[str, Any]] = {
         "both_orders is for pair and regress with two texts": {"model": gpt, "both_orders": True},
         "both_orders is for methods": {"model": gpt, "both_orders": True, "method": "tfidf"},
         "lm_weight requires a GPT-2 or OpenAI GPT model": {"model": tiny, "lm_weight": 0.5},
         "lm_weight is for method finetune": {"model": gpt, "lm_weight": 0.5, "method": "head"},
         "lm_weight must be from 0": {"model": gpt, "lm_weight": -1.0},
     }
-    for message, options in options_by_message.items():
+    for message, settings in settings_by_message.items():
         with pytest.raises(InputError, match=message):
-            train(labelled(40), output=tmp_path / "no", **options)
+            train(labelled(40), output=tmp_path / "no", **settings)
         assert not (tmp_path / "no").exists()
 
 

@@ -1,4 +1,4 @@
-"""The model that a run starts from: read once, and the same bits at the same alignment wherever it is used again."""
+"""The model that a run starts from is read once, and its copies have the same bits and the same alignment."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ from tests.tiny_models import labelled, tiny_gpt, tiny_model
 @pytest.mark.parametrize("view", [np.s_[:], np.s_[:, 5:9], np.s_[1:, ::2], np.s_[3:3]])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("start", [0, 1, 6, 13])
-def test_a_copy_has_the_strides_and_the_alignment(view: Any, transposed: bool, start: int) -> None:
+def test_a_copy_keeps_strides_and_alignment(view: Any, transposed: bool, start: int) -> None:
     flat = np.random.default_rng(start).normal(size=start + 15 * 11).astype(np.float32)
     array = (flat[start:].reshape(15, 11).T if transposed else flat[start:].reshape(15, 11))[view]
-    copied = copy_aligned(array)
-    assert np.array_equal(copied, array)
-    assert not np.shares_memory(copied, array)
-    assert copied.dtype == array.dtype
+    copy = copy_aligned(array)
+    assert np.array_equal(copy, array)
+    assert not np.shares_memory(copy, array)
+    assert copy.dtype == array.dtype
     if array.size:
-        assert copied.strides == array.strides
-        assert (copied.ctypes.data - array.ctypes.data) % ALIGNMENT == 0
+        assert copy.strides == array.strides
+        assert (copy.ctypes.data - array.ctypes.data) % ALIGNMENT == 0
 
 
-@pytest.mark.parametrize("make", [tiny_model, tiny_gpt])
-def test_what_is_trained_changes_no_later_model(make: Any, tmp_path: Path) -> None:
-    folder = str(make(tmp_path / "model"))
+@pytest.mark.parametrize("make_model", [tiny_model, tiny_gpt])
+def test_training_a_model_does_not_change_later_ones(make_model: Any, tmp_path: Path) -> None:
+    folder = str(make_model(tmp_path / "model"))
     plan = RunPlan(model=folder, seeds=2)
-    start = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents())
-    first, before = start.network(plan, 0), _placed(start.network(plan, 0))
-    for parameter in first.use_core().network.parameters():
+    start_models = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents())
+    trained, placement = start_models.network(plan, 0), read_placement(start_models.network(plan, 0))
+    for parameter in trained.use_core().network.parameters():
         parameter.data.fill_(1.0)
-    second = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents()).network(plan, 0)
-    assert _placed(second) == _placed(start.network(plan, 0)) == before
-    assert _bits(second) == _bits(start.network(plan, 0))
-    assert _bits(second) != _bits(start.network(plan, 1))  # another new head
-    assert _bits(load(folder, head=None)) == _bits(start.encoder(plan))
+    unaffected = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents()).network(plan, 0)
+    assert read_placement(unaffected) == read_placement(start_models.network(plan, 0)) == placement
+    assert read_bytes(unaffected) == read_bytes(start_models.network(plan, 0))
+    assert read_bytes(unaffected) != read_bytes(start_models.network(plan, 1))  # a different new head
+    assert read_bytes(load(folder, head=None)) == read_bytes(start_models.encoder(plan))
 
 
 def test_tensors_in_memory_are_used_only_where_they_fit(tmp_path: Path) -> None:
     folder = str(tiny_model(tmp_path / "model"))
-    whole = load(folder, "core", head=None)
-    name, array = next((name, array) for name, array in whole.runner.weights().items() if array.ndim == 2)
-    other = load(folder, "core", head=None, weights={name: array + 1})
-    assert np.array_equal(other.tensor(name), array + 1)
-    assert _bits(load(folder, "core", head=None, weights={name: array[1:] + 1})) == _bits(whole)
+    model = load(folder, "core", head=None)
+    name, array = next((name, array) for name, array in model.runner.weights().items() if array.ndim == 2)
+    changed_model = load(folder, "core", head=None, weights={name: array + 1})
+    assert np.array_equal(changed_model.tensor(name), array + 1)
+    assert read_bytes(load(folder, "core", head=None, weights={name: array[1:] + 1})) == read_bytes(model)
 
 
-def _bits(model: Model) -> dict[str, bytes]:
+def read_bytes(model: Model) -> dict[str, bytes]:
     return {name: np.ascontiguousarray(array).tobytes() for name, array in model.runner.weights().items()}
 
 
-def _placed(model: Model) -> dict[str, tuple[int, tuple[int, ...]]]:
-    """Where tensors of the checkpoint lie, modulo the alignment, and their strides; a word table may be made anew."""
+def read_placement(model: Model) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Address modulo alignment, and strides of the checkpoint's tensors, except embeddings, which may be resized."""
     fresh, arrays = {*model.fresh, EMBEDDING_WEIGHT}, model.runner.weights().items()
     return {name: (array.ctypes.data % ALIGNMENT, array.strides) for name, array in arrays if name not in fresh}

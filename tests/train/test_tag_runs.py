@@ -1,4 +1,4 @@
-"""Tagging from a file to a folder to predictions: every form out, nothing lost on the way, the same after a stop."""
+"""Tagging, from a file to predictions: every output format, without losses, and resumed to the same bytes."""
 
 from __future__ import annotations
 
@@ -25,219 +25,224 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def columns(folder: Path) -> Path:
+def conll_file(folder: Path) -> Path:
     path = folder / "rows.conll"
     path.write_text(conll(words_and_tags(160)))
     return path
 
 
 @pytest.fixture(scope="module")
-def tagger(tiny: str, columns: Path, folder: Path) -> Run:
-    return train(columns, output=folder / "tagger", model=tiny, epochs=5, **QUICK)
+def tagger(tiny: str, conll_file: Path, folder: Path) -> Run:
+    return train(conll_file, output=folder / "tagger", model=tiny, epochs=5, **QUICK)
 
 
 @pytest.fixture(scope="module")
-def spanner(tiny: str, folder: Path) -> Run:
+def span_tagger(tiny: str, folder: Path) -> Run:
     path = folder / "spans.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in spans(words_and_tags(160))))
     return train(path, output=folder / "spanner", model=tiny, epochs=5, **QUICK)
 
 
 @pytest.mark.learns
-def test_it_learns_and_is_measured_by_entities(tagger: Run, folder: Path) -> None:
-    fresh = folder / "fresh.conll"
-    fresh.write_text(conll(words_and_tags(60, seed=9)))
-    made = evaluate(tagger.folder, fresh).to_json()
-    assert (made["task"], made["kind"], made["main"]) == ("tag", "tags", "f1")
+def test_training_and_evaluation_by_entities(tagger: Run, folder: Path) -> None:
+    new_file = folder / "fresh.conll"
+    new_file.write_text(conll(words_and_tags(60, seed=9)))
+    evaluation = evaluate(tagger.folder, new_file).to_json()
+    assert (evaluation["task"], evaluation["kind"], evaluation["main"]) == ("tag", "tags", "f1")
     for name in ("precision", "recall", "f1", "accuracy"):
-        assert made["metrics"][name]["value"] >= 0.9, name
-    assert {row["label"] for row in made["label_scores"]} == {"NICE", "SAD"}
-    assert made["rows"] == 60
+        assert evaluation["metrics"][name]["value"] >= 0.9, name
+    assert {row["label"] for row in evaluation["label_scores"]} == {"NICE", "SAD"}
+    assert evaluation["rows"] == 60
 
 
-def test_held_out_rows_can_be_measured_again(tagger: Run, columns: Path) -> None:
-    again = evaluate(tagger.folder, columns, part="dev")
-    assert again.metrics["f1"].value == pytest.approx(tagger.evaluations["dev"].metrics["f1"].value)
-    other = columns.with_name("other.conll")
-    other.write_text(conll(words_and_tags(160, seed=5)))
+def test_held_out_rows_can_be_measured_again(tagger: Run, conll_file: Path) -> None:
+    evaluation = evaluate(tagger.folder, conll_file, part="dev")
+    assert evaluation.metrics["f1"].value == pytest.approx(tagger.evaluations["dev"].metrics["f1"].value)
+    other_file = conll_file.with_name("other.conll")
+    other_file.write_text(conll(words_and_tags(160, seed=5)))
     with pytest.raises(InputError, match="does not have the dev rows"):
-        evaluate(tagger.folder, other, part="dev")
+        evaluate(tagger.folder, other_file, part="dev")
 
 
 @pytest.mark.learns
-def test_spans_say_where_they_stand(spanner: Run) -> None:
+def test_spans_have_offsets(span_tagger: Run) -> None:
     rows = spans(words_and_tags(40, seed=3))
-    found = predict(spanner.folder, rows)
-    right = 0
-    for row, said in zip(rows, found, strict=True):
-        assert said.text == row["text"]
-        assert said.spans is not None
-        for one in said.spans:
-            assert row["text"][one.start : one.end] == one.text
-            assert 0 < one.probability <= 1
-        right += [(one.start, one.end, one.label) for one in said.spans] == [
-            (one["start"], one["end"], one["label"]) for one in row["spans"]
+    predictions = predict(span_tagger.folder, rows)
+    correct_count = 0
+    for row, prediction in zip(rows, predictions, strict=True):
+        assert prediction.text == row["text"]
+        assert prediction.spans is not None
+        for span in prediction.spans:
+            assert row["text"][span.start : span.end] == span.text
+            assert 0 < span.probability <= 1
+        correct_count += [(span.start, span.end, span.label) for span in prediction.spans] == [
+            (span["start"], span["end"], span["label"]) for span in row["spans"]
         ]
-    assert right >= 36
+    assert correct_count >= 36
 
 
 @pytest.mark.learns
-def test_texts_that_no_one_cut_into_words_can_be_tagged(tagger: Run) -> None:
-    said = predict(tagger.folder, ["it was a  great film,\tbut sad!"])[0]
-    assert said.spans is not None
-    assert [(one.text, one.label) for one in said.spans] == [("great film", "NICE"), ("sad", "SAD")]
+def test_untokenized_texts_can_be_tagged(tagger: Run) -> None:
+    prediction = predict(tagger.folder, ["it was a  great film,\tbut sad!"])[0]
+    assert prediction.spans is not None
+    assert [(span.text, span.label) for span in prediction.spans] == [("great film", "NICE"), ("sad", "SAD")]
 
 
-@pytest.mark.parametrize("between", [" ", "\t"])
-def test_columns_come_out_as_they_went_in_with_one_more(tagger: Run, between: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_predictions_are_added_as_a_column(tagger: Run, separator: str, tmp_path: Path) -> None:
     rows = words_and_tags(30, seed=4)
     source = tmp_path / "in.conll"
-    source.write_text("-DOCSTART- -X- O\n\n" + conll(rows, between))
-    told = predict_file(tagger.folder, source, tmp_path / "out.conll")
-    assert told.rows == 30
+    source.write_text("-DOCSTART- -X- O\n\n" + conll(rows, separator))
+    summary = predict_file(tagger.folder, source, tmp_path / "out.conll")
+    assert summary.rows == 30
     blocks = (tmp_path / "out.conll").read_text().rstrip("\n").split("\n\n")
     assert len(blocks) == 30
     for row, block in zip(rows, blocks, strict=True):
-        lines = [line.split(between) for line in block.split("\n")]
+        lines = [line.split(separator) for line in block.split("\n")]
         assert [tuple(line[:2]) for line in lines] == row
         assert all(len(line) == 3 for line in lines)
         extract_entities([line[2] for line in lines])
-    again = evaluate(tagger.folder, source).metrics["f1"].value
+    expected_f1 = evaluate(tagger.folder, source).metrics["f1"].value
     from clearhead.metrics import count_entities, measure_entities
 
     counts = count_entities(
         [extract_entities([tag for _, tag in row]) for row in rows],
-        [extract_entities([line.split(between)[2] for line in block.split("\n")]) for block in blocks],
+        [extract_entities([line.split(separator)[2] for line in block.split("\n")]) for block in blocks],
     )
-    assert measure_entities(counts, n=0)["f1"].value == pytest.approx(again)
+    assert measure_entities(counts, n=0)["f1"].value == pytest.approx(expected_f1)
 
 
-def test_columns_with_names_keep_them(tagger: Run, tmp_path: Path) -> None:
+def test_column_names_are_kept(tagger: Run, tmp_path: Path) -> None:
     source = tmp_path / "in.conll"
     source.write_text("token\tpos\ttag\n" + conll([[(f"{w}\tNN", t) for w, t in row] for row in words_and_tags(5)]))
     predict_file(tagger.folder, source, tmp_path / "out.conll")
     lines = (tmp_path / "out.conll").read_text().split("\n")
     assert lines[0].split("\t")[-1] == "prediction"
     assert len(lines[0].split("\t")) == 4
-    assert len(lines) == len(source.read_text().split("\n")) + 1  # a blank line after the last sentence, too
+    assert len(lines) == len(source.read_text().split("\n")) + 1  # with a blank line after the last sentence
     assert evaluate(tagger.folder, tmp_path / "out.conll", label="tags").rows == 5
 
 
-def test_tokens_alone_can_be_tagged(tagger: Run, tmp_path: Path) -> None:
+def test_tokens_without_tags_can_be_tagged(tagger: Run, tmp_path: Path) -> None:
     source = tmp_path / "in.conll"
     source.write_text("\n\n".join("\n".join(word for word, _ in row) for row in words_and_tags(4)) + "\n")
     predict_file(tagger.folder, source, tmp_path / "out.conll")
     assert all(len(line.split()) in (0, 2) for line in (tmp_path / "out.conll").read_text().split("\n"))
 
 
-def test_json_lines_have_the_text_and_its_spans(tagger: Run, columns: Path, tmp_path: Path) -> None:
-    predict_file(tagger.folder, columns, tmp_path / "out.jsonl")
+def test_json_lines_have_the_text_and_its_spans(tagger: Run, conll_file: Path, tmp_path: Path) -> None:
+    predict_file(tagger.folder, conll_file, tmp_path / "out.jsonl")
     row = json.loads((tmp_path / "out.jsonl").read_text().split("\n")[0])
     assert row["text"] == " ".join(row["tokens"])
     assert {"start", "end", "label", "text", "probability"} == set(row["spans"][0])
     assert row["text"][row["spans"][0]["start"] : row["spans"][0]["end"]] == row["spans"][0]["text"]
 
 
-def test_no_spans_are_not_the_same_as_no_answer(spanner: Run, tmp_path: Path) -> None:
+def test_no_spans_differ_from_a_skipped_row(span_tagger: Run, tmp_path: Path) -> None:
     rows = [{"text": "the end", "spans": []}, {"text": " ", "spans": []}]
     for ending, empty in ((".csv", "[]"), (".tsv", "[]"), (".jsonl", [])):
         path = tmp_path / f"out{ending}"
-        predict_file(spanner.folder, rows, path, skip_bad_rows=True)
+        predict_file(span_tagger.folder, rows, path, skip_bad_rows=True)
         lines = path.read_text().splitlines()
-        made: Any = (
+        predictions: Any = (
             list(map(json.loads, lines))
             if ending == ".jsonl"
             else list(csv.DictReader(lines, delimiter="\t" if ending == ".tsv" else ","))
         )
-        assert (made[0]["spans"], made[1]["spans"] in ("", None)) == (empty, True)
-        assert [row["given_spans"] for row in made] == [empty, empty]
+        assert (predictions[0]["spans"], predictions[1]["spans"] in ("", None)) == (empty, True)
+        assert [row["given_spans"] for row in predictions] == [empty, empty]
 
 
 @pytest.mark.parametrize("ending", [".conll", ".jsonl", ".csv"])
-def test_a_stopped_prediction_goes_on_to_the_same_bytes(
-    ending: str, tagger: Run, columns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_resumed_prediction_writes_the_same_bytes(
+    ending: str, tagger: Run, conll_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = load_predictor(tagger.folder)
     monkeypatch.setattr(answer_chunks, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 20})
-    predict_file(predictor, columns, tmp_path / f"whole{ending}")
-    seen = 0
+    predict_file(predictor, conll_file, tmp_path / f"whole{ending}")
+    calls = 0
 
     def stop(done: int, total: int | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == 3:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        predict_file(predictor, columns, tmp_path / f"half{ending}", progress=stop)
-    told = predict_file(predictor, columns, tmp_path / f"half{ending}")
-    assert told.resumed > 0
+        predict_file(predictor, conll_file, tmp_path / f"half{ending}", progress=stop)
+    summary = predict_file(predictor, conll_file, tmp_path / f"half{ending}")
+    assert summary.resumed > 0
     assert (tmp_path / f"half{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
 
 
-def test_a_stopped_run_ends_in_the_same_bits(tiny: str, columns: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_ends_in_the_same_bits(tiny: str, conll_file: Path, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
-    train(columns, output=tmp_path / "whole", model=tiny, command="x", **settings)
+    train(conll_file, output=tmp_path / "whole", model=tiny, command="x", **settings)
 
-    def step(made: Any) -> None:
-        if made.step == 9:
+    def stop(training_step: Any) -> None:
+        if training_step.step == 9:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(
-            columns, output=tmp_path / "half", model=tiny, command="x", events=RunEvents(training_step=step), **settings
+            conll_file,
+            output=tmp_path / "half",
+            model=tiny,
+            command="x",
+            events=RunEvents(training_step=stop),
+            **settings,
         )
     train(resume=tmp_path / "half")
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 
 
 @pytest.mark.learns
-def test_two_seeds_and_a_target(tiny: str, columns: Path, tmp_path: Path) -> None:
-    run = train(columns, output=tmp_path / "two", model=tiny, epochs=5, seeds=2, target_accuracy=0.9, **QUICK)
+def test_two_seeds_and_a_target_accuracy(tiny: str, conll_file: Path, tmp_path: Path) -> None:
+    run = train(conll_file, output=tmp_path / "two", model=tiny, epochs=5, seeds=2, target_accuracy=0.9, **QUICK)
     assert run.metrics["f1"].value > 0.5
-    assert any("90" in note for note in run.notes)  # what it takes to be so good, or that it is
+    assert any("90" in note for note in run.notes)  # the note on the target accuracy
 
 
-def test_two_taggers_beside_each_other(tagger: Run, spanner: Run, columns: Path) -> None:
-    made = evaluate(tagger.folder, columns, against=spanner.folder)
-    assert set(made.against) == {"precision", "recall", "f1", "f1_macro", "accuracy"}
-    other = evaluate(spanner.folder, columns)
-    for name, paired in made.against.items():
-        assert paired.difference == pytest.approx(made.metrics[name].value - other.metrics[name].value)
+def test_comparison_of_two_taggers(tagger: Run, span_tagger: Run, conll_file: Path) -> None:
+    evaluation = evaluate(tagger.folder, conll_file, against=span_tagger.folder)
+    assert set(evaluation.against) == {"precision", "recall", "f1", "f1_macro", "accuracy"}
+    other_evaluation = evaluate(span_tagger.folder, conll_file)
+    for name, paired in evaluation.against.items():
+        assert paired.difference == pytest.approx(evaluation.metrics[name].value - other_evaluation.metrics[name].value)
 
 
 @pytest.mark.parametrize("method", ["head", "features"])
-def test_other_methods_tag_too(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
-    run = train(columns, output=tmp_path / "run", model=tiny, method=method, epochs=1, report=False)
+def test_other_methods_for_tagging(method: str, tiny: str, conll_file: Path, tmp_path: Path) -> None:
+    run = train(conll_file, output=tmp_path / "run", model=tiny, method=method, epochs=1, report=False)
     assert predict(run.folder, ["a great film"])[0].tags is not None
 
 
 @pytest.mark.parametrize("method", ["tfidf", "majority"])
-def test_methods_of_whole_texts_are_refused(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
+def test_methods_of_whole_texts_are_refused(method: str, tiny: str, conll_file: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=f"tag does not support the method {method}; use one of finetune, head, features"
     ):
-        train(columns, output=tmp_path / "run", model=tiny, method=method)
+        train(conll_file, output=tmp_path / "run", model=tiny, method=method)
 
 
-def test_silence_has_a_column(tagger: Run, tmp_path: Path) -> None:
-    sure = load_predictor(tagger.folder, abstain_below=1.0)
-    predict_file(sure, ["a great film"], tmp_path / "out.jsonl")
-    said = json.loads((tmp_path / "out.jsonl").read_text())
-    assert (said["spans"], said["abstained"]) == (None, True)
+def test_abstention_has_a_column(tagger: Run, tmp_path: Path) -> None:
+    predictor = load_predictor(tagger.folder, abstain_below=1.0)
+    predict_file(predictor, ["a great film"], tmp_path / "out.jsonl")
+    row = json.loads((tmp_path / "out.jsonl").read_text())
+    assert (row["spans"], row["abstained"]) == (None, True)
 
 
 @pytest.mark.learns
 def test_long_texts_are_read_in_windows(tagger: Run) -> None:
     words = [pair for row in words_and_tags(20, seed=8) for pair in row]
     rows = [{"tokens": [word for word, _ in words], "tags": [tag for _, tag in words]}]
-    made = evaluate(tagger.folder, rows)
-    assert made.windowed == 1
-    assert made.truncated == 0
-    assert made.metrics["recall"].value > 0.8
-    said = predict(tagger.folder, rows)[0]
-    assert said.tags is not None
-    assert len(said.tags) == len(words)
+    evaluation = evaluate(tagger.folder, rows)
+    assert evaluation.windowed == 1
+    assert evaluation.truncated == 0
+    assert evaluation.metrics["recall"].value > 0.8
+    prediction = predict(tagger.folder, rows)[0]
+    assert prediction.tags is not None
+    assert len(prediction.tags) == len(words)
 
 
 def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Path) -> None:
@@ -248,14 +253,14 @@ def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Pa
         train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
     assert not (tmp_path / "run" / "model.safetensors").exists()
     run = train(rows, output=tmp_path / "skipped", model=tiny, epochs=1, skip_bad_rows=True, **QUICK)
-    assert any("2 rows (span does not fit)" in said for said in run.messages)
+    assert any("2 rows (span does not fit)" in message for message in run.messages)
 
 
-def test_a_tag_that_no_token_can_say_is_told(tiny: str, tmp_path: Path) -> None:
+def test_tags_on_words_without_tokens_are_reported(tiny: str, tmp_path: Path) -> None:
     rows = spans(words_and_tags(40))
     rows[6] = {"text": "a \u200b film", "spans": [{"start": 2, "end": 3, "label": "NICE"}]}
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
     assert "1 row has a tag on a word without a token of its own: it cannot be learned (row 7)" in run.messages
     rows[6]["spans"] = []
     clean = train(rows, output=tmp_path / "clean", model=tiny, epochs=1, **QUICK)
-    assert not any("token of its own" in said for said in clean.messages)
+    assert not any("token of its own" in message for message in clean.messages)

@@ -1,4 +1,4 @@
-"""Every task through train, evaluate and predict, with the same answers from files and from Python values."""
+"""Every task with train, evaluate and predict, and the same predictions from files and Python values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from tests.rows import QUICK, Rows, paired, scored, tagged
 from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
-def peer_logits(folder: Path, firsts: Sequence[str], seconds: Sequence[str] | None = None) -> np.ndarray:
-    """What transformers says of the same folder."""
+def transformers_logits(folder: Path, texts: Sequence[str], second_texts: Sequence[str] | None = None) -> np.ndarray:
+    """The logits of transformers with the same folder."""
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    inputs = tokenizer(list(firsts), None if seconds is None else list(seconds), return_tensors="pt", padding=True)
+    inputs = tokenizer(
+        list(texts), None if second_texts is None else list(second_texts), return_tensors="pt", padding=True
+    )
     with torch.no_grad():
         return model(**inputs).logits.double().numpy()
 
@@ -37,35 +39,35 @@ def test_two_classes(fitted: Run, reviews: Path) -> None:
     assert fitted.measured_on == "test"
     assert fitted.metrics["accuracy"].value > 0.9
     assert evaluate(fitted.folder, reviews).metrics["accuracy"].value > 0.95
-    sure = predict(fitted.folder, ["it was good", "it was awful"])
-    assert [answer.label for answer in sure] == ["good", "bad"]
-    assert [answer.row for answer in sure] == [1, 2]
-    for answer in sure:
+    predictions = predict(fitted.folder, ["it was good", "it was awful"])
+    assert [answer.label for answer in predictions] == ["good", "bad"]
+    assert [answer.row for answer in predictions] == [1, 2]
+    for answer in predictions:
         assert sum(answer.probabilities.values()) == pytest.approx(1)
         assert answer.probability == max(answer.probabilities.values())
 
 
 @pytest.mark.learns
 def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
-    draw, words = random.Random(0), ("good", "bad", "film")
-    others = [word for word in NEUTRAL_WORDS if word not in words]
+    generator, words = random.Random(0), ("good", "bad", "film")
+    filler = [word for word in NEUTRAL_WORDS if word not in words]
     rows = [
-        {"text": f"{draw.choice(others)} {words[place % 3]} {draw.choice(others)}", "label": place % 3 * 5}
-        for place in range(120)
+        {"text": f"{generator.choice(filler)} {words[index % 3]} {generator.choice(filler)}", "label": index % 3 * 5}
+        for index in range(120)
     ]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=12, learning_rate=2e-3, batch_size=8)
-    assert run.labels == ("0", "5", "10")  # by value, not by letters
+    assert run.labels == ("0", "5", "10")  # sorted by value, not as text
     assert run.metrics["accuracy"].value > 0.8
     assert "f1" not in run.metrics
-    made = evaluate(run.folder, rows)
-    assert made.confusion is not None
-    assert [sum(row) for row in made.confusion] == [40, 40, 40]
-    said = [answer.label for answer in predict(run.folder, rows)]
-    right = sum(label == str(row["label"]) for label, row in zip(said, rows, strict=True))
-    assert int(np.trace(made.confusion)) == right > 110
+    evaluation = evaluate(run.folder, rows)
+    assert evaluation.confusion is not None
+    assert [sum(row) for row in evaluation.confusion] == [40, 40, 40]
+    predicted = [answer.label for answer in predict(run.folder, rows)]
+    correct_count = sum(label == str(row["label"]) for label, row in zip(predicted, rows, strict=True))
+    assert int(np.trace(evaluation.confusion)) == correct_count > 110
 
 
-def test_answers_are_the_same_from_a_file_and_from_values(fitted: Run, reviews: Path, tmp_path: Path) -> None:
+def test_files_and_python_values_have_the_same_predictions(fitted: Run, reviews: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     rows = labelled(200)
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -75,16 +77,18 @@ def test_answers_are_the_same_from_a_file_and_from_values(fitted: Run, reviews: 
         assert predict(fitted.folder, source) == expected
     predict_file(fitted.folder, reviews, tmp_path / "out.csv")
     with (tmp_path / "out.csv").open() as file:
-        written = list(csv.DictReader(file))
-    assert [row["prediction"] for row in written] == [answer.label for answer in expected]
-    assert [row["probability"] for row in written] == [str(round(answer.probability or 0, 6)) for answer in expected]
+        rows_written = list(csv.DictReader(file))
+    assert [row["prediction"] for row in rows_written] == [answer.label for answer in expected]
+    assert [row["probability"] for row in rows_written] == [
+        str(round(answer.probability or 0, 6)) for answer in expected
+    ]
 
 
 @pytest.mark.learns
-@pytest.mark.parametrize("form", ["list", "separator"])
-def test_several_labels_in_a_list_or_with_a_separator(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("label_format", ["list", "separator"])
+def test_several_labels_in_a_list_or_with_a_separator(label_format: str, tmp_path: Path) -> None:
     rows = tagged(200)
-    if form == "list":
+    if label_format == "list":
         source = tmp_path / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
@@ -96,11 +100,11 @@ def test_several_labels_in_a_list_or_with_a_separator(form: str, tmp_path: Path)
     assert run.metrics["f1_micro"].value > 0.95
     answers = predict(run.folder, source)
     assert sum(answer.labels == tuple(row["labels"]) for answer, row in zip(answers, rows, strict=True)) > 190
-    assert any(answer.labels == () for answer in answers)  # no label at all is an answer, too
+    assert any(answer.labels == () for answer in answers)  # no label at all is a valid prediction
     assert evaluate(run.folder, source).metrics["subset_accuracy"].value > 0.95
 
 
-def test_several_labels_of_a_network_have_thresholds_of_their_own(several: Run) -> None:
+def test_every_label_of_a_network_has_its_own_threshold(several: Run) -> None:
     passport = json.loads((several.folder / "clearhead.json").read_text())["trained"]
     assert passport["kind"] == "multilabel"
     assert len(passport["thresholds"]) == 3
@@ -108,11 +112,14 @@ def test_several_labels_of_a_network_have_thresholds_of_their_own(several: Run) 
     rows = tagged(40, seed=9)
     answers = predict(several.folder, rows)
     for answer in answers:
-        passed = [p >= t for p, t in zip(answer.probabilities.values(), passport["thresholds"], strict=True)]
-        assert answer.labels == tuple(name for name, yes in zip(several.labels, passed, strict=True) if yes)
-    logits = peer_logits(several.folder, [row["text"] for row in rows])
-    ours = np.array([list(answer.probabilities.values()) for answer in answers])
-    np.testing.assert_allclose(ours, 1 / (1 + np.exp(-logits / passport["temperature"])), atol=1e-5)
+        is_above = [
+            probability >= threshold
+            for probability, threshold in zip(answer.probabilities.values(), passport["thresholds"], strict=True)
+        ]
+        assert answer.labels == tuple(name for name, is_set in zip(several.labels, is_above, strict=True) if is_set)
+    logits = transformers_logits(several.folder, [row["text"] for row in rows])
+    probabilities = np.array([list(answer.probabilities.values()) for answer in answers])
+    np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-logits / passport["temperature"])), atol=1e-5)
 
 
 @pytest.mark.learns
@@ -123,20 +130,20 @@ def test_a_pair_reads_both_texts(pair: Run) -> None:
     rows = paired(60, seed=5)
     assert evaluate(pair.folder, rows).metrics["accuracy"].value > 0.9
     swapped = [{"sentence1": row["sentence2"], "sentence2": row["sentence1"]} for row in rows]
-    both, other = predict(pair.folder, rows), predict(pair.folder, swapped)
-    assert [answer.probability for answer in both] != [answer.probability for answer in other]
+    original, reversed_order = predict(pair.folder, rows), predict(pair.folder, swapped)
+    assert [answer.probability for answer in original] != [answer.probability for answer in reversed_order]
 
 
-def test_transformers_reads_the_same_from_a_pair(pair: Run) -> None:
+def test_transformers_computes_the_same_for_pairs(pair: Run) -> None:
     rows = paired(20, seed=6)
     temperature = json.loads((pair.folder / "clearhead.json").read_text())["trained"]["temperature"]
-    logits = peer_logits(pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
-    parts = np.exp(logits / temperature)
-    ours = np.array([list(answer.probabilities.values()) for answer in predict(pair.folder, rows)])
-    np.testing.assert_allclose(ours, parts / parts.sum(1, keepdims=True), atol=1e-5)
+    logits = transformers_logits(pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+    exponentials = np.exp(logits / temperature)
+    probabilities = np.array([list(answer.probabilities.values()) for answer in predict(pair.folder, rows)])
+    np.testing.assert_allclose(probabilities, exponentials / exponentials.sum(1, keepdims=True), atol=1e-5)
 
 
-def test_an_aspect_is_a_second_text(tiny: str, tmp_path: Path) -> None:
+def test_an_aspect_column_is_a_second_text(tiny: str, tmp_path: Path) -> None:
     rows = [
         {"sentence": f"the film was {word} but it was some music", "aspect": aspect, "polarity": label}
         for word, label in ((POSITIVE_WORDS[0], "positive"), (NEGATIVE_WORDS[0], "negative"))
@@ -148,46 +155,50 @@ def test_an_aspect_is_a_second_text(tiny: str, tmp_path: Path) -> None:
     assert run.columns == {"text": "sentence", "text_b": "aspect", "label": "polarity"}
 
 
-def numbers_of(rows: Rows) -> list[float]:
+def list_scores(rows: Rows) -> list[float]:
     return [row["score"] for row in rows]
 
 
 @pytest.mark.learns
-def test_a_number_comes_out_in_its_own_unit(number: Run) -> None:
+def test_predicted_numbers_have_the_unit_of_the_targets(number: Run) -> None:
     assert (number.task, number.labels) == ("regress", ())
     rows = scored(60, seed=7)
     values = np.array([answer.value for answer in predict(number.folder, rows)], np.float64)
-    assert np.abs(values - numbers_of(rows)).mean() < 100  # of a spread of 300
-    assert evaluate(number.folder, rows).metrics["mae"].value == pytest.approx(np.abs(values - numbers_of(rows)).mean())
+    assert np.abs(values - list_scores(rows)).mean() < 100  # the standard deviation is 300
+    assert evaluate(number.folder, rows).metrics["mae"].value == pytest.approx(
+        np.abs(values - list_scores(rows)).mean()
+    )
     assert number.metrics["r2"].value > 0.8
-    np.testing.assert_allclose(peer_logits(number.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5)
+    np.testing.assert_allclose(
+        transformers_logits(number.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5
+    )
     answer = predict(number.folder, rows[:1])[0]
     assert (answer.label, answer.labels, answer.probability, answer.probabilities) == (None, None, None, {})
 
 
 @pytest.mark.learns
-def test_a_number_of_two_texts(tiny: str, tmp_path: Path) -> None:
+def test_regression_on_two_texts(tiny: str, tmp_path: Path) -> None:
     run = train(scored(160, two=True), output=tmp_path / "run", model=tiny, epochs=10, **QUICK)
     assert run.task == "regress"
     assert run.columns == {"text": "sentence1", "text_b": "sentence2", "label": "score"}
     rows = scored(40, seed=8, two=True)
     values = np.array([answer.value for answer in predict(run.folder, rows)], np.float64)
-    assert np.abs(values - numbers_of(rows)).mean() < 100
-    logits = peer_logits(run.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+    assert np.abs(values - list_scores(rows)).mean() < 100
+    logits = transformers_logits(run.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
     np.testing.assert_allclose(logits[:, 0], values, rtol=1e-5)
 
 
 @pytest.mark.learns
-def test_the_chosen_epoch_of_a_number_is_one_whose_answers_differ(number: Run) -> None:
-    """A high correlation alone is no good: an epoch whose answers are all but equal can have one."""
+def test_the_chosen_epoch_of_a_regression_has_varied_predictions(number: Run) -> None:
+    """A high correlation is not enough: even an epoch with nearly equal predictions can have one."""
     values = np.array([answer.value for answer in predict(number.folder, scored(60, seed=7))], np.float64)
     assert 150 < values.std() < 450
 
 
-def test_numbers_are_classes_when_it_is_said(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"text": f"it was {place}", "stars": place % 7 + 0.5} for place in range(70)]
+def test_numbers_are_classes_on_request(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"text": f"it was {index}", "stars": index % 7 + 0.5} for index in range(70)]
     assert train(rows, output=tmp_path / "number", method="majority").task == "regress"
     run = train(rows, output=tmp_path / "classes", method="majority", task="classify")
     assert run.labels == ("0.5", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5")
-    whole = [{"text": f"it was {place}", "stars": place % 5} for place in range(60)]
-    assert train(whole, output=tmp_path / "whole", method="majority", task="regress").task == "regress"
+    integer_rows = [{"text": f"it was {index}", "stars": index % 5} for index in range(60)]
+    assert train(integer_rows, output=tmp_path / "whole", method="majority", task="regress").task == "regress"

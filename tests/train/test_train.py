@@ -1,4 +1,4 @@
-"""A training run as a whole: what it writes, that it repeats bit by bit, its seeds, its epochs and what it refuses."""
+"""A whole training run: its files, reproducibility, seeds, epochs, and what it refuses."""
 
 from __future__ import annotations
 
@@ -24,31 +24,35 @@ from tests.tiny_models import labelled, write_csv
 SHORT: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16}
 
 
-def trained_of(run: Run) -> dict[str, Any]:
+def read_trained(run: Run) -> dict[str, Any]:
     passport: dict[str, Any] = json.loads((run.folder / "clearhead.json").read_text())
     return passport["trained"] | {"passport": passport}
 
 
-def log_of(folder: Path) -> list[dict[str, Any]]:
+def read_log_lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def test_the_passport_says_all_there_is_to_know(fitted: Run, tiny: str) -> None:
-    trained = trained_of(fitted)
+def test_the_passport_is_complete(fitted: Run, tiny: str) -> None:
+    trained = read_trained(fitted)
     assert (trained["task"], trained["method"], trained["kind"]) == ("classify", "finetune", "classes")
     assert trained["labels"] == ["bad", "good"]
     assert trained["columns"] == {"text": "text", "label": "label", "id": "id"}
-    assert trained["base"] == Path(tiny).name  # and not where it lies on this machine
+    assert trained["base"] == Path(tiny).name  # without the path on this machine
     assert (trained["max_length"], trained["long"], trained["stride"]) == (32, "window", 0)
     assert trained["seeds"] == [0]
     assert trained["settings"]["epochs"] == 8
     assert {"python", "clearhead", "torch", "tokenizers", "numpy"} <= trained["versions"].keys()
     assert trained["versions"]["clearhead"] == clearhead.__version__
     assert trained["temperature"] != 1.0
-    marks = trained["data"]
-    assert {part: mark["rows"] for part, mark in marks.items()} == {"train": 160, "dev": 20, "test": 20}
-    assert {mark["name"] for mark in marks.values()} == {"reviews.csv"}
-    assert len({mark["sha256"] for mark in marks.values()}) == 3
+    fingerprints = trained["data"]
+    assert {part: fingerprint["rows"] for part, fingerprint in fingerprints.items()} == {
+        "train": 160,
+        "dev": 20,
+        "test": 20,
+    }
+    assert {fingerprint["name"] for fingerprint in fingerprints.values()} == {"reviews.csv"}
+    assert len({fingerprint["sha256"] for fingerprint in fingerprints.values()}) == 3
     accuracy = fitted.metrics["accuracy"]
     assert trained["metrics"]["test"]["accuracy"] == {
         "value": accuracy.value,
@@ -60,85 +64,89 @@ def test_the_passport_says_all_there_is_to_know(fitted: Run, tiny: str) -> None:
     assert len(passport["golden"]) > 5
 
 
-def test_everything_about_a_run_is_in_its_folder(fitted: Run) -> None:
+def test_the_run_folder_is_complete(fitted: Run) -> None:
     metrics = json.loads((fitted.folder / "metrics.json").read_text())
     assert metrics["parts"]["test"]["metrics"]["accuracy"]["value"] == fitted.metrics["accuracy"].value
     assert metrics["parts"]["dev"]["calibration"]["temperature"] != 1.0
     assert fitted.report == fitted.folder / "report.html"
     assert fitted.report.read_text().startswith("<!doctype html>")
-    log = log_of(fitted.folder)
+    log = read_log_lines(fitted.folder)
     assert [line["step"] for line in log] == list(range(1, 81))
     assert [line["epoch"] for line in log if "score" in line] == list(range(8))
-    best = [line["score"] for line in log if line.get("best")]
-    assert best == sorted(best)
-    assert best[-1] == max(line["score"] for line in log if "score" in line)
-    assert fitted.evaluations["dev"].metrics["accuracy"].value == pytest.approx(best[-1])
-    told = json.loads(json.dumps(fitted.to_json(), allow_nan=False))
-    assert told["run"] == str(fitted.folder)
-    assert told["metrics"]["accuracy"].keys() == {"value", "low", "high"}
-    assert (told["cost"]["tokens per second"] > 0, told["seeds"]) == (True, [])
+    best_scores = [line["score"] for line in log if line.get("best")]
+    assert best_scores == sorted(best_scores)
+    assert best_scores[-1] == max(line["score"] for line in log if "score" in line)
+    assert fitted.evaluations["dev"].metrics["accuracy"].value == pytest.approx(best_scores[-1])
+    printed = json.loads(json.dumps(fitted.to_json(), allow_nan=False))
+    assert printed["run"] == str(fitted.folder)
+    assert printed["metrics"]["accuracy"].keys() == {"value", "low", "high"}
+    assert (printed["cost"]["tokens per second"] > 0, printed["seeds"]) == (True, [])
 
 
 def test_the_same_seed_gives_the_same_bytes(tiny: str, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", labelled(40))
     runs = [train(rows, output=tmp_path / str(n), model=tiny, seed=seed, **SHORT) for n, seed in enumerate((5, 5, 6))]
-    first, again, other = ((run.folder / "model.safetensors").read_bytes() for run in runs)
-    assert first == again
-    assert first != other
-    assert trained_of(runs[0])["data"] == trained_of(runs[1])["data"] != trained_of(runs[2])["data"]
-    assert [line["loss"] for line in log_of(runs[0].folder)] == [line["loss"] for line in log_of(runs[1].folder)]
+    weights, same_seed_weights, other_seed_weights = ((run.folder / "model.safetensors").read_bytes() for run in runs)
+    assert weights == same_seed_weights
+    assert weights != other_seed_weights
+    assert read_trained(runs[0])["data"] == read_trained(runs[1])["data"] != read_trained(runs[2])["data"]
+    assert [line["loss"] for line in read_log_lines(runs[0].folder)] == [
+        line["loss"] for line in read_log_lines(runs[1].folder)
+    ]
 
 
-def test_rows_in_memory_and_in_a_file_train_alike(tiny: str, tmp_path: Path) -> None:
+def test_rows_in_memory_and_in_a_file_give_the_same_model(tiny: str, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "rows.csv", labelled(40))
     runs = [train(rows, output=tmp_path / str(n), model=tiny, **SHORT) for n, rows in enumerate((file, labelled(40)))]
-    one, two = ((run.folder / "model.safetensors").read_bytes() for run in runs)
-    assert one == two
+    weights_from_file, weights_from_memory = ((run.folder / "model.safetensors").read_bytes() for run in runs)
+    assert weights_from_file == weights_from_memory
 
 
 def test_several_seeds_keep_the_best_on_dev(tiny: str, tmp_path: Path) -> None:
-    begun: list[tuple[int, int, int]] = []
-    told = RunEvents(seed_started=lambda *seed: begun.append(seed))
+    started: list[tuple[int, int, int]] = []
+    events = RunEvents(seed_started=lambda *seed: started.append(seed))
     rows = [{**row, "split": ("train", "train", "dev", "test")[n % 4]} for n, row in enumerate(labelled(120))]
-    run = train(rows, output=tmp_path / "run", model=tiny, seeds=3, seed=4, events=told, **SHORT)
-    assert begun == [(4, 0, 3), (5, 1, 3), (6, 2, 3)]
+    run = train(rows, output=tmp_path / "run", model=tiny, seeds=3, seed=4, events=events, **SHORT)
+    assert started == [(4, 0, 3), (5, 1, 3), (6, 2, 3)]
     assert [score.seed for score in run.seeds] == [4, 5, 6]
-    assert trained_of(run)["seeds"] == [4, 5, 6]
-    best = max(run.seeds, key=lambda score: (score.dev or 0, -score.seed))
-    assert run.evaluations["dev"].value == best.dev
-    assert run.evaluations["test"].value == best.test
+    assert read_trained(run)["seeds"] == [4, 5, 6]
+    best_seed = max(run.seeds, key=lambda score: (score.dev or 0, -score.seed))
+    assert run.evaluations["dev"].value == best_seed.dev
+    assert run.evaluations["test"].value == best_seed.test
     assert run.over_seeds["dev"]["mean"] == pytest.approx(sum(score.dev or 0 for score in run.seeds) / 3)
-    alone = train(rows, output=tmp_path / "alone", model=tiny, seed=best.seed, **SHORT)
-    weights = [(folder / "model.safetensors").read_bytes() for folder in (run.folder, alone.folder)]
+    single = train(rows, output=tmp_path / "alone", model=tiny, seed=best_seed.seed, **SHORT)
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (run.folder, single.folder)]
     assert weights[0] == weights[1]
-    left = {path.name for path in alone.folder.iterdir()} - {"state", "log.jsonl"}
-    assert left | {"seeds"} <= {path.name for path in run.folder.iterdir()}
-    assert [(one["seed"], one["dev"]) for one in run.to_json()["seeds"]] == [(s.seed, s.dev) for s in run.seeds]
-    assert predict(run.folder, rows) == predict(alone.folder, rows)
+    single_files = {path.name for path in single.folder.iterdir()} - {"state", "log.jsonl"}
+    assert single_files | {"seeds"} <= {path.name for path in run.folder.iterdir()}
+    assert [(stored["seed"], stored["dev"]) for stored in run.to_json()["seeds"]] == [
+        (score.seed, score.dev) for score in run.seeds
+    ]
+    assert predict(run.folder, rows) == predict(single.folder, rows)
 
 
 @pytest.mark.parametrize("metric", ["log_loss", "roc_auc", "pr_auc"])
-def test_the_epoch_is_chosen_by_the_metric_that_is_said(metric: str, tiny: str, tmp_path: Path) -> None:
+def test_the_epoch_is_chosen_by_the_given_metric(metric: str, tiny: str, tmp_path: Path) -> None:
     rows = labelled(150)
-    choices: dict[str, Any] = {"epochs": 4, "learning_rate": 3e-3, "batch_size": 16, "dev_share": 0.4}
-    run = train(rows, output=tmp_path / "run", model=tiny, metric=metric, **choices)
-    scores = [line["score"] for line in log_of(run.folder) if "score" in line]
+    settings: dict[str, Any] = {"epochs": 4, "learning_rate": 3e-3, "batch_size": 16, "dev_share": 0.4}
+    run = train(rows, output=tmp_path / "run", model=tiny, metric=metric, **settings)
+    scores = [line["score"] for line in read_log_lines(run.folder) if "score" in line]
     assert len(set(scores)) > 1
     # epochs are compared before the temperature is fitted
-    plain = replace(load_predictor(run.folder), calibration=Calibration())
-    kept = evaluate(plain, rows, part="dev").metrics[metric].value
-    assert (-kept if metric == "log_loss" else kept) == pytest.approx(max(scores), abs=1e-6)
+    uncalibrated = replace(load_predictor(run.folder), calibration=Calibration())
+    value = evaluate(uncalibrated, rows, part="dev").metrics[metric].value
+    assert (-value if metric == "log_loss" else value) == pytest.approx(max(scores), abs=1e-6)
     assert run.evaluations["dev"].main == metric
-    assert trained_of(run)["settings"]["metric"] == metric
+    assert read_trained(run)["settings"]["metric"] == metric
 
 
 def test_patience_stops_early(tiny: str, tmp_path: Path) -> None:
     run = train(labelled(60), output=tmp_path / "run", model=tiny, epochs=12, patience=1, learning_rate=1e-7)
-    scores = [line["score"] for line in log_of(run.folder) if "score" in line]
+    scores = [line["score"] for line in read_log_lines(run.folder) if "score" in line]
     assert len(scores) == 2  # the second is no better than the first
 
 
-def test_class_weights_make_a_rare_class_count(tiny: str, tmp_path: Path) -> None:
+def test_class_weights_raise_the_probability_of_a_rare_class(tiny: str, tmp_path: Path) -> None:
     good, bad = ([row for row in labelled(400) if row["label"] == label] for label in ("good", "bad"))
     rows = [*good[:150], *bad[:15]]
     answers = {}
@@ -150,88 +158,88 @@ def test_class_weights_make_a_rare_class_count(tiny: str, tmp_path: Path) -> Non
     assert sum(answers["auto"]) > 2 * sum(answers["none"])
 
 
-def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: Path) -> None:
+def test_the_number_of_epochs_depends_on_the_dataset_size(tiny: str, tmp_path: Path) -> None:
     settings = RunPlan().settings
     assert resolve_epochs(100_000, settings) == settings
     assert settings.epochs == 3
     assert [resolve_epochs(rows, settings).epochs for rows in (1000, 10)] == [5, 20]
     assert [resolve_epochs(rows, settings, label_count=77).epochs for rows in (180, 600)] == [40, 20]
-    assert resolve_epochs(2_700, settings, label_count=77).epochs == 10  # ten steps for each of them
-    assert (
-        resolve_epochs(2_700, settings, label_count=77, uses_probe=True).epochs == 6
-    )  # six where the head was fitted before
-    assert (
-        resolve_epochs(10, settings).head_learning_rate or 0
-    ) > settings.learning_rate  # a new head has little time to learn
-    said: list[str] = []
-    train(labelled(20), output=tmp_path / "run", model=tiny, events=RunEvents(message=said.append))
-    assert "epochs: 20 (chosen from the dataset size; override with epochs)" in said
-    assert any(line.startswith("task: classify (one text, one label or several; 2 labels: bad, good)") for line in said)
+    assert resolve_epochs(2_700, settings, label_count=77).epochs == 10  # ten epochs for many labels
+    assert resolve_epochs(2_700, settings, label_count=77, uses_probe=True).epochs == 6  # six with a probed head
+    # a new head has few steps to learn
+    assert (resolve_epochs(10, settings).head_learning_rate or 0) > settings.learning_rate
+    messages: list[str] = []
+    train(labelled(20), output=tmp_path / "run", model=tiny, events=RunEvents(message=messages.append))
+    assert "epochs: 20 (chosen from the dataset size; override with epochs)" in messages
+    assert any(
+        message.startswith("task: classify (one text, one label or several; 2 labels: bad, good)")
+        for message in messages
+    )
 
 
 def test_an_abstain_threshold_is_fitted_and_used(reviews: Path, tmp_path: Path) -> None:
     noisy = [{**row, "label": "good" if n % 5 == 0 else row["label"]} for n, row in enumerate(labelled(300))]
     run = train(noisy, output=tmp_path / "run", method="tfidf", target_accuracy=0.97, dev_share=0.3)
-    limit = trained_of(run)["abstain_below"]
-    assert 0.5 < limit < 1
-    assert run.notes[0].startswith(f"The model abstains below a confidence of {limit:.3f}: it answers ")
+    threshold = read_trained(run)["abstain_below"]
+    assert 0.5 < threshold < 1
+    assert run.notes[0].startswith(f"The model abstains below a confidence of {threshold:.3f}: it answers ")
     answers = predict(run.folder, labelled(100, seed=7))
-    silent = [answer for answer in answers if answer.abstained]
-    assert 0 < len(silent) < 100
-    assert all(answer.label is None and (answer.probability or 0) < limit for answer in silent)
+    abstained = [answer for answer in answers if answer.abstained]
+    assert 0 < len(abstained) < 100
+    assert all(answer.label is None and (answer.probability or 0) < threshold for answer in abstained)
     assert all(answer.label is not None for answer in answers if not answer.abstained)
-    assert evaluate(run.folder, labelled(100, seed=7)).abstained == len(silent)
+    assert evaluate(run.folder, labelled(100, seed=7)).abstained == len(abstained)
 
 
-def test_a_loss_that_stands_still_is_said(tiny: str, tmp_path: Path) -> None:
+def test_a_loss_that_does_not_fall_is_reported(tiny: str, tmp_path: Path) -> None:
     rows = [{"text": row["text"], "label": "xy"[n % 2]} for n, row in enumerate(labelled(60))]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=1e-7)
     assert run.notes[0].startswith("The loss is ")
     assert "the learning rate 1e-07 is too low" in run.notes[0]
 
 
-def taken_file(folder: Path) -> None:
+def make_file(folder: Path) -> None:
     folder.write_text("a file")
 
 
-def taken_folder(folder: Path) -> None:
+def make_used_folder(folder: Path) -> None:
     folder.mkdir()
     (folder / "notes.txt").write_text("mine")
 
 
-def unfinished(folder: Path) -> None:
+def make_unfinished_run(folder: Path) -> None:
     folder.mkdir()
     (folder / "run.json").write_text("{}")
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make_folder", "message"),
     [
-        (taken_file, "already exists and is not empty; name another one with output"),
-        (taken_folder, "already exists and is not empty; name another one with output"),
-        (unfinished, "contains an unfinished run; resume it with resume="),
+        (make_file, "already exists and is not empty; name another one with output"),
+        (make_used_folder, "already exists and is not empty; name another one with output"),
+        (make_unfinished_run, "contains an unfinished run; resume it with resume="),
     ],
 )
-def test_a_folder_that_is_taken(make: Callable[[Path], None], said: str, tmp_path: Path) -> None:
-    make(tmp_path / "run")
-    with pytest.raises(InputError, match=said):
+def test_a_used_output_folder_is_refused(make_folder: Callable[[Path], None], message: str, tmp_path: Path) -> None:
+    make_folder(tmp_path / "run")
+    with pytest.raises(InputError, match=message):
         train(labelled(20), output=tmp_path / "run", method="majority")
 
 
-def test_an_empty_folder_is_free_and_a_finished_one_is_not(tmp_path: Path) -> None:
+def test_an_empty_folder_is_accepted_and_a_finished_run_is_not(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     train(labelled(20), output=tmp_path / "run", method="majority")
     with pytest.raises(InputError, match="already exists and is not empty"):
         train(labelled(20), output=tmp_path / "run", method="majority")
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ClearheadError, match="cannot be created: Not a directory"):
         train(labelled(20), output=tmp_path / "file" / "run", method="majority")
 
 
-def test_runs_without_a_name_are_numbered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_run_folders_are_numbered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "my.reviews.csv", labelled(20))
     names = [str(train("my.reviews.csv", method="majority").folder) for _ in range(3)]
@@ -240,12 +248,12 @@ def test_runs_without_a_name_are_numbered(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("source", [None, 5, [], "nowhere.csv", [1, 2], {"text": "a"}], ids=str)
-def test_nothing_to_train_on(source: Any, tmp_path: Path) -> None:
+def test_invalid_sources_are_refused(source: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         train(source, output=tmp_path / "run", method="majority")
     assert not (tmp_path / "run").exists()
 
 
-def test_numbers_by_several_seeds_tell_strict_json(tmp_path: Path) -> None:
+def test_several_seeds_print_strict_json(tmp_path: Path) -> None:
     run = train(scored(60), output=tmp_path / "run", method="tfidf", seeds=2, **QUICK)
     assert json.loads(json.dumps(run.to_json(), allow_nan=False))["seeds"][0]["seed"] == 0

@@ -1,4 +1,4 @@
-"""inspect lists the rows that cannot be used exactly as train refuses them."""
+"""inspect lists exactly the unusable rows that train refuses."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_same_list(tmp_path: Path, name: str) -> None:
+def test_inspect_and_train_list_the_same_rows(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(FILES[name])
     task = {"numbers.csv": "regress", "tags.jsonl": "tag", "options.csv": "choice"}.get(name)
     label, method = (None, "head") if task in ("tag", "choice") else ("label", "majority")
     with pytest.raises(InputError) as refused:
         clearhead.train(path, output=tmp_path / "run", method=method, task=task, label=label)
-    listed, _, advice = str(refused.value).rpartition("\n")
+    listed_rows, _, advice = str(refused.value).rpartition("\n")
     assert "skip_bad_rows" in advice
-    found = clearhead.inspect(path, task=task, label=label, model=None)
-    assert found.unusable == (listed,)
-    assert f"{sum(found.bad.values()):,} of {sum(found.bad.values()) + found.rows:,} rows" in listed
-    assert sum(found.parts.values()) == found.rows
+    inspection = clearhead.inspect(path, task=task, label=label, model=None)
+    assert inspection.unusable == (listed_rows,)
+    assert f"{sum(inspection.bad.values()):,} of {sum(inspection.bad.values()) + inspection.rows:,} rows" in listed_rows
+    assert sum(inspection.parts.values()) == inspection.rows
 
 
-def test_a_file_without_any_label_can_be_looked_at(tmp_path: Path) -> None:
+def test_a_file_without_any_label_can_be_inspected(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("text,label\n" + "".join(f"film {n},\n" for n in range(8)))
-    found = clearhead.inspect(path, label="label", model=None)
-    assert (found.rows, found.unusable) == (8, ())
+    inspection = clearhead.inspect(path, label="label", model=None)
+    assert (inspection.rows, inspection.unusable) == (8, ())
 
 
-def test_rows_with_several_labels_may_have_none(tmp_path: Path) -> None:
+def test_multilabel_rows_may_have_no_label(tmp_path: Path) -> None:
     labels = ["a|b", "a", "", "b", "a|b", "b|a"] * 4
     path = tmp_path / "several.csv"
-    path.write_text("text,labels\n" + "".join(f"film {n},{one}\n" for n, one in enumerate(labels)))
+    path.write_text("text,labels\n" + "".join(f"film {n},{cell}\n" for n, cell in enumerate(labels)))
     run = clearhead.train(path, output=tmp_path / "run", method="majority", report=False)
     assert sum(run.rows.values()) == 24
-    found = clearhead.inspect(path, model=None)
-    assert (found.kind, found.rows, found.unusable) == ("multilabel", 24, ())
+    inspection = clearhead.inspect(path, model=None)
+    assert (inspection.kind, inspection.rows, inspection.unusable) == ("multilabel", 24, ())
