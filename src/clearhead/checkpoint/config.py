@@ -13,7 +13,7 @@ from clearhead.families.family import HEAD_POOLING
 from clearhead.files import read_json
 from clearhead.shape import ModelShape
 
-_LM_HEADS = ("masked", "causal", "seq2seq", "bilm")
+LM_HEADS = ("masked", "causal", "seq2seq", "bilm")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -47,15 +47,15 @@ def build_config(
     saved = {**family.read_config(config), **config, "model_type": family.model_type}
     optional = {key for key, spec in family.config_keys.items() if key not in config and spec.default is None}
     saved = {key: value for key, value in saved.items() if key not in optional}
-    for stale in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
-        saved.pop(stale, None)
+    for stale_key in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
+        saved.pop(stale_key, None)
     class_names = {head_name: class_name for class_name, head_name in reversed(list(family.architectures.items()))}
-    is_bare = head is None or (head == "classify" and saved.get(HEAD_POOLING) is not None)
-    saved["architectures"] = [base_class_name(family) if is_bare else class_names[str(head)]]
-    if not is_bare or head is None:
+    uses_base_class = head is None or (head == "classify" and saved.get(HEAD_POOLING) is not None)
+    saved["architectures"] = [base_class_name(family) if uses_base_class else class_names[str(head)]]
+    if not uses_base_class or head is None:
         saved.pop(HEAD_POOLING, None)
     saved["dtype"] = "float32"
-    if shape.head is not None and "tie_word_embeddings" in family.config_keys and shape.head.kind in _LM_HEADS:
+    if shape.head is not None and "tie_word_embeddings" in family.config_keys and shape.head.kind in LM_HEADS:
         if family.model_type == "t5":
             saved["scale_decoder_outputs"] = shape.head.scale != 1.0
         saved["tie_word_embeddings"] = shape.head.tied

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MAX_SHARD_BYTES = 4 << 30
-_TASK_HEADS = {"classify", "tag", "span", "choice"}
 READER_THREADS = 4
 MAX_NEW_PARAMETERS = 1 << 24  # of a new head, unless the checkpoint has more parameters
+TASK_HEADS = {"classify", "tag", "span", "choice"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def read_checkpoint(
         sizes = {name: tensor.size for name, tensor in stored.items()}
     plan = family.plan_head(values, target_head, len(labels))
     shape = family.model_shape(config, target_head, len(labels))
-    if {target_head, saved_head} <= _TASK_HEADS and not fits_saved_head:
+    if {target_head, saved_head} <= TASK_HEADS and not fits_saved_head:
         # heads of several tasks have the same tensor names: ignore the saved head of another task
         head_names = tensor_names.expand_table(name_table(plan.names), 1)
         sizes = {name: size for name, size in sizes.items() if name not in head_names}
@@ -196,43 +196,34 @@ def _resolve_missing(
     """Decide which missing tensors belong to a new head and which are an error, and resolve ties."""
     notes = []
     part_names = ("head", "second", "pooler")
-    absent = {name for name in tensors.expected_sizes(shape) if name not in match.slices}
-    parts = {
-        part: {name for name in tensors.expected_sizes(shape) if name.split(".")[0] == part} for part in part_names
-    }
+    expected = tensors.expected_sizes(shape)
+    absent = {name for name in expected if name not in match.slices}
+    parts = {part: {name for name in expected if name.split(".")[0] == part} for part in part_names}
     missing_parts = {part for part in part_names if parts[part] and parts[part] <= absent}
     new_tensors: set[str] = set()
-    uses_pooler = "pooled" in (
-        head_shape.pooling for head_shape in (shape.head, shape.second_head) if head_shape is not None
-    )
+    uses_pooler = any(head_shape.pooling == "pooled" for head_shape in (shape.head, shape.second_head) if head_shape)
     if "pooler" in missing_parts and shape.pooler is not None and not uses_pooler:
         shape = replace(shape, pooler=None)
         absent -= parts["pooler"]
+    new_pooler = parts["pooler"] if "pooler" in missing_parts and shape.pooler is not None else set()
     if "head" in missing_parts and not match.mismatched:
-        new_tensors |= parts["head"] | (parts["second"] if "second" in missing_parts else set())
-        new_tensors |= parts["pooler"] if "pooler" in missing_parts and shape.pooler is not None else set()
+        new_tensors |= parts["head"] | new_pooler | (parts["second"] if "second" in missing_parts else set())
         notes.append(f"The {head} head is newly initialized because the checkpoint has none that fits. Train it first.")
     elif "second" in missing_parts and not match.mismatched:
-        new_tensors |= parts["second"] | (
-            parts["pooler"] if "pooler" in missing_parts and shape.pooler is not None else set()
-        )
+        new_tensors |= parts["second"] | new_pooler
         notes.append("The sentence-pair head is newly initialized because the checkpoint has none. Train it first.")
     elif "head.out.bias" in absent and family.model_type == "marian":
         new_tensors.add("head.out.bias")  # older exports omit a bias of zeros
     absent -= new_tensors
-    remaining = replace(
-        match, missing={name: stored_name for name, stored_name in match.missing.items() if name in absent}
-    )
+    missing = {name: stored_name for name, stored_name in match.missing.items() if name in absent}
+    remaining = replace(match, missing=missing)
     if (problem := remaining.describe_problems()) is not None:
         raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
-    new_values = tensors.count_values(
-        {name: size for name, size in tensors.expected_sizes(shape).items() if name in new_tensors}
-    )
-    if new_values > max(
-        MAX_NEW_PARAMETERS, tensors.count_values({name: tensor.size for name, tensor in stored.items()})
-    ):
+    new_count = tensors.count_values({name: size for name, size in expected.items() if name in new_tensors})
+    stored_count = tensors.count_values({name: tensor.size for name, tensor in stored.items()})
+    if new_count > max(MAX_NEW_PARAMETERS, stored_count):
         raise UnsafeError(
-            f"config.json describes a new {head} head with {new_values:,} parameters, more than the checkpoint has."
+            f"config.json describes a new {head} head with {new_count:,} parameters, more than the checkpoint has."
         )
     shape, remaining = _resolve_ties(shape, remaining, stored)
     if match.unused:

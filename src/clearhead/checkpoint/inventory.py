@@ -67,7 +67,7 @@ def list_models(cache: Path, default_folder: Path | None) -> list[LocalModel]:
     """List aliases, shipped models and the models of a cache; `default_folder` contains the default model."""
     models = [_describe_alias(name, repo, default_folder) for name, repo in ALIASES.items()]
     models += [describe_folder(name, "shipped", folder) for name, folder in SHIPPED.items()]
-    return models + sorted(_list_cached(cache), key=lambda model: model.name.lower())
+    return models + sorted(_list_cached_models(cache), key=lambda model: model.name.lower())
 
 
 def _describe_alias(name: str, repo: str, folder: Path | None) -> LocalModel:
@@ -77,7 +77,7 @@ def _describe_alias(name: str, repo: str, folder: Path | None) -> LocalModel:
     return LocalModel(**asdict(model) | {"stands_for": repo})
 
 
-def _list_cached(cache: Path) -> Iterator[LocalModel]:
+def _list_cached_models(cache: Path) -> Iterator[LocalModel]:
     try:
         with os.scandir(cache) as entries:
             names = [entry.name for entry in islice(entries, MAX_FOLDERS) if entry.name.startswith("models--")]
@@ -132,12 +132,9 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     family = family_of(detect_model_type(config, ()))
     passport = read_passport(folder)
     architectures = config.get("architectures")
-    class_name = (
-        architectures[0]
-        if isinstance(architectures, list) and architectures and isinstance(architectures[0], str)
-        else ""
-    )
-    head = family.architectures.get(class_name) if passport is None or passport.head is None else passport.head
+    class_name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    saved_head = family.architectures.get(class_name) if isinstance(class_name, str) else None
+    head = saved_head if passport is None or passport.head is None else passport.head
     training = None if passport is None else passport.trained
     kind = HEAD_DESCRIPTIONS.get(str(head), "encoder")
     if (folder / "modules.json").is_file():
