@@ -70,11 +70,9 @@ class PatternElement:
         if self.assertion:
             return 1
         body_ways = sum(count_ways(branch) for branch in self.body) or 1
-        return (
-            body_ways
-            if self.is_loop or self.max_repeats is None
-            else body_ways * (self.max_repeats - self.min_repeats + 1)
-        )
+        if self.is_loop or self.max_repeats is None:
+            return body_ways
+        return body_ways * (self.max_repeats - self.min_repeats + 1)
 
     @property
     def max_steps(self) -> int:
@@ -82,9 +80,9 @@ class PatternElement:
         body_steps = (
             sum(count_steps(branch) * (count_ways(branch) if self.assertion else 1) for branch in self.body) or 1
         )
-        return body_steps * (
-            self.min_repeats + 1 if self.is_loop or self.max_repeats is None else max(self.max_repeats, 1)
-        )
+        if self.is_loop or self.max_repeats is None:
+            return body_steps * (self.min_repeats + 1)
+        return body_steps * max(self.max_repeats, 1)
 
 
 Branch = tuple[PatternElement, ...]
