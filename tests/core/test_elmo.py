@@ -15,7 +15,7 @@ from clearhead.errors import InputError
 from clearhead.pretraining.bidirectional import make_bidirectional_batch
 from clearhead.pretraining.objective import TextPairs
 from clearhead.pretraining.vocab_info import VocabInfo
-from clearhead.training.objectives.pretraining import pretrain_losses, score_targets
+from clearhead.training.objectives.pretraining import compute_pretrain_losses, score_targets
 
 SMALL: dict[str, Any] = {"vocab_size": 20, "width": 12, "layers": 3}
 IDS = [[3, 4, 5, 6, 7], [8, 9, 3, 0, 0], [5, 0, 0, 0, 0]]
@@ -94,7 +94,7 @@ def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> N
             expected += [-float(logs[place, 0, text[place + 1]])] if place + 1 < len(text) else []
             expected += [-float(logs[place, 1, text[place - 1]])] if place else []
     np.testing.assert_allclose(answers.losses, expected, atol=1e-5)
-    total = pretrain_losses(model.module.eval(), lesson, {"words": 1.0}, "cpu")["words"].item()
+    total = compute_pretrain_losses(model.module.eval(), lesson, {"words": 1.0}, "cpu")["words"].item()
     assert total == pytest.approx(sum(expected), rel=1e-5)
 
 

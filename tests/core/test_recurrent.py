@@ -24,7 +24,7 @@ from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.shape import Recurrence
 from clearhead.training.dropout import FastDropout, use_fast_dropout
-from clearhead.training.optimizer import clip_gradients, layer_depth, make_optimizer
+from clearhead.training.optimizer import clip_gradients, make_optimizer, measure_depth
 from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate
@@ -347,7 +347,7 @@ def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
         losses.append(float(loss.detach()))
     assert losses[2] < losses[0]
     parts = ("align.mix.weight", "layers.1.x", "layers.0.x", "embed.x")
-    assert [layer_depth(f"decoder.{part}", network) for part in parts] == [1, 1, 2, 3]
+    assert [measure_depth(f"decoder.{part}", network) for part in parts] == [1, 1, 2, 3]
 
 
 def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:

@@ -17,7 +17,7 @@ from clearhead.pretraining.batch import PretrainBatch
 from clearhead.pretraining.objective import TextPairs
 from clearhead.pretraining.registry import OBJECTIVES
 from clearhead.pretraining.vocab_info import read_vocab_info
-from clearhead.training.objectives.pretraining import count_targets, pretrain_losses
+from clearhead.training.objectives.pretraining import compute_pretrain_losses, count_targets
 from tests.parity_models import TOLERANCE, import_transformers
 from tests.planted import planted_lines
 
@@ -84,7 +84,7 @@ def test_a_lesson_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_p
     model.save(tmp_path)
     network = model.module.eval()
     shares = {kind: 1 / count for kind, count in count_targets(lesson, OBJECTIVES[name].losses).items()}
-    loss = torch.stack(list(pretrain_losses(network, lesson, shares, "cpu").values())).sum()
+    loss = torch.stack(list(compute_pretrain_losses(network, lesson, shares, "cpu").values())).sum()
     loss.backward()
     gradient = torch.nn.utils.get_total_norm([p.grad for p in network.parameters() if p.grad is not None])
     expected, other = theirs(name, tmp_path, lesson)
@@ -94,7 +94,9 @@ def test_a_lesson_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_p
     assert gradient.item() == pytest.approx(length.item(), rel=1e-4)
     # the control: another right word is another loss
     wrong = replace(lesson, labels=np.roll(lesson.labels, 1))
-    assert pretrain_losses(network, wrong, shares, "cpu")["words"].item() != pytest.approx(expected.item(), rel=1e-4)
+    assert compute_pretrain_losses(network, wrong, shares, "cpu")["words"].item() != pytest.approx(
+        expected.item(), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -104,9 +106,10 @@ def test_packed_is_unpacked(name: str) -> None:
     network = model.module.eval()
     losses = OBJECTIVES[name].losses
     shares = dict.fromkeys(losses, 1.0)
-    together = pretrain_losses(network, lesson, shares, "cpu")
+    together = compute_pretrain_losses(network, lesson, shares, "cpu")
     alone = [
-        pretrain_losses(network, lesson.slice_texts(row, row + 1), shares, "cpu") for row in range(len(lesson.lengths))
+        compute_pretrain_losses(network, lesson.slice_texts(row, row + 1), shares, "cpu")
+        for row in range(len(lesson.lengths))
     ]
     for kind in losses:
         apart = sum(one[kind].item() for one in alone)
@@ -122,7 +125,7 @@ def test_a_step_in_parts_is_a_step() -> None:
         shares = {kind: 1 / count for kind, count in count_targets(lesson, ("words", "pairs")).items()}
         for first, last in parts:
             torch.stack(
-                list(pretrain_losses(network, lesson.slice_texts(first, last), shares, "cpu").values())
+                list(compute_pretrain_losses(network, lesson.slice_texts(first, last), shares, "cpu").values())
             ).sum().backward()
         found.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
     for other in found[1:]:

@@ -25,7 +25,7 @@ from clearhead.tasks.choice.rows import Options, check, name_of, place_of
 from clearhead.tasks.choice.task import OPTION_ROWS
 from clearhead.tasks.packed import pack_table
 from clearhead.tasks.ragged import RaggedArray, compute_bounds
-from clearhead.training.objectives import NetworkOutput, OptionChoice
+from clearhead.training.objectives import ChoiceCrossEntropy, NetworkOutput
 from tests.tasks.tokenizers import tokenizer
 from tests.tiny_models import write_csv
 from tests.variation import scaled
@@ -206,8 +206,8 @@ def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[
     part = data.take(order)
     torch.manual_seed(seed)
     logits = torch.randn(len(part.lengths), 1, requires_grad=True)
-    losses = OptionChoice().loss(NetworkOutput(logits=logits), part)
-    smooth = OptionChoice(smoothing=0.1).loss(NetworkOutput(logits=logits), part)
+    losses = ChoiceCrossEntropy().loss(NetworkOutput(logits=logits), part)
+    smooth = ChoiceCrossEntropy(smoothing=0.1).loss(NetworkOutput(logits=logits), part)
     at = 0
     for place, row in enumerate(order.tolist()):
         scores = []

@@ -21,7 +21,7 @@ from clearhead.tasks.packed import PackedDataset, pack_table
 from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
 from clearhead.tasks.span.rows import AnswerTruth, check
 from clearhead.tasks.span.task import SPAN_ROWS
-from clearhead.training.objectives import NetworkOutput, SpanEnds
+from clearhead.training.objectives import NetworkOutput, SpanCrossEntropy
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
 
@@ -224,7 +224,7 @@ def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     part = data.take(np.array([2, 0, 1]))
     torch.manual_seed(0)
     logits = torch.randn(len(part.ids), 2, requires_grad=True)
-    losses = SpanEnds().loss(NetworkOutput(logits=logits), part)
+    losses = SpanCrossEntropy().loss(NetworkOutput(logits=logits), part)
     expected: list[list[torch.Tensor]] = [[], [], []]
     at = 0
     for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.window_rows.tolist(), strict=True)):

@@ -185,7 +185,7 @@ def test_the_auxiliary_loss_equals_that_of_the_causal_head(gpt: str) -> None:
     import torch
 
     from clearhead.tasks.packed import PackedBatch
-    from clearhead.training.objectives.next_token import next_token_loss
+    from clearhead.training.objectives.next_token import compute_next_token_loss
 
     model = clearhead.load(gpt, "core")
     lengths = np.array([4, 1, 3])
@@ -193,7 +193,7 @@ def test_the_auxiliary_loss_equals_that_of_the_causal_head(gpt: str) -> None:
     batch = PackedBatch(ids=ids, segments=None, lengths=lengths, window_rows=np.array([0, 0, 1]), targets=np.zeros(2))
     with torch.no_grad():
         output = model.module(torch.as_tensor(ids), lengths=torch.as_tensor(lengths))
-        losses = next_token_loss(output.last, model.module.stack.embed.token.weight, batch)
+        losses = compute_next_token_loss(output.last, model.module.stack.embed.token.weight, batch)
         log_probs = output.logits.log_softmax(-1)
     first = [-log_probs[0, position, ids[position + 1]] for position in range(3)]
     second = [-log_probs[2, position, ids[position + 6]] for position in range(2)]

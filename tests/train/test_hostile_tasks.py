@@ -21,7 +21,7 @@ OPTIONS = [json.dumps(row) for row in options(12)]
 SQUAD = json.dumps(squad(questions(12)))
 
 
-def with_odd_row(rows: list[str], odd_row: str) -> str:
+def append_odd_row(rows: list[str], odd_row: str) -> str:
     return "\n".join([*rows, odd_row]) + "\n"
 
 
@@ -34,54 +34,57 @@ FILES: dict[str, tuple[str, str]] = {
     "mixed schemes": ("a.conll", TAGS + "\ngood\tNOUN\n"),
     "documents alone": ("a.conll", "-DOCSTART- O\n\n" * 5),
     "tags that inject": ("a.conll", TAGS + "\ngood\tB-<script>alert(1)</script>\n"),
-    "deep spans": ("a.jsonl", with_odd_row(SPANS, '{"text": "good film", "spans": ' + DEEP + "}")),
-    "deep spans in a cell": ("a.jsonl", with_odd_row(SPANS, json.dumps({"text": "good film", "spans": DEEP}))),
-    "a huge start": ("a.jsonl", with_odd_row(SPANS, '{"text": "good", "spans": [[' + NUMBER + ', 4, "X"]]}')),
+    "deep spans": ("a.jsonl", append_odd_row(SPANS, '{"text": "good film", "spans": ' + DEEP + "}")),
+    "deep spans in a cell": ("a.jsonl", append_odd_row(SPANS, json.dumps({"text": "good film", "spans": DEEP}))),
+    "a huge start": ("a.jsonl", append_odd_row(SPANS, '{"text": "good", "spans": [[' + NUMBER + ', 4, "X"]]}')),
     "a huge start in a cell": (
         "a.jsonl",
-        with_odd_row(SPANS, json.dumps({"text": "a", "spans": f'[[{NUMBER}, 4, "X"]]'})),
+        append_odd_row(SPANS, json.dumps({"text": "a", "spans": f'[[{NUMBER}, 4, "X"]]'})),
     ),
     "odd spans": (
         "a.jsonl",
-        with_odd_row(SPANS, '{"text": "good", "spans": [null, 1, "x", [], {}, [true, false, null]]}'),
+        append_odd_row(SPANS, '{"text": "good", "spans": [null, 1, "x", [], {}, [true, false, null]]}'),
     ),
-    "a label that is a surrogate": ("a.jsonl", with_odd_row(SPANS, '{"text": "good", "spans": [[0, 4, "\\ud800"]]}')),
-    "a text that is a surrogate": ("a.jsonl", with_odd_row(SPANS, '{"text": "\\ud800", "spans": []}')),
-    "a text of a million": ("a.jsonl", with_odd_row(SPANS, json.dumps({"text": "x" * 1_000_000, "spans": []}))),
+    "a label that is a surrogate": ("a.jsonl", append_odd_row(SPANS, '{"text": "good", "spans": [[0, 4, "\\ud800"]]}')),
+    "a text that is a surrogate": ("a.jsonl", append_odd_row(SPANS, '{"text": "\\ud800", "spans": []}')),
+    "a text of a million": ("a.jsonl", append_odd_row(SPANS, json.dumps({"text": "x" * 1_000_000, "spans": []}))),
     "a huge answer start": (
         "a.jsonl",
-        with_odd_row(QUESTIONS, QUESTIONS[0].replace('"answer_start": ', '"answer_start": ' + NUMBER)),
+        append_odd_row(QUESTIONS, QUESTIONS[0].replace('"answer_start": ', '"answer_start": ' + NUMBER)),
     ),
     "an answer beyond": (
         "a.jsonl",
-        with_odd_row(QUESTIONS, QUESTIONS[0].replace('"answer_start": ', '"answer_start": 99')),
+        append_odd_row(QUESTIONS, QUESTIONS[0].replace('"answer_start": ', '"answer_start": 99')),
     ),
     "deep answers": (
         "a.jsonl",
-        with_odd_row(QUESTIONS, json.dumps({"question": "a", "context": "b", "answers": DEEP})),
+        append_odd_row(QUESTIONS, json.dumps({"question": "a", "context": "b", "answers": DEEP})),
     ),
     "answers of odd kinds": (
         "a.jsonl",
-        with_odd_row(QUESTIONS, '{"question": "a", "context": "b", "answers": [1, null, {}]}'),
+        append_odd_row(QUESTIONS, '{"question": "a", "context": "b", "answers": [1, null, {}]}'),
     ),
     "a question of a million": (
         "a.jsonl",
-        with_odd_row(QUESTIONS, json.dumps({"question": "was " * 250_000, "context": "good", "answers": ["good"]})),
+        append_odd_row(QUESTIONS, json.dumps({"question": "was " * 250_000, "context": "good", "answers": ["good"]})),
     ),
     "a cut nest": ("a.json", SQUAD[:-40]),
     "a nest of others": ("a.json", SQUAD.replace('"qas": [', '"qas": [5, null, "x", [], ')),
     "a passage that is a list": ("a.json", SQUAD.replace('"context": "', '"context": ["x"], "other": "', 1)),
     "options of odd kinds": (
         "a.jsonl",
-        with_odd_row(OPTIONS, '{"question": "a", "option1": 1, "option2": {}, "label": "A"}'),
+        append_odd_row(OPTIONS, '{"question": "a", "option1": 1, "option2": {}, "label": "A"}'),
     ),
-    "options of nothing": ("a.jsonl", with_odd_row(OPTIONS, '{"question": "a", "option1": null, "label": "A"}')),
-    "a label without end": ("a.jsonl", with_odd_row(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "' + NUMBER))),
-    "a label with two signs": ("a.jsonl", with_odd_row(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "--5'))),
+    "options of nothing": ("a.jsonl", append_odd_row(OPTIONS, '{"question": "a", "option1": null, "label": "A"}')),
+    "a label without end": (
+        "a.jsonl",
+        append_odd_row(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "' + NUMBER)),
+    ),
+    "a label with two signs": ("a.jsonl", append_odd_row(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "--5'))),
 }
 
 
-def succeeds_or_explains(action: Any) -> None:
+def check_outcome(action: Any) -> None:
     """Run an action, which must succeed or fail with a short printable message."""
     try:
         action()
@@ -98,13 +101,13 @@ def test_malformed_files_have_short_messages(case: str, tiny: str, tmp_path: Pat
     name, text = FILES[case]
     path = tmp_path / name
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    succeeds_or_explains(lambda: train(path, output=tmp_path / "run", model=tiny, epochs=1, **QUICK))
-    succeeds_or_explains(lambda: inspect(path, model=None))
+    check_outcome(lambda: train(path, output=tmp_path / "run", model=tiny, epochs=1, **QUICK))
+    check_outcome(lambda: inspect(path, model=None))
     run = tmp_path / "skipped"
-    succeeds_or_explains(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, learning_rate=3e-3))
+    check_outcome(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, learning_rate=3e-3))
     if (run / "report.html").is_file():
         assert "<script>alert(1)" not in (run / "report.html").read_text()
     if (run / "clearhead.json").is_file():
-        succeeds_or_explains(lambda: evaluate(run, path))
-        succeeds_or_explains(lambda: predict_file(run, path, tmp_path / "out.jsonl", skip_bad_rows=True))
-        succeeds_or_explains(lambda: predict_file(run, path, tmp_path / "out.csv"))
+        check_outcome(lambda: evaluate(run, path))
+        check_outcome(lambda: predict_file(run, path, tmp_path / "out.jsonl", skip_bad_rows=True))
+        check_outcome(lambda: predict_file(run, path, tmp_path / "out.csv"))

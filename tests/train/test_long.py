@@ -31,7 +31,7 @@ def make_late_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def windowed(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def windowed_run(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run on texts of two windows each."""
     return train(
         make_late_rows(100), output=tmp_path_factory.mktemp("runs") / "windowed", model=tiny, epochs=8, **QUICK
@@ -39,24 +39,24 @@ def windowed(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.learns
-def test_later_windows_are_read(windowed: Run) -> None:
-    assert windowed.metrics["accuracy"].value > 0.8
-    assert windowed.evaluations["test"].windowed == windowed.evaluations["test"].rows == 10
-    assert windowed.evaluations["test"].truncated == 0
-    answers = predict(windowed.folder, make_late_rows(30, seed=4))
+def test_later_windows_are_read(windowed_run: Run) -> None:
+    assert windowed_run.metrics["accuracy"].value > 0.8
+    assert windowed_run.evaluations["test"].windowed == windowed_run.evaluations["test"].rows == 10
+    assert windowed_run.evaluations["test"].truncated == 0
+    answers = predict(windowed_run.folder, make_late_rows(30, seed=4))
     assert {(answer.windows, answer.truncated) for answer in answers} == {(2, 0)}
-    evaluation = evaluate(windowed.folder, make_late_rows(30, seed=4))
+    evaluation = evaluate(windowed_run.folder, make_late_rows(30, seed=4))
     assert evaluation.metrics["accuracy"].value > 0.8
     assert (evaluation.windowed, evaluation.truncated) == (30, 0)
 
 
-def test_the_logits_of_a_row_are_the_mean_of_its_windows(windowed: Run) -> None:
-    model = clearhead.load(windowed.folder)
+def test_the_logits_of_a_row_are_the_mean_of_its_windows(windowed_run: Run) -> None:
+    model = clearhead.load(windowed_run.folder)
     text = make_late_rows(1, seed=8)[0]["text"]
     windows = model.tokenizer.windows(text, max_length=32)
     assert len(windows) == 2
     logits = [model.run([window.ids], None, [window.segments], hidden=False).logits for window in windows]
-    predictor = load_predictor(windowed.folder)
+    predictor = load_predictor(windowed_run.folder)
     prediction = predict(predictor, [text])[0]
     mean_logits = (
         np.mean(np.concatenate([np.asarray(window_logits) for window_logits in logits]), 0)

@@ -20,7 +20,9 @@ from tests.rows import QUICK, Rows, paired, scored, tagged
 from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
-def transformers_logits(folder: Path, texts: Sequence[str], second_texts: Sequence[str] | None = None) -> np.ndarray:
+def compute_transformers_logits(
+    folder: Path, texts: Sequence[str], second_texts: Sequence[str] | None = None
+) -> np.ndarray:
     """The logits of transformers with the same folder."""
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -117,7 +119,7 @@ def test_every_label_of_a_network_has_its_own_threshold(several: Run) -> None:
             for probability, threshold in zip(answer.probabilities.values(), passport["thresholds"], strict=True)
         ]
         assert answer.labels == tuple(name for name, is_set in zip(several.labels, is_above, strict=True) if is_set)
-    logits = transformers_logits(several.folder, [row["text"] for row in rows])
+    logits = compute_transformers_logits(several.folder, [row["text"] for row in rows])
     probabilities = np.array([list(answer.probabilities.values()) for answer in answers])
     np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-logits / passport["temperature"])), atol=1e-5)
 
@@ -137,7 +139,9 @@ def test_a_pair_reads_both_texts(pair: Run) -> None:
 def test_transformers_computes_the_same_for_pairs(pair: Run) -> None:
     rows = paired(20, seed=6)
     temperature = json.loads((pair.folder / "clearhead.json").read_text())["trained"]["temperature"]
-    logits = transformers_logits(pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+    logits = compute_transformers_logits(
+        pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
+    )
     exponentials = np.exp(logits / temperature)
     probabilities = np.array([list(answer.probabilities.values()) for answer in predict(pair.folder, rows)])
     np.testing.assert_allclose(probabilities, exponentials / exponentials.sum(1, keepdims=True), atol=1e-5)
@@ -170,7 +174,7 @@ def test_predicted_numbers_have_the_unit_of_the_targets(number: Run) -> None:
     )
     assert number.metrics["r2"].value > 0.8
     np.testing.assert_allclose(
-        transformers_logits(number.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5
+        compute_transformers_logits(number.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5
     )
     answer = predict(number.folder, rows[:1])[0]
     assert (answer.label, answer.labels, answer.probability, answer.probabilities) == (None, None, None, {})
@@ -184,7 +188,9 @@ def test_regression_on_two_texts(tiny: str, tmp_path: Path) -> None:
     rows = scored(40, seed=8, two=True)
     values = np.array([answer.value for answer in predict(run.folder, rows)], np.float64)
     assert np.abs(values - list_scores(rows)).mean() < 100
-    logits = transformers_logits(run.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+    logits = compute_transformers_logits(
+        run.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
+    )
     np.testing.assert_allclose(logits[:, 0], values, rtol=1e-5)
 
 

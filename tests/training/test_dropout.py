@@ -8,7 +8,7 @@ from torch import nn
 
 import clearhead
 from clearhead.core.attention import AttentionId, fused_attention
-from clearhead.training.dropout import FastDropout, dropout_attention, dropout_mask, use_fast_dropout
+from clearhead.training.dropout import FastDropout, dropout_attention, make_dropout_mask, use_fast_dropout
 from tests.family_configs import FIXED_CONFIGS
 
 FIRST_LAYER = AttentionId("encoder", 0)
@@ -19,7 +19,7 @@ TINY_CONFIGS = {family: FIXED_CONFIGS[family] for family in ("bert", "deberta-v2
 @pytest.mark.parametrize("size", [(400, 1001), (3,), (1, 7, 5)])
 def test_dropout_has_the_requested_rate(rate: float, size: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    masks = torch.stack([dropout_mask(torch.empty(size), rate) for _ in range(20 if len(size) == 2 else 4000)])
+    masks = torch.stack([make_dropout_mask(torch.empty(size), rate) for _ in range(20 if len(size) == 2 else 4000)])
     is_dropped = masks == 0
     assert set(masks.unique().tolist()) == {0.0, float(torch.tensor(65536 / (65536 - round(rate * 65536))))}
     standard_error = (rate * (1 - rate) / is_dropped.numel()) ** 0.5

@@ -12,7 +12,7 @@ import clearhead
 from clearhead.files import read_json
 from clearhead.pretrain.model import make_electra_pair
 from clearhead.pretrain.plan import NEW_HEAD_LEARNING_RATE, make_pretrain_plan
-from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer
+from clearhead.training.pretrain_loop import collect_fresh_parameters, make_pretrain_optimizer
 from tests.planted import planted_text
 from tests.tiny_models import tiny_model
 
@@ -24,7 +24,7 @@ def test_new_parameters_have_their_own_learning_rate(tmp_path: Path) -> None:
     model = clearhead.load(tiny_model(tmp_path), "core", head="masked", fresh=True)
     settings = make_pretrain_plan({"model": "x"}).settings
     assert settings.head_learning_rate == NEW_HEAD_LEARNING_RATE > settings.learning_rate
-    optimizer = make_pretrain_optimizer(model.module, settings, fresh_parameters(model.module, model.fresh))
+    optimizer = make_pretrain_optimizer(model.module, settings, collect_fresh_parameters(model.module, model.fresh))
     rates = {id(parameter): group["base"] for group in optimizer.param_groups for parameter in group["params"]}
     named_parameters = dict(model.module.named_parameters())
     assert set(rates) == {id(parameter) for parameter in named_parameters.values()}
@@ -42,7 +42,7 @@ def test_what_a_checkpoint_has_is_not_new(tmp_path: Path) -> None:
 def test_a_generator_is_new_except_for_the_shared_embeddings() -> None:
     model = clearhead.create("electra", config=CONFIG | {"embedding_size": 16}, head="replaced")
     pair = make_electra_pair(model, 0)
-    fresh_ids = {id(parameter) for parameter in fresh_parameters(pair, ())}
+    fresh_ids = {id(parameter) for parameter in collect_fresh_parameters(pair, ())}
     embeddings = pair.generator.stack.embed.token.weight
     assert id(embeddings) not in fresh_ids
     assert all(

@@ -8,19 +8,19 @@ import torch
 from clearhead.core.trace import trace
 from clearhead.model.inputs import check_batch
 from clearhead.model.loading import create
-from clearhead.training.local_init import head_offsets, init_local_attention
+from clearhead.training.local_init import init_local_attention, list_head_offsets
 
 TOKENS = 64
 
 
-def attention_after_init(family: str, **config: int) -> tuple[torch.Tensor, bool, list[int]]:
+def compute_initial_attention(family: str, **config: int) -> tuple[torch.Tensor, bool, list[int]]:
     """Attention probabilities (heads, tokens, tokens) of an initialized first block for random tokens."""
     model = create(family, "mini", config={"vocab_size": 500, **config})
     is_supported = init_local_attention(model.module)
     ids = torch.randint(5, 500, (TOKENS,), generator=torch.Generator().manual_seed(0))
     batch, _ = check_batch(model.shape, [ids.tolist()], None, None, None, None)
     probs = trace(model.core, batch, [""] * TOKENS).layers[0].probs
-    return torch.as_tensor(probs), is_supported, head_offsets(model.shape.stack.heads)
+    return torch.as_tensor(probs), is_supported, list_head_offsets(model.shape.stack.heads)
 
 
 ELECTRA_GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
@@ -31,7 +31,7 @@ ELECTRA_GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_
     [("bert", {}), ("roberta", {}), ("distilbert", {}), ("electra", {}), ("electra", ELECTRA_GENERATOR)],
 )
 def test_heads_attend_to_their_offsets(family: str, config: dict[str, int]) -> None:
-    probs, is_supported, offsets = attention_after_init(family, **config)
+    probs, is_supported, offsets = compute_initial_attention(family, **config)
     assert is_supported
     for head, offset in enumerate(offsets):
         queries = torch.arange(max(0, -offset), TOKENS - max(0, offset))
@@ -41,7 +41,7 @@ def test_heads_attend_to_their_offsets(family: str, config: dict[str, int]) -> N
 
 
 def test_offsets_alternate_around_the_token() -> None:
-    assert head_offsets(5) == [-1, 1, -2, 2, -3]
+    assert list_head_offsets(5) == [-1, 1, -2, 2, -3]
 
 
 @pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer", "openai-gpt", "gpt2"])

@@ -26,7 +26,12 @@ from clearhead.training.loop import (
 )
 from clearhead.training.objectives import BinaryCrossEntropy, CrossEntropy, objective_for
 from clearhead.training.objectives.pooling import pool_windows
-from clearhead.training.optimizer import layer_depth, make_optimizer, schedule_factor, trainable_parameters
+from clearhead.training.optimizer import (
+    compute_schedule_factor,
+    make_optimizer,
+    measure_depth,
+    select_trainable_parameters,
+)
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import TrainingProgress, TrainingState, collect_moments, load_state, save_state
 
@@ -196,7 +201,7 @@ def test_a_broken_loss_stops_at_once_and_keeps_the_weights() -> None:
 
 def test_the_rate_follows_its_schedule() -> None:
     linear = TrainSettings(warmup_ratio=0.1)
-    assert [round(schedule_factor(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [
+    assert [round(compute_schedule_factor(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [
         0.1,
         0.5,
         1.0,
@@ -205,23 +210,23 @@ def test_the_rate_follows_its_schedule() -> None:
         0.011,
     ]
     cosine = TrainSettings(warmup_ratio=0.0, schedule="cosine")
-    assert schedule_factor(0, 100, cosine) == 1.0
-    assert schedule_factor(50, 100, cosine) == pytest.approx(0.5)
-    assert schedule_factor(70, 100, TrainSettings(warmup_ratio=0.5, schedule="constant")) == 1.0
+    assert compute_schedule_factor(0, 100, cosine) == 1.0
+    assert compute_schedule_factor(50, 100, cosine) == pytest.approx(0.5)
+    assert compute_schedule_factor(70, 100, TrainSettings(warmup_ratio=0.5, schedule="constant")) == 1.0
 
 
 def test_groups_and_depth() -> None:
     settings = TrainSettings(learning_rate=1e-3, head_learning_rate=1e-2, layer_decay=0.5)
     state = make_state(settings)
     network = state.network
-    assert layer_depth("head.out.weight", network) == 0
-    assert layer_depth("stack.blocks.2.feed.norm.weight", network) == 1
-    assert layer_depth("stack.blocks.0.attend.inner.q.weight", network) == 3
-    assert layer_depth("stack.embed.token.weight", network) == 4
+    assert measure_depth("head.out.weight", network) == 0
+    assert measure_depth("stack.blocks.2.feed.norm.weight", network) == 1
+    assert measure_depth("stack.blocks.0.attend.inner.q.weight", network) == 3
+    assert measure_depth("stack.embed.token.weight", network) == 4
     group_of = {id(p): group for group in state.adam.param_groups for p in group["params"]}
     for name, parameter in network.named_parameters():
         group = group_of[id(parameter)]
-        depth = layer_depth(name, network)
+        depth = measure_depth(name, network)
         assert group["base"] == pytest.approx(1e-2 if depth == 0 else 1e-3 * 0.5**depth)
         assert group["weight_decay"] == (0.01 if parameter.ndim > 1 else 0.0)
 
@@ -235,7 +240,7 @@ def test_frozen_and_unfrozen_layers() -> None:
     changed = {name for name, tensor in state.named_weights().items() if not torch.equal(weights_before[name], tensor)}
     assert changed == {"pooler.dense.weight", "pooler.dense.bias", "head.out.weight", "head.out.bias"}
     gradual = TrainSettings(gradual_unfreezing=True)
-    counts = [len(trainable_parameters(state.network, gradual, epoch)) for epoch in range(6)]
+    counts = [len(select_trainable_parameters(state.network, gradual, epoch)) for epoch in range(6)]
     assert counts == sorted(counts)
     assert counts[0] < counts[1] < counts[-1] == len(list(state.network.named_parameters()))
 

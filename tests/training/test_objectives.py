@@ -22,7 +22,7 @@ from clearhead.training.objectives import (
     WithNextToken,
     objective_for,
 )
-from clearhead.training.objectives.next_token import next_token_loss
+from clearhead.training.objectives.next_token import compute_next_token_loss
 from clearhead.training.settings import PROBE_OBJECTIVES, TrainSettings
 from tests.training.test_loop import QUICK, make_rows, make_state
 
@@ -72,7 +72,7 @@ def test_the_next_token_loss_is_minimized_but_not_logged() -> None:
         assert output.hidden is not None
         assert output.token_table is not None
         assert compute_output(network, batch, "cpu", plain).hidden is None
-        lm_loss = next_token_loss(output.hidden, output.token_table, batch)
+        lm_loss = compute_next_token_loss(output.hidden, output.token_table, batch)
         wrapped_twice = WithNextToken(wrapped, 2.0)
         assert torch.equal(wrapped.loss(output, batch), plain.loss(output, batch))
         auxiliary, auxiliary_twice = wrapped.auxiliary_loss(output, batch), wrapped_twice.auxiliary_loss(output, batch)

@@ -12,8 +12,8 @@ import torch
 import clearhead
 from clearhead.tasks.parallel import ParallelDataset, pack_token_ids
 from clearhead.training.loop import compute_logits, train_steps
-from clearhead.training.objectives import TargetWords
-from clearhead.training.optimizer import make_optimizer, schedule_factor
+from clearhead.training.objectives import Seq2SeqCrossEntropy
+from clearhead.training.optimizer import compute_schedule_factor, make_optimizer
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import TrainingProgress, TrainingState, load_state, save_state
 
@@ -43,7 +43,7 @@ def make_state(family: str, settings: TrainSettings) -> TrainingState:
     return TrainingState(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
-def token_accuracy(state: TrainingState, data: ParallelDataset) -> float:
+def measure_token_accuracy(state: TrainingState, data: ParallelDataset) -> float:
     """The fraction of target tokens that are predicted correctly, given the tokens before them."""
     batch = data.take(np.arange(len(data)))
     with torch.no_grad():
@@ -78,13 +78,13 @@ def test_copying_is_learned(family: str) -> None:
         state,
         data,
         settings,
-        objective=TargetWords(),
+        objective=Seq2SeqCrossEntropy(),
         row_weights=target_lengths,
-        score=lambda: token_accuracy(state, dev),
+        score=lambda: measure_token_accuracy(state, dev),
     ):
         pass
     state.restore_best()
-    assert token_accuracy(state, dev) > 0.95
+    assert measure_token_accuracy(state, dev) > 0.95
 
 
 @pytest.mark.parametrize("stop", [3, 11])
@@ -94,7 +94,7 @@ def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> Non
     )
     data = make_pairs(64)
     state, epoch_weights = make_state("transformer", settings), []
-    for step in train_steps(state, data, settings, objective=TargetWords()):
+    for step in train_steps(state, data, settings, objective=Seq2SeqCrossEntropy()):
         if step.step % 4 == 0:
             epoch_weights.append({name: tensor.clone() for name, tensor in state.named_weights().items()})
     mean = {name: torch.stack([weights[name] for weights in epoch_weights[-3:]]).mean(0) for name in epoch_weights[0]}
@@ -103,13 +103,13 @@ def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> Non
     state.restore_best()
 
     stopped = make_state("transformer", settings)
-    for step in train_steps(stopped, data, settings, objective=TargetWords()):
+    for step in train_steps(stopped, data, settings, objective=Seq2SeqCrossEntropy()):
         if step.step == stop:
             save_state(tmp_path, stopped)
             break
     resumed = make_state("transformer", settings)
     assert load_state(tmp_path, resumed)
-    for _ in train_steps(resumed, data, settings, objective=TargetWords()):
+    for _ in train_steps(resumed, data, settings, objective=Seq2SeqCrossEntropy()):
         save_state(tmp_path, resumed)
     epoch_files = sorted(path.name for path in tmp_path.glob("epoch-*"))
     assert epoch_files == [f"epoch-00000{epoch}.safetensors" for epoch in (2, 3, 4)]
@@ -124,4 +124,4 @@ def test_the_rate_of_the_2017_transformer() -> None:
     for step in (1, 50, 100, 101, 400, 9999):
         paper_rate = width**-0.5 * min(step**-0.5, step * 100**-1.5)
         peak_rate = width**-0.5 * 100**-0.5
-        assert schedule_factor(step - 1, 10_000, settings) == pytest.approx(paper_rate / peak_rate)
+        assert compute_schedule_factor(step - 1, 10_000, settings) == pytest.approx(paper_rate / peak_rate)

@@ -230,14 +230,14 @@ class PretrainJob:
 def _train_model(run: PretrainRun, folder: Path) -> tuple[HeldOutScores, ...]:
     """Train from the last saved state to the end, and restore the best weights."""
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer, pretrain_steps
+    from clearhead.training.pretrain_loop import collect_fresh_parameters, make_pretrain_optimizer, pretrain_steps
     from clearhead.training.state import TrainingProgress, TrainingState, load_state
 
     plan, settings = run.plan, run.plan.settings
     assert plan.max_steps is not None
     set_dropout(run.network, resolve_dropout(plan))
     init_new_weights(run)
-    fresh = () if plan.model is None else fresh_parameters(run.network, run.model.fresh)
+    fresh = () if plan.model is None else collect_fresh_parameters(run.network, run.model.fresh)
     state = TrainingState(run.network, make_pretrain_optimizer(run.network, settings, fresh), TrainingProgress())
     load_state(folder / STATE_FOLDER, state)
     history = [scores for scores in _read_history(folder) if scores.step <= state.progress.step]

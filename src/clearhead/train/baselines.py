@@ -93,10 +93,10 @@ def fit_baselines(
 
 def make_features_plan(plan: RunPlan) -> RunPlan:
     """Turn the plan of a network into one for frozen features."""
-    return replace(plan, **features_plan_changes(plan.settings))
+    return replace(plan, **list_features_plan_changes(plan.settings))
 
 
-def features_plan_changes(settings: TrainSettings) -> dict[str, Any]:
+def list_features_plan_changes(settings: TrainSettings) -> dict[str, Any]:
     """The fields in which a plan for frozen features differs from that of a network."""
     return {
         "method": "features",

@@ -153,7 +153,7 @@ class KeptModel:
     """The model that a run keeps, its plan, and the baselines that it is compared with."""
 
     plan: RunPlan
-    result: FittedMethod
+    fitted: FittedMethod
     logits: Mapping[str, Any]  # of the held-out rows, by part
     baselines: tuple[FittedBaseline, ...]
 
@@ -265,7 +265,7 @@ def make_passport(
 ) -> TrainingRecord:
     """The training record of the passport in the model folder."""
     plan, columns, space = kept_model.plan, prepared.columns, prepared.space
-    layer, pooling = kept_model.result.layer_choice(plan)
+    layer, pooling = kept_model.fitted.layer_choice(plan)
     column_names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
     plan_settings = (
         "dev_share",

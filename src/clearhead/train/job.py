@@ -200,7 +200,7 @@ class TrainJob:
                 *notes,
                 *filter(None, [describe_better_baseline(self.baselines, main_evaluation.main, main_evaluation.value)]),
             )
-        self.notes = (*kept_model.result.notes, *notes, *self.compute_history.notes())
+        self.notes = (*kept_model.fitted.notes, *notes, *self.compute_history.notes())
 
     def save(self) -> None:
         """Save the model with its passport, and the numbers of the held-out rows."""
@@ -214,7 +214,7 @@ class TrainJob:
             command=self.request.command,
             compute_history=self.compute_history,
         )
-        self.kept_model.result.save(self.request.folder, self.trained)
+        self.kept_model.fitted.save(self.request.folder, self.trained)
         write_split(self.request.folder, self.prepared)
 
     def report(self) -> Run:
@@ -230,7 +230,7 @@ class TrainJob:
                 kept_model.plan.device,
                 events.progress,
                 run.seconds,
-                weights=kept_model.result.model,
+                weights=kept_model.fitted.model,
             )
             run = replace(run, cost={**run.cost, **error_analysis.cost})
             inspected_sources = select_inspected_rows(run, self.request.plan, prepared, self.sources)
@@ -239,13 +239,13 @@ class TrainJob:
             )
             run = replace(run, report=report_path)
         if kept_model.plan.method in NETWORK_METHODS:
-            remove_state(folder, kept_model.result.notes, keep=kept_model.plan.keep_state)
+            remove_state(folder, kept_model.fitted.notes, keep=kept_model.plan.keep_state)
         write_metrics(
             folder, self.evaluations, self.seeds.scores, run.sweep
         )  # last, because it marks the run as finished
         if self.resolved_plan.method in NETWORK_METHODS and kept_model.plan.method not in NETWORK_METHODS:
             # the model folder has no weights of the network to resume from
-            remove_state(folder, kept_model.result.notes, keep=kept_model.plan.keep_state)
+            remove_state(folder, kept_model.fitted.notes, keep=kept_model.plan.keep_state)
         return run
 
     def _check_method(self) -> None:

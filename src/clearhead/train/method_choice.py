@@ -59,7 +59,7 @@ def choose_kept_model(
 ) -> KeptModel:
     """Choose the network, or frozen features if they have a better dev score."""
     plan, prepared = inputs.plan, inputs.prepared
-    network = KeptModel(plan=plan, result=fitted, logits=logits, baselines=baselines)
+    network = KeptModel(plan=plan, fitted=fitted, logits=logits, baselines=baselines)
     features_baseline = next((baseline for baseline in baselines if baseline.method == "features"), None)
     # features lost to fine-tuning on both measured tagging datasets
     is_tagging = prepared.task.head.collect_words is not None
@@ -82,7 +82,7 @@ def choose_kept_model(
     )
     return KeptModel(
         plan=features_plan,
-        result=replace(features, notes=(*fitted.notes, *features.notes, note)),
+        fitted=replace(features, notes=(*fitted.notes, *features.notes, note)),
         logits=compute_held_out_logits(prepared, features),
         baselines=(*(baseline for baseline in baselines if baseline is not features_baseline), network_baseline),
     )

@@ -89,7 +89,7 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
         score=score,
         select_best=select_best,
         device=str(model.core.device),
-        seconds=seconds_per_seed(plan),
+        seconds=compute_seconds_per_seed(plan),
     )
     run_training(state, steps, folder, settings, monitor, inputs.events)
     state.restore_best()
@@ -103,7 +103,7 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
     return make_fitted_method(inputs, tuple(notes), state.progress.step)
 
 
-def seconds_per_seed(plan: RunPlan) -> float | None:
+def compute_seconds_per_seed(plan: RunPlan) -> float | None:
     """The time limit of a seed in seconds; several seeds share the limit of the run."""
     return None if plan.minutes is None else 60 * plan.minutes / plan.seeds
 
@@ -137,8 +137,8 @@ def describe_early_end(
     is_plan_done = progress.planned is not None and progress.step == progress.planned
     if not progress.stopped and not (is_plan_done and progress.step < count_steps(data, settings)):
         return []
-    is_time_up = seconds_per_seed(plan) is not None and (
-        is_plan_done or progress.seconds >= (seconds_per_seed(plan) or 0)
+    is_time_up = compute_seconds_per_seed(plan) is not None and (
+        is_plan_done or progress.seconds >= (compute_seconds_per_seed(plan) or 0)
     )
     reason = f"stopped after {plan.minutes:g} minutes" if is_time_up else "finished early"
     epoch, _ = find_epoch(data, settings, progress.step)

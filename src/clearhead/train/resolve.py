@@ -19,7 +19,7 @@ from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.tasks import Task
 from clearhead.tasks.orders import read_in_both_orders
-from clearhead.train.baselines import features_plan_changes
+from clearhead.train.baselines import list_features_plan_changes
 from clearhead.train.gpt_inputs import resolve_both_orders
 from clearhead.train.method_choice import starts_with_features
 
@@ -29,13 +29,13 @@ class ResolvedInputs:
     """How a run reads its rows, resolved once the model is loaded."""
 
     task: Task  # wrapped if two texts are read in both orders
-    choices: dict[str, Any]  # fields of the plan: threads, settings, head_pooling, both_orders, max_length, stride
+    plan_changes: dict[str, Any]  # fields of the plan: threads, settings, head_pooling, both_orders, max_length, stride
     length_policy: LengthPolicy  # for texts longer than the model's maximum length
 
     @property
     def threads(self) -> int | None:
         """The number of threads of the run."""
-        threads: int | None = self.choices["threads"]
+        threads: int | None = self.plan_changes["threads"]
         return threads
 
 
@@ -56,7 +56,7 @@ def resolve_inputs(plan: RunPlan, compute: Compute, profile: DatasetProfile, mod
         max_answer=plan.max_answer,
         max_tokens=plan.max_tokens,
     )
-    choices = {
+    plan_changes = {
         "threads": threads,
         "settings": compute.settings,
         "head_pooling": head_pooling,
@@ -64,14 +64,14 @@ def resolve_inputs(plan: RunPlan, compute: Compute, profile: DatasetProfile, mod
         "max_length": max_length,
         "stride": stride,
     }
-    return ResolvedInputs(task=task, choices=choices, length_policy=length_policy)
+    return ResolvedInputs(task=task, plan_changes=plan_changes, length_policy=length_policy)
 
 
 def resolve_plan(plan: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, model: Model | None) -> RunPlan:
     """Resolve all remaining choices; the resolved plan is stored, and every later step reads it."""
-    choices = inputs.choices
-    if starts_with_features(prepared, plan, both_orders=bool(choices["both_orders"])):
-        choices = choices | features_plan_changes(choices["settings"])
+    plan_changes = inputs.plan_changes
+    if starts_with_features(prepared, plan, both_orders=bool(plan_changes["both_orders"])):
+        plan_changes = plan_changes | list_features_plan_changes(plan_changes["settings"])
     elif model is not None and plan.method in NETWORK_METHODS:
         settings = choose_settings(
             plan,
@@ -80,7 +80,7 @@ def resolve_plan(plan: RunPlan, inputs: ResolvedInputs, prepared: PreparedData, 
             len(prepared.parts["train"]),
             model.shape,
             is_new_head="head.out.weight" in model.fresh,
-            settings=choices["settings"],
+            settings=plan_changes["settings"],
         )
-        choices = choices | {"auto_epochs": False, "auto_rate": False, "settings": settings}
-    return replace(plan, **choices)
+        plan_changes = plan_changes | {"auto_epochs": False, "auto_rate": False, "settings": settings}
+    return replace(plan, **plan_changes)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.pretrain_loop import (
-        fresh_parameters,
+        collect_fresh_parameters,
         init_new_network,
         init_output_bias,
         make_pretrain_optimizer,
@@ -47,7 +47,7 @@ else:
             "loss_monitor": ("LossMonitor",),
             "optimizer": ("make_optimizer",),
             "pretrain_loop": (
-                "fresh_parameters",
+                "collect_fresh_parameters",
                 "init_new_network",
                 "init_output_bias",
                 "make_pretrain_optimizer",
@@ -77,12 +77,12 @@ __all__ = [
     "TrainingState",
     "TrainingStep",
     "can_probe",
+    "collect_fresh_parameters",
     "copy_weights",
     "count_steps",
     "deferred_interrupt",
     "find_epoch",
     "find_last_bias",
-    "fresh_parameters",
     "init_new_network",
     "init_output_bias",
     "load_state",

@@ -14,7 +14,7 @@ from clearhead.core.attention import Attention, AttentionId, fused_attention
 RESOLUTION = 1 << 16  # rates are rounded to multiples of 1 / RESOLUTION
 
 
-def dropout_mask(x: Tensor, rate: float) -> Tensor:
+def make_dropout_mask(x: Tensor, rate: float) -> Tensor:
     """The factor of each element of x: 0 where it is dropped, 1 / (1 - rate) elsewhere."""
     # torch draws a float per element; 16 random bits are enough, so that one 64-bit draw serves four elements
     random_bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
@@ -29,7 +29,7 @@ class FastDropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p in (0, 1):
             return super().forward(x)
-        return x * dropout_mask(x, self.p)
+        return x * make_dropout_mask(x, self.p)
 
 
 def dropout_attention(
@@ -40,7 +40,7 @@ def dropout_attention(
         return fused_attention(q, k, v, bias, scale, dropout, attention_id)
     scores = (q * scale) @ k.transpose(-1, -2)
     probs = (scores if bias is None else scores + bias).softmax(-1)
-    return (probs * dropout_mask(probs, dropout)) @ v
+    return (probs * make_dropout_mask(probs, dropout)) @ v
 
 
 def use_fast_dropout(network: nn.Module) -> None:

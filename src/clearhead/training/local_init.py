@@ -25,7 +25,7 @@ SHARP_SCALE, SLOW_SCALE = 2.0, 0.5  # relative to token embeddings: the waves th
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 
-def head_offsets(heads: int) -> list[int]:
+def list_head_offsets(heads: int) -> list[int]:
     """The relative position that each head attends to: -1, 1, -2, 2, ..."""
     return [(-1) ** (head + 1) * (head // 2 + 1) for head in range(heads)]
 
@@ -66,10 +66,10 @@ def init_local_attention(network: Any) -> bool:
     # of a token plus its position, which the layer norm divides by
     variance = 1 + SLOW_SCALE**2 + (SHARP_SCALE**2 - SLOW_SCALE**2) * 2 * sharp_count / embed_width
     gain = math.sqrt(PEAK_SCORE * variance / (2 * sharp_count * shape.score_scale)) / SHARP_SCALE
-    projection = _word_projection(network)
-    for head, offset in enumerate(head_offsets(shape.heads)):
+    projection = _compute_token_projection(network)
+    for head, offset in enumerate(list_head_offsets(shape.heads)):
         rows = slice(head * shape.head_width, (head + 1) * shape.head_width)
-        rotated = _rotation_matrix(sharp_frequencies * offset) @ projection[: 2 * sharp_count]
+        rotated = _make_rotation_matrix(sharp_frequencies * offset) @ projection[: 2 * sharp_count]
         attention.q.weight[rows] += gain * rotated.to(position_table)
         attention.k.weight[rows] += gain * projection[: 2 * sharp_count].to(position_table)
     for matrix in (attention.v.weight, attention.out.weight):  # so that attended tokens matter from the start
@@ -77,7 +77,7 @@ def init_local_attention(network: Any) -> bool:
     return True
 
 
-def _rotation_matrix(angles: Tensor) -> Tensor:
+def _make_rotation_matrix(angles: Tensor) -> Tensor:
     """A matrix that rotates each pair (sin a, cos a) by an angle."""
     matrix = torch.zeros(2 * len(angles), 2 * len(angles), dtype=angles.dtype)
     sine_rows = torch.arange(len(angles)) * 2
@@ -86,7 +86,7 @@ def _rotation_matrix(angles: Tensor) -> Tensor:
     return matrix
 
 
-def _word_projection(network: Any) -> Tensor:
+def _compute_token_projection(network: Any) -> Tensor:
     """The map from the input of the first block back to token embeddings, which ELECTRA projects to another width."""
     shape: Shape = network.shape.stack
     if shape.project == "none":

@@ -18,7 +18,12 @@ from clearhead.tasks.packed import PackedBatch
 from clearhead.training.budget import TimeBudget
 from clearhead.training.dropout import dropout_attention, use_fast_dropout
 from clearhead.training.objectives.objective import NetworkOutput, Objective
-from clearhead.training.optimizer import clip_gradients, schedule_factor, set_learning_rate, trainable_parameters
+from clearhead.training.optimizer import (
+    clip_gradients,
+    compute_schedule_factor,
+    select_trainable_parameters,
+    set_learning_rate,
+)
 from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import TrainingState
@@ -110,7 +115,7 @@ def train_steps(
         if step_number + len(batches) <= state.progress.step or state.progress.finished:
             step_number += len(batches)
             continue
-        trainable_names = {name for name, _ in trainable_parameters(state.network, settings, epoch)}
+        trainable_names = {name for name, _ in select_trainable_parameters(state.network, settings, epoch)}
         for name, parameter in state.network.named_parameters():
             parameter.requires_grad_(name in trainable_names)
         for batch_index, rows in enumerate(batches):
@@ -121,7 +126,7 @@ def train_steps(
                 state,
                 iterate_micro_losses(state.network, data, rows, settings, objective, row_weights, device),
                 settings,
-                factor=schedule_factor(step_number - 1, steps, settings),
+                factor=compute_schedule_factor(step_number - 1, steps, settings),
                 seed=(settings.seed << 32) + step_number,
                 step_number=step_number,
                 steps=steps,
@@ -131,7 +136,7 @@ def train_steps(
             )
             state.progress.step = step_number
             if budget is not None:
-                remaining_tokens = _remaining_step_tokens(data, settings, epoch, batch_index + 1)
+                remaining_tokens = _iterate_remaining_tokens(data, settings, epoch, batch_index + 1)
                 batch_tokens = int(data.row_tokens[rows].sum())
                 steps = budget.record_step(batch_tokens, training_step.seconds, steps, remaining_tokens)
                 state.progress.stopped = budget.is_spent and step_number < steps
@@ -146,7 +151,9 @@ def train_steps(
                 return
 
 
-def _remaining_step_tokens(data: TrainingRows, settings: TrainSettings, epoch: int, first_batch: int) -> Iterator[int]:
+def _iterate_remaining_tokens(
+    data: TrainingRows, settings: TrainSettings, epoch: int, first_batch: int
+) -> Iterator[int]:
     """Yield the number of tokens of each step from batch `first_batch` of an epoch to the end of training."""
     for later_epoch in range(epoch, settings.epochs):
         for rows in make_batches(data, settings, later_epoch)[first_batch:]:

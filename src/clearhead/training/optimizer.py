@@ -16,7 +16,7 @@ from clearhead.training.settings import TrainSettings
 NamedParameters = list[tuple[str, nn.Parameter]]
 
 
-def layer_depth(name: str, network: Network) -> int:
+def measure_depth(name: str, network: Network) -> int:
     """How far a parameter is below the head: 0 for head and pooler, 1 for the last block, most for the embeddings."""
     component, *path = name.split(".")
     if component in ("head", "second", "pooler"):
@@ -28,7 +28,7 @@ def layer_depth(name: str, network: Network) -> int:
     return 1 if path[0] in ("norm", "align") else blocks + 1
 
 
-def trainable_parameters(network: Network, settings: TrainSettings, epoch: int) -> NamedParameters:
+def select_trainable_parameters(network: Network, settings: TrainSettings, epoch: int) -> NamedParameters:
     """The parameters to train in an epoch: all, only the head, or one more layer with each epoch."""
     head = network.shape.head
     frozen_names = () if head is None or head.out_bias_learned else ("head.out.bias",)
@@ -36,9 +36,9 @@ def trainable_parameters(network: Network, settings: TrainSettings, epoch: int) 
         (name, p) for name, p in network.named_parameters() if isinstance(p, nn.Parameter) and name not in frozen_names
     ]
     if settings.freeze_encoder:
-        return [(name, p) for name, p in named if layer_depth(name, network) == 0]
+        return [(name, p) for name, p in named if measure_depth(name, network) == 0]
     if settings.gradual_unfreezing:
-        return [(name, p) for name, p in named if layer_depth(name, network) <= epoch]
+        return [(name, p) for name, p in named if measure_depth(name, network) <= epoch]
     return named
 
 
@@ -72,7 +72,7 @@ def make_optimizer(network: Network, settings: TrainSettings) -> torch.optim.Ada
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         decay = settings.weight_decay if parameter.ndim > 1 else 0.0
-        depth = layer_depth(name, network)
+        depth = measure_depth(name, network)
         base_rate = (
             settings.head_learning_rate
             if depth == 0 and settings.head_learning_rate is not None
@@ -86,7 +86,7 @@ def make_optimizer(network: Network, settings: TrainSettings) -> torch.optim.Ada
     return RowwiseAdamW(param_groups, settings.adam_beta2)
 
 
-def schedule_factor(step: int, steps: int, settings: TrainSettings) -> float:
+def compute_schedule_factor(step: int, steps: int, settings: TrainSettings) -> float:
     """The factor on the learning rate at a step: rises during warmup, then follows the schedule."""
     warmup_steps = int(settings.warmup_ratio * steps) if settings.warmup_steps is None else settings.warmup_steps
     if step < warmup_steps:

@@ -17,8 +17,8 @@ from clearhead.pretraining.batch import PretrainBatch
 from clearhead.training.dropout import use_fast_dropout
 from clearhead.training.local_init import init_local_attention
 from clearhead.training.loop import DivergedError, MicroLoss, TrainingStep, run_step, split_micro_batches
-from clearhead.training.objectives.pretraining import ElectraPair, count_targets, pretrain_losses
-from clearhead.training.optimizer import RowwiseAdamW, schedule_factor
+from clearhead.training.objectives.pretraining import ElectraPair, compute_pretrain_losses, count_targets
+from clearhead.training.optimizer import RowwiseAdamW, compute_schedule_factor
 from clearhead.training.precision import use_precision
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import TrainingProgress, TrainingState
@@ -46,7 +46,7 @@ def make_pretrain_optimizer(network: nn.Module, settings: TrainSettings, fresh: 
     return RowwiseAdamW(param_groups, settings.adam_beta2)
 
 
-def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
+def collect_fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
     """The parameters that a checkpoint lacked: `names`, and those of a new generator except the shared embeddings."""
     model = network.model if isinstance(network, ElectraPair) else network
     by_name = dict(model.named_parameters())
@@ -123,7 +123,7 @@ def _run_pretrain_step(
         for micro_rows in split_micro_batches(batch.lengths, settings.micro_tokens):
             micro_batch = batch.slice_texts(micro_rows.start, micro_rows.stop)
             with use_precision(settings.precision, device):
-                loss_terms = pretrain_losses(state.network, micro_batch, loss_scales, device)
+                loss_terms = compute_pretrain_losses(state.network, micro_batch, loss_scales, device)
             total_loss = torch.stack(list(loss_terms.values())).sum()
             yield MicroLoss(minimized=total_loss, logged=total_loss, tokens=micro_batch.tokens)
 
@@ -131,7 +131,7 @@ def _run_pretrain_step(
         state,
         micro_losses(),
         settings,
-        factor=schedule_factor(step_index, steps, settings),
+        factor=compute_schedule_factor(step_index, steps, settings),
         seed=(settings.seed << 32) + step_index,  # of dropout, and of the tokens that a generator samples
         step_number=step_index + 1,
         steps=steps,

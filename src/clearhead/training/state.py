@@ -182,7 +182,7 @@ def find_last_bias(network: Network) -> Tensor | None:
 
 def save_state(folder: Path, state: TrainingState) -> None:
     """Write a new step folder, point latest.json to it, then remove the previous one."""
-    step_name = _step_name(state.progress.step)
+    step_name = _format_step_name(state.progress.step)
     step_folder, temporary = folder / step_name, folder / f".{step_name}.part"
     for leftover in folder.glob(".step-*.part"):  # from a run that was killed while saving
         shutil.rmtree(leftover, ignore_errors=True)
@@ -194,8 +194,8 @@ def save_state(folder: Path, state: TrainingState) -> None:
         if state.best:
             _write_tensors(temporary / "best.safetensors", state.best)
         for epoch, weights in state.recent.items():  # written once per epoch, next to the step folders
-            if not (folder / _epoch_name(epoch)).exists():
-                _write_tensors(folder / _epoch_name(epoch), weights)
+            if not (folder / _format_epoch_name(epoch)).exists():
+                _write_tensors(folder / _format_epoch_name(epoch), weights)
         write_json(temporary / PROGRESS_FILE, asdict(state.progress) | {MOMENT_COUNT: len(moments)})
         shutil.rmtree(step_folder, ignore_errors=True)
         temporary.rename(step_folder)
@@ -208,11 +208,11 @@ def save_state(folder: Path, state: TrainingState) -> None:
     _remove_stale(folder, step_name, state.progress.recent)
 
 
-def _step_name(step: int) -> str:
+def _format_step_name(step: int) -> str:
     return f"step-{step:08d}"
 
 
-def _epoch_name(epoch: int) -> str:
+def _format_epoch_name(epoch: int) -> str:
     return f"epoch-{epoch:06d}.safetensors"
 
 
@@ -221,7 +221,7 @@ def _remove_stale(folder: Path, step_name: str, recent: Sequence[int]) -> None:
     for stale in folder.glob("step-*"):
         if stale.name != step_name:
             shutil.rmtree(stale, ignore_errors=True)
-    kept_names = {_epoch_name(epoch) for epoch in recent}
+    kept_names = {_format_epoch_name(epoch) for epoch in recent}
     for stale in folder.glob("epoch-*.safetensors"):
         if stale.name not in kept_names and not stale.is_dir():
             stale.unlink(missing_ok=True)
@@ -229,7 +229,7 @@ def _remove_stale(folder: Path, step_name: str, recent: Sequence[int]) -> None:
 
 def load_state(folder: Path, state: TrainingState) -> bool:
     """Load the last complete step into the network and the optimizer; False if there is none."""
-    step_folder = _latest_step_folder(folder)
+    step_folder = _find_latest_step(folder)
     if step_folder is None:
         return False
     stored = read_json(step_folder / PROGRESS_FILE)
@@ -240,7 +240,7 @@ def load_state(folder: Path, state: TrainingState) -> bool:
         if MOMENT_COUNT not in stored
         else decode_dataclass(stored[MOMENT_COUNT], int, f"{PROGRESS_FILE} {MOMENT_COUNT}")
     )
-    if step_folder.name != _step_name(progress.step):
+    if step_folder.name != _format_step_name(progress.step):
         raise CheckpointError(f"{step_folder / PROGRESS_FILE} is damaged: got step {to_printable(progress.step, 30)}.")
     shapes = {name: tensor.shape for name, tensor in state.named_weights().items()}
     weights = _read_weights(step_folder / "weights.safetensors", shapes)
@@ -253,7 +253,7 @@ def load_state(folder: Path, state: TrainingState) -> bool:
     if progress.best_score is not None and not has_best:
         raise CheckpointError(f"{best_file} is missing, but {PROGRESS_FILE} names a best epoch.")
     best_weights = _read_weights(best_file, shapes) if has_best else {}
-    recent_weights = {epoch: _read_weights(folder / _epoch_name(epoch), shapes) for epoch in progress.recent}
+    recent_weights = {epoch: _read_weights(folder / _format_epoch_name(epoch), shapes) for epoch in progress.recent}
     restore_moments(state, moments, progress.step)
     copy_weights(state.network, weights)
     state.progress, state.best, state.recent = progress, best_weights, recent_weights
@@ -261,7 +261,7 @@ def load_state(folder: Path, state: TrainingState) -> bool:
     return True
 
 
-def _latest_step_folder(folder: Path) -> Path | None:
+def _find_latest_step(folder: Path) -> Path | None:
     """The folder of the last complete step."""
     path = folder / LATEST_FILE
     if not has_entry(folder, LATEST_FILE):

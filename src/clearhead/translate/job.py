@@ -28,7 +28,7 @@ from clearhead.model import Model
 from clearhead.model.loading import load, require_torch
 from clearhead.progress import for_stage
 from clearhead.train.finish import Run, format_base_model, write_metrics
-from clearhead.train.network import describe_early_end, finish_stopped_run, run_training, seconds_per_seed
+from clearhead.train.network import compute_seconds_per_seed, describe_early_end, finish_stopped_run, run_training
 from clearhead.training.log import read_log
 from clearhead.training.loss_monitor import LossMonitor
 from clearhead.translate.dataset import ParallelTexts, read_parallel_texts
@@ -245,7 +245,7 @@ def _train_model(
         objective=objective,
         score=score,
         device=str(model.core.device),
-        seconds=seconds_per_seed(plan),
+        seconds=compute_seconds_per_seed(plan),
         row_weights=dataset.row_words.astype(np.float64),  # every token has the same weight, as in the paper
     )
     run_training(state, steps, folder, settings, loss_monitor, events)

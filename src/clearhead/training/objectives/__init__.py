@@ -9,21 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clearhead.training.objectives.choice import ChoiceCrossEntropy
     from clearhead.training.objectives.classes import BinaryCrossEntropy, CrossEntropy, SquaredError
     from clearhead.training.objectives.next_token import WithNextToken
     from clearhead.training.objectives.objective import NetworkOutput, Objective
-    from clearhead.training.objectives.options import OptionChoice
     from clearhead.training.objectives.pretraining import (
         ElectraPair,
         TargetScores,
+        compute_pretrain_losses,
         count_targets,
-        pretrain_losses,
         score_targets,
     )
     from clearhead.training.objectives.registry import OBJECTIVES, objective_for
-    from clearhead.training.objectives.spans import SpanEnds
-    from clearhead.training.objectives.tags import WordTags
-    from clearhead.training.objectives.words import TargetWords
+    from clearhead.training.objectives.seq2seq import Seq2SeqCrossEntropy
+    from clearhead.training.objectives.spans import SpanCrossEntropy
+    from clearhead.training.objectives.tags import TagCrossEntropy
 else:
     from clearhead.lazy import export_lazily
 
@@ -33,31 +33,31 @@ else:
             "classes": ("BinaryCrossEntropy", "CrossEntropy", "SquaredError"),
             "next_token": ("WithNextToken",),
             "objective": ("NetworkOutput", "Objective"),
-            "options": ("OptionChoice",),
-            "pretraining": ("ElectraPair", "TargetScores", "count_targets", "pretrain_losses", "score_targets"),
+            "choice": ("ChoiceCrossEntropy",),
+            "pretraining": ("ElectraPair", "TargetScores", "count_targets", "compute_pretrain_losses", "score_targets"),
             "registry": ("OBJECTIVES", "objective_for"),
-            "spans": ("SpanEnds",),
-            "tags": ("WordTags",),
-            "words": ("TargetWords",),
+            "spans": ("SpanCrossEntropy",),
+            "tags": ("TagCrossEntropy",),
+            "seq2seq": ("Seq2SeqCrossEntropy",),
         },
     )
 
 __all__ = [
     "OBJECTIVES",
     "BinaryCrossEntropy",
+    "ChoiceCrossEntropy",
     "CrossEntropy",
     "ElectraPair",
     "NetworkOutput",
     "Objective",
-    "OptionChoice",
-    "SpanEnds",
+    "Seq2SeqCrossEntropy",
+    "SpanCrossEntropy",
     "SquaredError",
+    "TagCrossEntropy",
     "TargetScores",
-    "TargetWords",
     "WithNextToken",
-    "WordTags",
+    "compute_pretrain_losses",
     "count_targets",
     "objective_for",
-    "pretrain_losses",
     "score_targets",
 ]

@@ -32,7 +32,7 @@ class CrossEntropy(Objective):
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
         """The entropy of the class frequencies."""
-        return label_entropy(targets, row_weights, self.smoothing)
+        return compute_label_entropy(targets, row_weights, self.smoothing)
 
     @property
     def linear_examples(self) -> LinearExamples:
@@ -89,7 +89,7 @@ class SquaredError(Objective):
         return _select_row_examples
 
 
-def label_entropy(targets: Array, weights: Array | None = None, smoothing: float = 0.0) -> float:
+def compute_label_entropy(targets: Array, weights: Array | None = None, smoothing: float = 0.0) -> float:
     """The cross-entropy of always predicting the class frequencies."""
     import numpy as np
 

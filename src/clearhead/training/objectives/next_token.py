@@ -39,7 +39,7 @@ class WithNextToken(Objective):
         """(rows,)."""
         if output.hidden is None or output.token_table is None:
             raise TypeError("The next-token loss needs hidden states and the token table.")
-        lm_loss = self.weight * next_token_loss(output.hidden, output.token_table, batch)
+        lm_loss = self.weight * compute_next_token_loss(output.hidden, output.token_table, batch)
         inner_loss = self.objective.auxiliary_loss(output, batch)
         return lm_loss if inner_loss is None else inner_loss + lm_loss
 
@@ -53,7 +53,7 @@ class WithNextToken(Objective):
         return self.objective.linear_examples
 
 
-def next_token_loss(hidden: Tensor, token_table: Tensor, batch: PackedBatch) -> Tensor:
+def compute_next_token_loss(hidden: Tensor, token_table: Tensor, batch: PackedBatch) -> Tensor:
     """-log p(token) given the tokens before it, averaged over the tokens of each row: (rows,)."""
     device = hidden.device
     ids, lengths = (torch.as_tensor(array, device=device) for array in (batch.ids, batch.lengths))

@@ -60,7 +60,9 @@ def count_targets(batch: PretrainBatch, losses: tuple[str, ...]) -> dict[str, in
     return {name: counts.get(name, len(batch.ids)) for name in losses}
 
 
-def pretrain_losses(network: Any, batch: PretrainBatch, scales: dict[str, float], device: str) -> dict[str, Tensor]:
+def compute_pretrain_losses(
+    network: Any, batch: PretrainBatch, scales: dict[str, float], device: str
+) -> dict[str, Tensor]:
     """The losses of a batch, each summed over its targets and multiplied by its scale."""
     if isinstance(network, ElectraPair):
         return _compute_electra_losses(network, batch, scales, device)
@@ -72,9 +74,9 @@ def pretrain_losses(network: Any, batch: PretrainBatch, scales: dict[str, float]
         )
     }
     if "pairs" in scales:
-        logits = _pair_logits(network, states)
+        logits = _compute_pair_logits(network, states)
         loss_terms["pairs"] = (
-            F.cross_entropy(logits, _tensor(batch.pair_labels, device), reduction="sum") * scales["pairs"]
+            F.cross_entropy(logits, _to_tensor(batch.pair_labels, device), reduction="sum") * scales["pairs"]
         )
     return loss_terms
 
@@ -86,20 +88,22 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
         return _score_electra(network, batch, device, seed)
     states = _compute_target_states(network, batch, device, fused_attention)
     scores = {
-        "words": _score_words(states.inputs, network.head, states.labels, _target_text_indices(batch)[batch.positions])
+        "words": _score_words(states.inputs, network.head, states.labels, _list_target_texts(batch)[batch.positions])
     }
     if batch.pair_labels is not None and network.second is not None:
-        pair_labels = _tensor(batch.pair_labels, device)
-        scores["pairs"] = _score_logits(_pair_logits(network, states), pair_labels, np.arange(len(batch.pair_labels)))
+        pair_labels = _to_tensor(batch.pair_labels, device)
+        scores["pairs"] = _score_logits(
+            _compute_pair_logits(network, states), pair_labels, np.arange(len(batch.pair_labels))
+        )
     return scores
 
 
-def _pair_logits(network: Any, states: _TargetStates) -> Tensor:
+def _compute_pair_logits(network: Any, states: _TargetStates) -> Tensor:
     logits: Tensor = network.second(states.hidden, states.layout, network.pooler(states.hidden, states.layout))
     return logits.float()
 
 
-def _target_text_indices(batch: PretrainBatch) -> Array:
+def _list_target_texts(batch: PretrainBatch) -> Array:
     lengths = batch.lengths if batch.target_lengths is None else batch.target_lengths
     return np.repeat(np.arange(len(lengths)), lengths * batch.targets_per_token)
 
@@ -135,12 +139,12 @@ class _TargetStates:
 
 def _compute_target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
     """Hidden states at every target; the last layer computes only these if possible."""
-    ids, labels = _tensor(batch.ids, device), _tensor(batch.labels, device)
-    layout: Layout = PackedLayout(_tensor(batch.lengths, device))
-    segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
+    ids, labels = _to_tensor(batch.ids, device), _to_tensor(batch.labels, device)
+    layout: Layout = PackedLayout(_to_tensor(batch.lengths, device))
+    segments = None if network.shape.stack.segments < 2 else _to_tensor(batch.segments, device)
     target = None
     if batch.target_ids is not None:
-        target = _tensor(batch.target_ids, device), PackedLayout(_tensor(batch.target_lengths, device))
+        target = _to_tensor(batch.target_ids, device), PackedLayout(_to_tensor(batch.target_lengths, device))
     are_all_targets = len(batch.positions) == len(batch.ids) * batch.targets_per_token and target is None
     if target is not None or are_all_targets or network.shape.stack.layers < 2 or batch.targets_per_token > 1:
         hidden = network.compute_head_input(ids, layout, segments, target, kernel=kernel)
@@ -149,15 +153,15 @@ def _compute_target_states(network: Network, batch: PretrainBatch, device: str, 
         target_states = (
             hidden
             if are_all_targets or target is not None
-            else hidden.index_select(0, _tensor(batch.positions, device))
+            else hidden.index_select(0, _to_tensor(batch.positions, device))
         )
     else:
         query_positions, rows, columns = _pick_query_positions(batch)
         hidden = network.compute_head_input(
-            ids, layout, segments, kernel=kernel, query_index=_tensor(query_positions, device)
+            ids, layout, segments, kernel=kernel, query_index=_to_tensor(query_positions, device)
         )
         layout = PaddedLayout(hidden[..., 0], None)
-        target_states = hidden[_tensor(rows, device), _tensor(columns, device)]
+        target_states = hidden[_to_tensor(rows, device), _to_tensor(columns, device)]
     head = network.head
     assert head is not None
     return _TargetStates(head.before_out(target_states), labels, hidden, layout)
@@ -175,7 +179,7 @@ def _pick_query_positions(batch: PretrainBatch) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True)
-class _ElectraRound:
+class _ElectraOutput:
     """A forward pass of the ELECTRA pair: the generator's states and the discriminator's logits."""
 
     states: _TargetStates
@@ -183,7 +187,7 @@ class _ElectraRound:
     is_replaced: Tensor  # (tokens,): 1 or 0
 
 
-def _run_electra_round(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraRound:
+def _run_electra(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraOutput:
     """Replace masks with tokens sampled from the generator, and let the discriminator predict which are replaced."""
     states = _compute_target_states(pair.generator, batch, device, kernel)
     output_layer = pair.generator.head.out  # type: ignore[union-attr]
@@ -191,30 +195,34 @@ def _run_electra_round(pair: ElectraPair, batch: PretrainBatch, device: str, ker
         logits = F.linear(states.inputs, output_layer.weight, output_layer.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
         sampled = (logits + noise).argmax(-1)  # Gumbel noise: a sample from the softmax
-    ids, positions = _tensor(batch.ids, device), _tensor(batch.positions, device)
+    ids, positions = _to_tensor(batch.ids, device), _to_tensor(batch.positions, device)
     replaced_ids = ids.index_copy(0, positions, sampled)
     is_replaced = (replaced_ids != ids.index_copy(0, positions, states.labels)).float()
-    segments = None if pair.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
-    hidden = pair.model.encode(replaced_ids, PackedLayout(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
+    segments = None if pair.model.shape.stack.segments < 2 else _to_tensor(batch.segments, device)
+    hidden = pair.model.encode(replaced_ids, PackedLayout(_to_tensor(batch.lengths, device)), segments, kernel=kernel)[
+        -1
+    ]
     head = pair.model.head
     discriminator_logits = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
-    return _ElectraRound(states, discriminator_logits, is_replaced)
+    return _ElectraOutput(states, discriminator_logits, is_replaced)
 
 
 def _compute_electra_losses(
     pair: ElectraPair, batch: PretrainBatch, scales: dict[str, float], device: str
 ) -> dict[str, Tensor]:
-    electra_round = _run_electra_round(
+    electra_output = _run_electra(
         pair, batch, device, dropout_attention if torch.device(device).type == "cpu" else fused_attention
     )
     output_layer = pair.generator.head.out  # type: ignore[union-attr]
-    replaced_loss = F.binary_cross_entropy_with_logits(electra_round.logits, electra_round.is_replaced, reduction="sum")
+    replaced_loss = F.binary_cross_entropy_with_logits(
+        electra_output.logits, electra_output.is_replaced, reduction="sum"
+    )
     return {
         "words": linear_cross_entropy(
-            electra_round.states.inputs,
+            electra_output.states.inputs,
             output_layer.weight,
             output_layer.bias,
-            electra_round.states.labels,
+            electra_output.states.labels,
             scales["words"],
         ),
         "replaced": replaced_loss * (REPLACED_WEIGHT * scales["replaced"]),
@@ -224,22 +232,25 @@ def _compute_electra_losses(
 def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, TargetScores]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # samples of the evaluation must not change those of training
-        electra_round = _run_electra_round(pair, batch, device, fused_attention)
-    text_indices = _target_text_indices(batch)
-    losses = F.binary_cross_entropy_with_logits(electra_round.logits, electra_round.is_replaced, reduction="none")
-    is_correct = ((electra_round.logits > 0) == (electra_round.is_replaced > 0)).double()
+        electra_output = _run_electra(pair, batch, device, fused_attention)
+    text_indices = _list_target_texts(batch)
+    losses = F.binary_cross_entropy_with_logits(electra_output.logits, electra_output.is_replaced, reduction="none")
+    is_correct = ((electra_output.logits > 0) == (electra_output.is_replaced > 0)).double()
     return {
         "words": _score_words(
-            electra_round.states.inputs, pair.generator.head, electra_round.states.labels, text_indices[batch.positions]
+            electra_output.states.inputs,
+            pair.generator.head,
+            electra_output.states.labels,
+            text_indices[batch.positions],
         ),
         "replaced": TargetScores(
             losses=losses.double().cpu().numpy(),
             correct=is_correct.cpu().numpy(),
             text_indices=text_indices,
-            labels=electra_round.is_replaced.cpu().numpy(),
+            labels=electra_output.is_replaced.cpu().numpy(),
         ),
     }
 
 
-def _tensor(array: Any, device: str) -> Tensor:
+def _to_tensor(array: Any, device: str) -> Tensor:
     return torch.as_tensor(array, device=device)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from clearhead.training.objectives.choice import ChoiceCrossEntropy
 from clearhead.training.objectives.classes import BinaryCrossEntropy, CrossEntropy, SquaredError
 from clearhead.training.objectives.next_token import WithNextToken
 from clearhead.training.objectives.objective import Objective
-from clearhead.training.objectives.options import OptionChoice
-from clearhead.training.objectives.spans import SpanEnds
-from clearhead.training.objectives.tags import WordTags
-from clearhead.training.objectives.words import TargetWords
+from clearhead.training.objectives.seq2seq import Seq2SeqCrossEntropy
+from clearhead.training.objectives.spans import SpanCrossEntropy
+from clearhead.training.objectives.tags import TagCrossEntropy
 from clearhead.training.settings import TrainSettings
 
 # constructors by name; the argument is the label smoothing
@@ -18,10 +18,10 @@ OBJECTIVES: Mapping[str, Callable[[float], Objective]] = {
     "cross_entropy": CrossEntropy,
     "binary": BinaryCrossEntropy,
     "squared": lambda _: SquaredError(),
-    "tags": WordTags,
-    "spans": lambda _: SpanEnds(),
-    "options": OptionChoice,
-    "words": TargetWords,
+    "tags": TagCrossEntropy,
+    "spans": lambda _: SpanCrossEntropy(),
+    "options": ChoiceCrossEntropy,
+    "words": Seq2SeqCrossEntropy,
 }
 
 

@@ -13,7 +13,7 @@ from clearhead.training.objectives.pooling import average_by_row
 
 
 @dataclass(frozen=True)
-class SpanEnds(Objective):
+class SpanCrossEntropy(Objective):
     """(-log p(first token) - log p(last token)) / 2, averaged over the windows of each row."""
 
     def loss(self, output: NetworkOutput, batch: PackedBatch) -> Tensor:

@@ -15,7 +15,7 @@ from clearhead.training.objectives.pooling import average_by_row
 
 
 @dataclass(frozen=True)
-class WordTags(Objective):
+class TagCrossEntropy(Objective):
     """-log p(tag) at one token of each word, averaged over the words of each row."""
 
     smoothing: float = 0.0

@@ -13,7 +13,7 @@ from clearhead.training.objectives.pooling import average_by_row
 
 
 @dataclass(frozen=True)
-class OptionChoice(Objective):
+class ChoiceCrossEntropy(Objective):
     """-log p(correct option), with a softmax over the options of each row, whose number may vary."""
 
     smoothing: float = 0.0

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.tasks.packed import PackedBatch
-from clearhead.training.objectives.classes import label_entropy
+from clearhead.training.objectives.classes import compute_label_entropy
 from clearhead.training.objectives.objective import NetworkOutput, Objective
 from clearhead.training.objectives.pooling import average_by_row
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TargetWords(Objective):
+class Seq2SeqCrossEntropy(Objective):
     """-log p(token) given the correct tokens before it, averaged over the target tokens of each row."""
 
     smoothing: float = 0.0
@@ -35,4 +35,4 @@ class TargetWords(Objective):
 
     def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
         """The entropy of the token frequencies; `targets` are the target tokens of all rows."""
-        return label_entropy(targets, row_weights, self.smoothing)
+        return compute_label_entropy(targets, row_weights, self.smoothing)
