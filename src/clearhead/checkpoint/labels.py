@@ -62,12 +62,10 @@ def count_outputs(family: Family, values: Mapping[str, Any], head: str | None, s
     """Return the number of outputs of the classification or tagging head in a file, or None if it has none."""
     if head not in ("classify", "tag"):
         return None
-    for stored_name, target in tensor_names.expand_table(
-        name_table(family.plan_head(values, head, 2).names), 1
-    ).items():
+    head_names = family.plan_head(values, head, 2).names
+    for stored_name, target in tensor_names.expand_table(name_table(head_names), 1).items():
         if stored_name in sizes and target.names in (("head.out.weight",), ("head.out.bias",)):
-            size = tensor_names.TensorSlice(stored_name, transposed=target.transposed, flat=target.flat).slice_size(
-                sizes[stored_name]
-            )
+            output = tensor_names.TensorSlice(stored_name, transposed=target.transposed, flat=target.flat)
+            size = output.slice_size(sizes[stored_name])
             return None if size is None else size[0]
     return None

@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 CARD_FILE = "README.md"
 ACTIVATIONS = ("tanh", "linear")  # of the two dense layers
-CARD_TEMPLATE = """# A head on mean-pooled states
+CARD_TEMPLATE = """# Head on mean-pooled states
 
-This model reads the mean of all token states: encoder, mean pooling, dense layer, tanh, dense layer.
+The head of this model reads the mean of all token states: encoder, mean pooling, dense layer, tanh, dense layer.
 
-- clearhead: `clearhead.predict(folder, {rows})` gives labels or numbers, calibrated, of long texts in windows.
-- sentence-transformers{version}: `{call}` gives the logits{order}.{more} Texts are cut after {longest} tokens.
-- transformers: `AutoModel` loads the encoder. There is no class with this head:
-  `AutoModelForSequenceClassification` reports a newly initialized classifier, whose answers are random.
-  `clearhead train --set head_pooling=first` makes a model that it can load.
+- clearhead: `clearhead.predict(folder, {rows})` returns calibrated labels or numbers; long texts are split.
+- sentence-transformers{version}: `{call}` returns the logits{order}.{more} {truncation}
+- transformers: `AutoModel` loads the encoder. No class has this head:
+  `AutoModelForSequenceClassification` reports a newly initialized classifier, whose predictions are random.
+  `clearhead train --set head_pooling=first` trains a model that it can load.
 """
 TEXT_CARD = {
     "rows": "texts",
     "version": "",
     "call": "SentenceTransformer(folder).encode(texts)",
-    "more": " A pair of texts is a tuple.",
+    "more": " A text pair is a tuple.",
 }
 PAIR_CARD = {
     "rows": "pairs",
     "version": " 6 and later",
     "call": "CrossEncoder(folder).predict(pairs)",
-    "more": " `SentenceTransformer` drops the head and gives the mean.",
+    "more": " `SentenceTransformer` drops the head and returns the mean.",
 }
 
 
@@ -62,19 +62,20 @@ def write_mean_head(
 ) -> None:
     """Write the pooling and dense modules of a saved encoder, and a model card that lists how to load them."""
     has_pairs = training is not None and "text_b" in training.columns
-    weights = tuple({leaf: arrays[f"head.{step}.{leaf}"] for leaf in ("weight", "bias")} for step in ("dense", "out"))
+    weights = tuple({leaf: arrays[f"head.{layer}.{leaf}"] for leaf in ("weight", "bias")} for layer in ("dense", "out"))
     outputs, width = weights[1]["weight"].shape
-    steps = tuple(
-        DenseShape(inputs=width, outputs=len(step_weights["bias"]), activation=activation)
-        for step_weights, activation in zip(weights, ACTIVATIONS, strict=True)
+    layers = tuple(
+        DenseShape(inputs=width, outputs=len(layer_weights["bias"]), activation=activation)
+        for layer_weights, activation in zip(weights, ACTIVATIONS, strict=True)
     )
-    write_modules(folder, Pooling(dense=steps, max_length=max_length, lowercase=lowercase), weights, width)
+    write_modules(folder, Pooling(dense=layers, max_length=max_length, lowercase=lowercase), weights, width)
     if has_pairs:
         _write_cross_encoder(folder)
     label_order = ", in the order of id2label in config.json" if outputs > 1 else ""
+    truncation = f"Texts are truncated after {max_length} tokens." if max_length else "Texts are not truncated."
+    card = PAIR_CARD if has_pairs else TEXT_CARD
     with atomic_file(folder / CARD_FILE) as file:
-        card = PAIR_CARD if has_pairs else TEXT_CARD
-        file.write(CARD_TEMPLATE.format(order=label_order, longest=max_length or "no number of", **card).encode())
+        file.write(CARD_TEMPLATE.format(order=label_order, truncation=truncation, **card).encode())
 
 
 def _write_cross_encoder(folder: Path) -> None:
@@ -115,7 +116,7 @@ def drop_mean_head_modules(modules: SentenceModules | None) -> SentenceModules:
         modules is None
         or pooling is None
         or pooling.modes != ("mean",)
-        or tuple(step.activation for step in pooling.dense) != ACTIVATIONS
+        or tuple(layer.activation for layer in pooling.dense) != ACTIVATIONS
         or pooling.normalize
     ):
         raise CheckpointError(

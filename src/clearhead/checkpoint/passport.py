@@ -58,9 +58,7 @@ class TrainingRecord:
     seeds: list[int] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, dict[str, dict[str, float | None]]] = field(
-        default_factory=dict
-    )  # split -> metric -> value and interval
+    metrics: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict)  # split -> metric -> interval
     command: str = ""
     machine: Machine | None = None  # that the run started on; None: not recorded by an older version
     resumed_on: list[Machine] = field(default_factory=list)  # other machines that the run was resumed on
@@ -151,7 +149,7 @@ def check_labels(passport: Passport, labels: Sequence[str]) -> None:
     if not passport.labels or list(labels) == passport.labels:
         return
     if len(labels) != len(passport.labels):
-        change = f"{len(passport.labels)} labels then, {len(labels)} now"
+        change = f"the number of labels was {len(passport.labels)} and is now {len(labels)}"
     else:
         index = next(
             i for i, (saved, current) in enumerate(zip(passport.labels, labels, strict=True)) if saved != current

@@ -89,9 +89,8 @@ def read_modules(folder: Path) -> SentenceModules | None:
     if not has_pooling:
         raise ConfigError("modules.json has no Pooling module, so it does not describe a sentence encoder.")
     prompts, default_prompt = _read_prompts(folder)
-    settings = (
-        read_json(resolve_inside(encoder, settings_file)) if (settings_file := _find_settings_file(encoder)) else {}
-    )
+    settings_file = _find_settings_file(encoder)
+    settings = {} if settings_file is None else read_json(resolve_inside(encoder, settings_file))
     max_length = settings.get("max_seq_length")
     if max_length is not None and (not isinstance(max_length, int) or isinstance(max_length, bool) or max_length < 1):
         raise ConfigError(
@@ -200,10 +199,10 @@ def _read_dense(folder: Path, model: Path) -> tuple[DenseShape, Mapping[str, np.
 def check_dense_widths(pooling: Pooling, width: int) -> None:
     """Check that the input width of each dense layer is the output width of the layer before it."""
     width *= len(pooling.modes)
-    for step in pooling.dense:
-        if step.inputs != width:
-            raise ConfigError(f"modules.json has a Dense module with {step.inputs} inputs, expected {width}.")
-        width = step.outputs
+    for layer in pooling.dense:
+        if layer.inputs != width:
+            raise ConfigError(f"modules.json has a Dense module with {layer.inputs} inputs, expected {width}.")
+        width = layer.outputs
 
 
 def _read_prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:

@@ -67,32 +67,26 @@ class TensorMatch:
 
     def describe_problems(self) -> str | None:
         """Return all problems in one phrase, or None."""
-        kinds = (
-            (
-                tuple(dict.fromkeys(self.missing.values())),
-                " missing (the file is incomplete, or config.json belongs to another model)",
-            ),
-            (self.unexpected, " unknown to this family"),
-            (self.mismatched, " (config.json and the weights disagree)"),
-        )
-        problems = [(names, description) for names, description in kinds if names]
-        return (
-            "; ".join(
-                _format_names(names, MAX_LISTED_CHARS // len(problems)) + description for names, description in problems
-            )
-            or None
-        )
+        missing = tuple(dict.fromkeys(self.missing.values()))
+        descriptions = {
+            " missing (the file is incomplete, or config.json belongs to another model)": missing,
+            " unknown to this family": self.unexpected,
+            " (config.json and the weights disagree)": self.mismatched,
+        }
+        problems = {suffix: names for suffix, names in descriptions.items() if names}
+        max_chars = MAX_LISTED_CHARS // max(len(problems), 1)
+        return "; ".join(_format_names(names, max_chars) + suffix for suffix, names in problems.items()) or None
 
 
 def _format_names(names: Iterable[str], max_chars: int = MAX_LISTED_CHARS) -> str:
     """List names up to `max_chars`, then the number of remaining names."""
-    all_names, shown = list(names), list[str]()
+    all_names, fitting = list(names), list[str]()
     for name in all_names:
-        if shown and sum(map(len, shown)) + len(name) > max_chars:
+        if fitting and sum(map(len, fitting)) + len(name) > max_chars:
             break
-        shown.append(to_printable(name, 120))
-    listed = ", ".join(shown)
-    more = f" and {len(all_names) - len(shown)} more" if len(all_names) > len(shown) else ""
+        fitting.append(to_printable(name, 120))
+    listed = ", ".join(fitting)
+    more = f" and {len(all_names) - len(fitting)} more" if len(all_names) > len(fitting) else ""
     return f"{len(all_names)} tensors {listed}{more}" if len(all_names) > 1 else f"tensor {listed}"
 
 

@@ -15,7 +15,7 @@ from clearhead.files import scratch_folder, to_printable
 
 CHILD_TIMEOUT = 3600  # seconds
 COPIED_SUFFIXES = (".json", ".txt", ".bpe", ".model", ".spm", ".safetensors")
-PICKLE_FILES = ("pytorch_model.bin", "model.bin", "pytorch_model.bin.index.json")
+WEIGHT_PICKLES = ("pytorch_model.bin", "model.bin", "pytorch_model.bin.index.json")
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def _list_module_folders(folder: Path) -> list[Path]:
 
 def _has_only_pickle(folder: Path) -> bool:
     has_safetensors = any((folder / name).exists() for name in (WEIGHTS_FILE, INDEX_FILE))
-    return not has_safetensors and any((folder / name).is_file() for name in PICKLE_FILES)
+    return not has_safetensors and any((folder / name).is_file() for name in WEIGHT_PICKLES)
 
 
 def _convert_folder(source: Path, destination: Path) -> None:

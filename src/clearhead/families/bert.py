@@ -133,19 +133,19 @@ def masked_head(config: ConfigValues, names: Mapping[str, str | TensorTarget], *
     return HeadPlan(head=HeadShape(**(fields | changes)), names=names)
 
 
-def token_head(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
+def token_head(kind: Any, outputs: int, dropout: float, output_names: str = "classifier.*") -> HeadPlan:
     """Return a head with one output vector per token, such as tags or span starts and ends."""
     return HeadPlan(
-        head=HeadShape(kind=kind, pooling="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"}
+        head=HeadShape(kind=kind, pooling="each", outputs=outputs, dropout=dropout), names={output_names: "head.out.*"}
     )
 
 
-def pooled_head(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
+def pooled_head(kind: Any, outputs: int, dropout: float, output_names: str = "classifier.*") -> HeadPlan:
     """Return a head with one output vector per text, computed from the pooler's output."""
     return HeadPlan(
         head=HeadShape(kind=kind, pooling="pooled", outputs=outputs, dropout=dropout),
         pooler=PoolerShape(),
-        names={out: "head.out.*"},
+        names={output_names: "head.out.*"},
     )
 
 
@@ -174,7 +174,7 @@ def build_names(_model: ModelShape) -> dict[str, TensorTarget]:
     return name_table(EMBEDDING_NAMES | BLOCK_NAMES, "stack.") | name_table(POOLER_NAMES)
 
 
-def name_architectures(title: str, **more: str) -> dict[str, str]:
+def name_architectures(title: str, **other_heads: str) -> dict[str, str]:
     """Return the class names of a family with BERT's usual heads."""
     return {
         f"{title}ForMaskedLM": "masked",
@@ -182,7 +182,7 @@ def name_architectures(title: str, **more: str) -> dict[str, str]:
         f"{title}ForTokenClassification": "tag",
         f"{title}ForQuestionAnswering": "span",
         f"{title}ForMultipleChoice": "choice",
-    } | more
+    } | other_heads
 
 
 FAMILY = Family(

@@ -186,9 +186,9 @@ def pooled_head(kind: str, outputs: int, config: ConfigValues) -> HeadPlan:
     )
 
 
-def infer_config(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
+def infer_config(config: dict[str, Any], stored: TensorLookup) -> dict[str, Any]:
     """Infer from the tensor names which masked-language-model head a file has, unless config.json states it."""
-    if "legacy" not in config and "lm_predictions.lm_head.bias" in in_file:
+    if "legacy" not in config and "lm_predictions.lm_head.bias" in stored:
         return config | {"legacy": False}
     return config
 

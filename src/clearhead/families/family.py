@@ -204,7 +204,7 @@ class Family:
     base_pooler: PoolerShape | None = None  # the pooler of a model without a head
     decoder_start_id: Callable[[ConfigValues], int | None] = lambda values: None
     check: Callable[[ConfigValues], str | None] = lambda values: None  # of several keys together
-    infer_config: Callable[[dict[str, Any], TensorLookup], dict[str, Any]] = lambda config, in_file: config
+    infer_config: Callable[[dict[str, Any], TensorLookup], dict[str, Any]] = lambda config, stored: config
     # fixed tables, such as sinusoidal positions, that a file may store although they are not learned
     computed_tables: Callable[[ModelShape], dict[str, Any]] = lambda model: {}
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -110,8 +110,8 @@ def build_stack(config: ConfigValues, prefix: str, **changes: Any) -> Shape:
 
 def build_decoder(config: ConfigValues) -> Shape:
     """Return the decoder; it has its own vocabulary if encoder and decoder do not share one."""
-    own_vocab = not config["share_encoder_decoder_embeddings"] and config["decoder_vocab_size"]
-    return build_stack(config, "decoder", vocab_size=own_vocab or config["vocab_size"], causal=True, cross=True)
+    own_vocab_size = not config["share_encoder_decoder_embeddings"] and config["decoder_vocab_size"]
+    return build_stack(config, "decoder", vocab_size=own_vocab_size or config["vocab_size"], causal=True, cross=True)
 
 
 def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
@@ -178,14 +178,14 @@ def compute_position_tables(model: ModelShape) -> dict[str, Any]:
     return tables
 
 
-def infer_config(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
+def infer_config(config: dict[str, Any], stored: TensorLookup) -> dict[str, Any]:
     """Detect separate embeddings: transformers 5 stores them for untied models although config.json says shared."""
     for prefix in ("model.", "") if config.get("tie_word_embeddings") is False else ():
         side_tables = [f"{prefix}{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
         shared = f"{prefix}shared.weight"
-        if all(name in in_file for name in side_tables):
-            is_shared = in_file.are_equal(*side_tables) and (
-                shared not in in_file or in_file.are_equal(side_tables[0], shared)
+        if all(name in stored for name in side_tables):
+            is_shared = stored.are_equal(*side_tables) and (
+                shared not in stored or stored.are_equal(side_tables[0], shared)
             )
             if not is_shared:
                 vocab_size = config.get("decoder_vocab_size") or config.get("vocab_size")

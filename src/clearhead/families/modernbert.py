@@ -168,10 +168,10 @@ def build_head(kind: Any, outputs: int, config: ConfigValues, **changes: Any) ->
         "eps": config["norm_eps"],
         "dropout": config["classifier_dropout"],
     }
-    out = "decoder.*" if kind == "masked" else "classifier.*"
+    output_names = "decoder.*" if kind == "masked" else "classifier.*"
     return HeadPlan(
         head=HeadShape(**(fields | changes)),
-        names={"head.dense.*": "head.dense.*", "head.norm.*": "head.norm.*", out: "head.out.*"},
+        names={"head.dense.*": "head.dense.*", "head.norm.*": "head.norm.*", output_names: "head.out.*"},
     )
 
 
