@@ -34,21 +34,21 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marker expression selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Slow tests run only when a marker expression asks for them: `pytest -m slow`. Thin tests keep every n-th case."""
-    seen: Counter[str] = Counter()
+    case_counts: Counter[str] = Counter()
     for item in items:
         thin = item.get_closest_marker("thin")
         if thin is None:
             continue
-        name = item.nodeid.partition("[")[0]
-        if seen[name] % thin.args[0]:
+        test_name = item.nodeid.partition("[")[0]
+        if case_counts[test_name] % thin.args[0]:
             item.add_marker("slow")
-        seen[name] += 1
+        case_counts[test_name] += 1
     if config.option.markexpr:
         return
     slow = [item for item in items if {"slow", "exhaustive"} & set(item.keywords)]
@@ -71,20 +71,20 @@ def default_precision() -> Iterator[None]:
         yield
 
 
-def _outside(variable: str, default: str) -> Path:
-    place = Path(os.environ.get(variable) or BESIDE / default)
-    if not place.is_dir():
-        pytest.skip(f"{place} is not there; set {variable} to the folder of {default}")
-    return place
+def _external_folder(variable: str, default: str) -> Path:
+    folder = Path(os.environ.get(variable) or SHARED / default)
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there; set {variable} to the folder of {default}")
+    return folder
 
 
 @pytest.fixture(scope="session")
 def weights_folder() -> Path:
     """Real trained weights, beside the project."""
-    return _outside("CLEARHEAD_WEIGHTS", "weights")
+    return _external_folder("CLEARHEAD_WEIGHTS", "weights")
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Public data sets, beside the project."""
-    return _outside("CLEARHEAD_DATA", "data")
+    return _external_folder("CLEARHEAD_DATA", "data")

@@ -127,7 +127,7 @@ def modernbert(draw: Draw) -> Config:
     shared = bert_like(draw)
     layers = shared["num_hidden_layers"]
     activation, eps = shared.pop("hidden_act"), shared.pop("layer_norm_eps")
-    made = shared | {
+    config = shared | {
         "hidden_activation": activation,
         "norm_eps": max(eps, 1e-5),
         "norm_bias": draw_bool(draw),
@@ -145,15 +145,15 @@ def modernbert(draw: Draw) -> Config:
         "sep_token_id": 2,
     }
     if draw_bool(draw):
-        made["global_attn_every_n_layers"] = choose(draw, 2, 1, 3)
+        config["global_attn_every_n_layers"] = choose(draw, 2, 1, 3)
     else:
-        made["layer_types"] = [choose(draw, "sliding_attention", "full_attention") for _ in range(layers)]
+        config["layer_types"] = [choose(draw, "sliding_attention", "full_attention") for _ in range(layers)]
     if draw_bool(draw):
-        made["rope_parameters"] = {
+        config["rope_parameters"] = {
             "full_attention": {"rope_type": "default", "rope_theta": choose(draw, 160_000.0, 500.0)},
             "sliding_attention": {"rope_type": "default", "rope_theta": choose(draw, 10_000.0, 77.0)},
         }
-    return made
+    return config
 
 
 def gpt_like(draw: Draw) -> Config:
@@ -332,19 +332,19 @@ class ParityCase:
     seed: int
 
 
-def make_batch_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **how: Any) -> TokenBatch:
+def make_batch_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **options: Any) -> TokenBatch:
     """A batch that this model takes; pairs get targets unless told otherwise."""
     pads = {"t5": 0, "mpnet": 1, "xlm-roberta": 1, "roberta": 1}
     if family in SEQ2SEQ_FAMILIES:
-        how = {"targets": tuple(max(1, length // 2) for length in lengths[::-1])} | how
-        how["target_vocab"] = config.get("decoder_vocab_size")
+        options = {"targets": tuple(max(1, length // 2) for length in lengths[::-1])} | options
+        options["target_vocab"] = config.get("decoder_vocab_size")
     pad = config.get("pad_token_id")
     return make_token_batch(
         config["vocab_size"],
         lengths,
         pad=pads.get(family, 0) if pad is None else pad,
         segments=config.get("type_vocab_size", 0),
-        **how,
+        **options,
     )
 
 
@@ -357,13 +357,13 @@ def parity_cases(draw: Draw, family: str, title: str) -> ParityCase:
     lengths = tuple(draw(st.lists(st.integers(1, 14), min_size=2, max_size=4)))
     seed = draw(st.integers(0, 1 << 20))
     # padding on the left only where no head takes the first place, for that place would be padding
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "seed": seed,
         "left": draw_bool(draw) and (family in LEFT_PADDED_FAMILIES or title.endswith(PER_TOKEN_CLASSES)),
     }
     if title == "T5EncoderModel":
-        how["targets"] = ()
-    return ParityCase(config, make_batch_for(family, config, lengths, **how), seed)
+        options["targets"] = ()
+    return ParityCase(config, make_batch_for(family, config, lengths, **options), seed)
 
 
 def exists_in_transformers(title: str) -> bool:

@@ -31,13 +31,13 @@ def main() -> int:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     if options.again:
         RESULTS.unlink(missing_ok=True)
-    finished = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    records = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
     failed = 0
     for seed, precision, threads in itertools.product(range(options.seeds), ("float", "bf16"), (1, 2)):
         setting = {"seed": seed, "precision": precision, "threads": threads, "tests": options.tests}
-        known = next((each for each in finished if setting.items() <= each.items()), None)
-        result = known or {**setting, **run(seed, precision, threads, options.tests, options.jobs)}
-        if known is None:
+        earlier = next((record for record in records if setting.items() <= record.items()), None)
+        result = earlier or {**setting, **run(seed, precision, threads, options.tests, options.jobs)}
+        if earlier is None:
             with RESULTS.open("a") as file:
                 file.write(json.dumps(result) + "\n")
         failed += len(result["failed"])
@@ -54,21 +54,21 @@ def run(seed: int, precision: str, threads: int, tests: list[str], jobs: int) ->
         "CLEARHEAD_TEST_THREADS": str(threads),
         "OMP_NUM_THREADS": str(threads),
     }
-    begun = time.perf_counter()
+    started = time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-n", str(jobs), "-m", "learns", "--tb=line", *tests]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **variation}, capture_output=True, text=True, check=False
     )
-    lines = done.stdout.splitlines()
-    broken = sorted({line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))})
-    if done.returncode and not broken:
-        broken = [f"pytest ended with {done.returncode}: {(lines or [''])[-1]}"]
-    counted = re.search(r"(\d+) passed", (lines or [""])[-1])
-    passed = int(counted[1]) if counted else 0
-    if not passed and not broken:
-        broken = ["no test ran"]
-    summary = f"{passed} passed, {len(broken)} failed in {time.perf_counter() - begun:.0f} s"
-    return {"failed": broken, "summary": summary}
+    lines = completed.stdout.splitlines()
+    failures = sorted({line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))})
+    if completed.returncode and not failures:
+        failures = [f"pytest ended with {completed.returncode}: {(lines or [''])[-1]}"]
+    match = re.search(r"(\d+) passed", (lines or [""])[-1])
+    passed = int(match[1]) if match else 0
+    if not passed and not failures:
+        failures = ["no test ran"]
+    summary = f"{passed} passed, {len(failures)} failed in {time.perf_counter() - started:.0f} s"
+    return {"failed": failures, "summary": summary}
 
 
 if __name__ == "__main__":

@@ -41,12 +41,12 @@ CONFIGS = {
 
 def make_parallel_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
     """German words in a row, and the English ones in the same order."""
-    draw = random.Random(seed)
-    made = []
+    rng = random.Random(seed)
+    rows = []
     for _ in range(count):
-        words = draw.choices(list(WORDS), k=draw.randint(2, 5))
-        made.append({"de": " ".join(words) + ".", "en": " ".join(WORDS[word] for word in words) + "."})
-    return made
+        words = rng.choices(list(WORDS), k=rng.randint(2, 5))
+        rows.append({"de": " ".join(words) + ".", "en": " ".join(WORDS[word] for word in words) + "."})
+    return rows
 
 
 def write_tsv(path: Path, rows: list[dict[str, str]]) -> Path:

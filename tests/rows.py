@@ -31,8 +31,8 @@ def paired(count: int, seed: int = 0) -> Rows:
     rows = []
     for _ in range(count):
         same = draw.random() < 0.5
-        first = make_sentence(draw, [draw.choice(POSITIVE_WORDS if same else NEGATIVE_WORDS)], least=2, most=5)
-        second = make_sentence(draw, [draw.choice(POSITIVE_WORDS)], least=2, most=5)
+        first = make_sentence(draw, [draw.choice(POSITIVE_WORDS if same else NEGATIVE_WORDS)], min_words=2, max_words=5)
+        second = make_sentence(draw, [draw.choice(POSITIVE_WORDS)], min_words=2, max_words=5)
         rows.append({"sentence1": first, "sentence2": second, "label": "same" if same else "other"})
     return rows
 
@@ -45,10 +45,10 @@ def scored(count: int, seed: int = 0, *, two: bool = False) -> Rows:
         good = draw.randrange(4)
         score = round(1000 + 268 * (good - 1.5) + draw.gauss(0, 20), 2)
         if two:
-            first = make_sentence(draw, ["good"] * good, least=1, most=3)
-            second = make_sentence(draw, ["bad"] * (3 - good), least=1, most=3)
+            first = make_sentence(draw, ["good"] * good, min_words=1, max_words=3)
+            second = make_sentence(draw, ["bad"] * (3 - good), min_words=1, max_words=3)
             rows.append({"sentence1": first, "sentence2": second, "score": score})
         else:
-            text = make_sentence(draw, ["good"] * good + ["bad"] * (3 - good), least=1, most=4)
+            text = make_sentence(draw, ["good"] * good + ["bad"] * (3 - good), min_words=1, max_words=4)
             rows.append({"text": text, "score": score})
     return rows

@@ -21,23 +21,25 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def save_seq2seq_folder(place: Path, case: str, **changes: Any) -> Path:
+def save_seq2seq_folder(folder: Path, name: str, **changes: Any) -> Path:
     """What `transformers` saves of such a model, its tokenizer beside it."""
-    family, own = CASES[case]
+    family, settings = CASES[name]
     if family == "marian":
-        tokenizer_folders.write_marian(place, has_separate_vocabs=case == "marian apart")
+        tokenizer_folders.write_marian(folder, has_separate_vocabs=name == "marian apart")
         sizes = [
             len(json.loads(path.read_text()))
-            for path in (place / "vocab.json", place / "target_vocab.json")
+            for path in (folder / "vocab.json", folder / "target_vocab.json")
             if path.exists()
         ]
         ids = {"pad_token_id": sizes[0] - 1, "decoder_start_token_id": sizes[-1] - 1, "max_position_embeddings": 512}
-        own = own | ids | {"vocab_size": sizes[0], "decoder_vocab_size": sizes[-1]}
+        settings = settings | ids | {"vocab_size": sizes[0], "decoder_vocab_size": sizes[-1]}
     else:
-        tokenizer_folders.write_t5(place)
-        own = own | {
-            "vocab_size": len(import_transformers().AutoTokenizer.from_pretrained(place)),
+        tokenizer_folders.write_t5(folder)
+        settings = settings | {
+            "vocab_size": len(import_transformers().AutoTokenizer.from_pretrained(folder)),
             "decoder_start_token_id": 0,
         }
-    make_reference(MODEL_CLASSES[family], FIXED_CONFIGS[family] | NO_DROPOUT | own | changes).save_pretrained(place)
-    return place
+    make_reference(MODEL_CLASSES[family], FIXED_CONFIGS[family] | NO_DROPOUT | settings | changes).save_pretrained(
+        folder
+    )
+    return folder

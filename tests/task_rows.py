@@ -53,7 +53,7 @@ def questions(count: int, seed: int = 0, *, none: float = 0.0) -> Rows:
     for number in range(count):
         empty = draw.random() < none
         word = draw.choice(NEGATIVE_WORDS if empty else POSITIVE_WORDS)
-        story = make_sentence(draw, [word], least=4, most=10)
+        story = make_sentence(draw, [word], min_words=4, max_words=10)
         at = 0 if empty else story.split().index(word)
         start = len(" ".join(story.split()[:at])) + (at > 0)
         answers = [] if empty else [{"text": word, "answer_start": start}]

@@ -59,8 +59,8 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
 def tiny_sentence_encoder(folder: Path, **changes: Any) -> Path:
     """The same as a sentence-transformers folder that pools by the mean."""
     model = clearhead.load(tiny_model(folder, **changes), "core")
-    said = Pooling(normalize=True, max_length=24, origin=MODULES_FILE)
-    return replace(model, pooling=said).save(folder / "sentences")
+    pooling = Pooling(normalize=True, max_length=24, origin=MODULES_FILE)
+    return replace(model, pooling=pooling).save(folder / "sentences")
 
 
 def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
@@ -74,22 +74,22 @@ def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
     return model.save(folder / "model")
 
 
-def make_sentence(draw: random.Random, words: Sequence[str], least: int = 4, most: int = 12) -> str:
+def make_sentence(rng: random.Random, words: Sequence[str], min_words: int = 4, max_words: int = 12) -> str:
     """A few plain words with these among them."""
-    made = [draw.choice(NEUTRAL_WORDS) for _ in range(draw.randint(least, most))]
+    sentence = [rng.choice(NEUTRAL_WORDS) for _ in range(rng.randint(min_words, max_words))]
     for word in words:
-        made.insert(draw.randrange(len(made) + 1), word)
-    return " ".join(made)
+        sentence.insert(rng.randrange(len(sentence) + 1), word)
+    return " ".join(sentence)
 
 
 def labelled(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
     """Texts with a good or a bad word, labelled so."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     rows = []
     for number in range(count):
-        label = draw.choice(("good", "bad"))
-        word = draw.choice(POSITIVE_WORDS if label == "good" else NEGATIVE_WORDS)
-        rows.append({"id": f"r{number}", "text": make_sentence(draw, [word], **lengths), "label": label})
+        label = rng.choice(("good", "bad"))
+        word = rng.choice(POSITIVE_WORDS if label == "good" else NEGATIVE_WORDS)
+        rows.append({"id": f"r{number}", "text": make_sentence(rng, [word], **lengths), "label": label})
     return rows
 
 

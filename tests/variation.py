@@ -50,8 +50,8 @@ def emulate_cpu() -> None:
     os.environ.update(CPUS[name])
     if name == "avx2" and CPUINFO.exists():  # numpy warns about features that the CPU does not have
         flags = set(CPUINFO.read_text().split())
-        known = [feature for flag, feature in NUMPY_FEATURES.items() if flag in flags]
-        os.environ["NPY_DISABLE_CPU_FEATURES"] = " ".join(known)
+        features = [feature for flag, feature in NUMPY_FEATURES.items() if flag in flags]
+        os.environ["NPY_DISABLE_CPU_FEATURES"] = " ".join(features)
     if name == "avx512-bf16":
         os.environ.setdefault("CLEARHEAD_TEST_PRECISION", "bf16")
 

@@ -59,7 +59,7 @@ def batch_of(family: str, lengths: tuple[int, ...] = LENGTHS, **how: Any) -> Tok
 
 def tensors_of(given: TokenBatch) -> dict[str, torch.Tensor]:
     """The batch as keyword arguments of a network."""
-    return {name: torch.tensor(array) for name, array in given.ours().items()}
+    return {name: torch.tensor(array) for name, array in given.to_clearhead().items()}
 
 
 def real(result: ForwardOutput, given: TokenBatch) -> list[torch.Tensor]:

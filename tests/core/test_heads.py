@@ -147,17 +147,17 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
     if family in SEQ2SEQ_FAMILIES:
         model.prune({1: [0]}, "decoder")
         model.prune({0: [1]}, "cross")
-    expected = model.run(**given.ours())
+    expected = model.run(**given.to_clearhead())
     model.save(tmp_path)
     again = clearhead.load(tmp_path, "core")
     for part in ("encoder", "decoder", "cross"):
         kept = [attention.kept_heads for attention in model.module.attentions(part)]
         assert [attention.kept_heads for attention in again.module.attentions(part)] == kept
-    np.testing.assert_array_equal(again.run(**given.ours()).logits, expected.logits)
+    np.testing.assert_array_equal(again.run(**given.to_clearhead()).logits, expected.logits)
     # saved once more, nothing is lost or restored
     again.save(tmp_path / "again")
     third = clearhead.load(tmp_path / "again", "core")
-    np.testing.assert_array_equal(third.run(**given.ours()).logits, expected.logits)
+    np.testing.assert_array_equal(third.run(**given.to_clearhead()).logits, expected.logits)
     assert {n: p.shape for n, p in third.module.named_parameters()} == {
         n: p.shape for n, p in model.module.named_parameters()
     }
@@ -167,12 +167,12 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
 def test_pruned_and_read_by_transformers(family: str, tmp_path: Path) -> None:
     """Pruned heads are saved as zeros, which say nothing in any library."""
     model, given = model_of(family), batch_of(family)
-    whole = model.run(**given.ours()).logits
+    whole = model.run(**given.to_clearhead()).logits
     model.prune({0: [1]})
     if family in SEQ2SEQ_FAMILIES:
         model.prune({1: [0]}, "decoder")
         model.prune({0: [1]}, "cross")
-    logits = model.run(**given.ours()).logits
+    logits = model.run(**given.to_clearhead()).logits
     model.save(tmp_path)
     said = compute_reference_outputs(load_in_transformers(tmp_path, TITLES[family]), given)["logits"]
     mask = given.mask if given.target_mask is None else given.target_mask
@@ -227,11 +227,11 @@ def test_nothing_is_pruned_when_one_head_is_wrong() -> None:
 def test_scales_that_do_not_fit() -> None:
     model, given = model_of("bert"), batch_of("bert")
     with pytest.raises(InputError, match=r"must have shape \(3, 3\), got \(2, 3\)"):
-        model.run(**given.ours(), head_scale=[[1, 1, 1], [1, 1, 1]])
+        model.run(**given.to_clearhead(), head_scale=[[1, 1, 1], [1, 1, 1]])
     with pytest.raises(InputError, match="no part 'cross'"):
-        model.run(**given.ours(), head_scale={"cross": np.ones((3, 3))})
-    out = model.run(**given.ours(), head_scale=np.ones((3, 3)))
-    np.testing.assert_array_equal(out.last, model.run(**given.ours()).last)
+        model.run(**given.to_clearhead(), head_scale={"cross": np.ones((3, 3))})
+    out = model.run(**given.to_clearhead(), head_scale=np.ones((3, 3)))
+    np.testing.assert_array_equal(out.last, model.run(**given.to_clearhead()).last)
 
 
 def test_every_family_is_here() -> None:

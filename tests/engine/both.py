@@ -38,7 +38,7 @@ def runners(net: Network, threads: int = 1) -> tuple[CoreRunner, EngineRunner]:
 
 def said(runner: Any, given: TokenBatch, *, hidden: bool = True) -> Output:
     """What a runner says of a batch, its inputs checked as `Model.run` does it."""
-    batch, _ = check_batch(runner.shape, *(given.ours().get(name) for name in NAMES))
+    batch, _ = check_batch(runner.shape, *(given.to_clearhead().get(name) for name in NAMES))
     out: Output = runner.run(batch, hidden=hidden)
     return out
 

@@ -39,7 +39,7 @@ POOLED = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedme
 
 def given_as(batch: TokenBatch, shape: ModelShape) -> dict[str, Array]:
     """A batch under the names of an exported file."""
-    made = {name: array.numpy() for name, array in batch.theirs().items()}
+    made = {name: array.numpy() for name, array in batch.to_transformers().items()}
     if shape.stack.segments < 2:
         made.pop("token_type_ids", None)
     return made

@@ -24,54 +24,56 @@ from tests.rows import paired, scored, tagged
 from tests.tiny_models import labelled, write_csv
 
 
-def noisy(count: int = 120, seed: int = 5) -> list[dict[str, str]]:
+def make_noisy_rows(count: int = 120, seed: int = 5) -> list[dict[str, str]]:
     """Reviews of which some are labelled wrongly, with a column to slice by."""
-    turned = {"good": "bad", "bad": "good"}
+    flipped = {"good": "bad", "bad": "good"}
     return [
         {
             **row,
-            "label": turned[row["label"]] if n % 7 == 0 else row["label"],
-            "shop": "north" if n % 7 == 0 else "south",
+            "label": flipped[row["label"]] if number % 7 == 0 else row["label"],
+            "shop": "north" if number % 7 == 0 else "south",
         }
-        for n, row in enumerate(labelled(count, seed))
+        for number, row in enumerate(labelled(count, seed))
     ]
 
 
 def test_metrics_are_those_of_the_predictions(fitted: Run) -> None:
-    rows = noisy()
-    made = evaluate(fitted.folder, rows)
+    rows = make_noisy_rows()
+    evaluation = evaluate(fitted.folder, rows)
     answers = predict(fitted.folder, rows)
-    truth, said = [row["label"] for row in rows], [answer.label for answer in answers]
-    sure = [answer.probabilities["good"] for answer in answers]
-    ids = np.array([label == "good" for label in truth]).astype(int)
+    truth, predicted = [row["label"] for row in rows], [answer.label for answer in answers]
+    probabilities = [answer.probabilities["good"] for answer in answers]
+    label_ids = np.array([label == "good" for label in truth]).astype(int)
     expected = {
-        "accuracy": accuracy_score(truth, said),
-        "balanced_accuracy": balanced_accuracy_score(truth, said),
-        "f1_macro": f1_score(truth, said, average="macro"),
-        "f1_weighted": f1_score(truth, said, average="weighted"),
-        "f1": f1_score(truth, said, pos_label="good"),
-        "matthews": matthews_corrcoef(truth, said),
-        "roc_auc": roc_auc_score(ids, sure),
-        "log_loss": log_loss(ids, sure),
+        "accuracy": accuracy_score(truth, predicted),
+        "balanced_accuracy": balanced_accuracy_score(truth, predicted),
+        "f1_macro": f1_score(truth, predicted, average="macro"),
+        "f1_weighted": f1_score(truth, predicted, average="weighted"),
+        "f1": f1_score(truth, predicted, pos_label="good"),
+        "matthews": matthews_corrcoef(truth, predicted),
+        "roc_auc": roc_auc_score(label_ids, probabilities),
+        "log_loss": log_loss(label_ids, probabilities),
     }
-    assert {name: made.metrics[name].value for name in expected} == pytest.approx(expected)
+    assert {name: evaluation.metrics[name].value for name in expected} == pytest.approx(expected)
     probs = np.array([list(answer.probabilities.values()) for answer in answers])
-    again = metrics.measure("classify", ids, probs.argmax(1), probs, classes=2)
-    assert {name: one.low for name, one in made.metrics.items()} == {name: one.low for name, one in again.items()}
-    assert made.rows == 120
-    assert made.confusion is not None
-    assert sum(map(sum, made.confusion)) == 120
+    expected_intervals = metrics.measure("classify", label_ids, probs.argmax(1), probs, classes=2)
+    assert {name: metric.low for name, metric in evaluation.metrics.items()} == {
+        name: metric.low for name, metric in expected_intervals.items()
+    }
+    assert evaluation.rows == 120
+    assert evaluation.confusion is not None
+    assert sum(map(sum, evaluation.confusion)) == 120
 
 
 def test_several_labels_and_numbers(several: Run, number: Run) -> None:
     rows = tagged(50, seed=2)
     truth = np.array([[name in row["labels"] for name in several.labels] for row in rows])
-    said = np.array(
+    predicted = np.array(
         [[name in (answer.labels or ()) for name in several.labels] for answer in predict(several.folder, rows)]
     )
-    made = evaluate(several.folder, rows)
-    assert made.metrics["f1_micro"].value == pytest.approx(f1_score(truth, said, average="micro"))
-    assert [score.rows for score in made.label_scores] == truth.sum(0).tolist()
+    evaluation = evaluate(several.folder, rows)
+    assert evaluation.metrics["f1_micro"].value == pytest.approx(f1_score(truth, predicted, average="micro"))
+    assert [score.rows for score in evaluation.label_scores] == truth.sum(0).tolist()
     values = np.array([answer.value for answer in predict(number.folder, scored(50, 2))], np.float64)
     scores = np.array([row["score"] for row in scored(50, 2)])
     assert evaluate(number.folder, scored(50, 2)).metrics["pearson"].value == pytest.approx(
@@ -80,76 +82,93 @@ def test_several_labels_and_numbers(several: Run, number: Run) -> None:
 
 
 def test_slices_by_columns_length_and_label(words: Run) -> None:
-    made = evaluate(words.folder, noisy(), slices=["shop", "id"])
-    by = {column: [one for one in made.slices if one.column == column] for column in ("shop", "id", "label")}
-    right = [answer.label == row["label"] for answer, row in zip(predict(words.folder, noisy()), noisy(), strict=True)]
-    for one in by["shop"]:
-        own = [yes for yes, row in zip(right, noisy(), strict=True) if row["shop"] == one.name]
-        assert one.rows == len(own)
-        assert one.value == pytest.approx(np.mean(own))
-    assert {one.name for one in by["shop"]} == {"north", "south"}
-    assert {one.name for one in by["label"]} == {"bad", "good"}
-    assert sum(one.rows for one in by["id"]) == 120
-    assert sum(one.rows for one in made.slices if one.column == "length in characters") == 120
+    evaluation = evaluate(words.folder, make_noisy_rows(), slices=["shop", "id"])
+    slices_by_column = {
+        column: [slice_score for slice_score in evaluation.slices if slice_score.column == column]
+        for column in ("shop", "id", "label")
+    }
+    correct = [
+        answer.label == row["label"]
+        for answer, row in zip(predict(words.folder, make_noisy_rows()), make_noisy_rows(), strict=True)
+    ]
+    for slice_score in slices_by_column["shop"]:
+        correct_in_slice = [
+            is_correct
+            for is_correct, row in zip(correct, make_noisy_rows(), strict=True)
+            if row["shop"] == slice_score.name
+        ]
+        assert slice_score.rows == len(correct_in_slice)
+        assert slice_score.value == pytest.approx(np.mean(correct_in_slice))
+    assert {slice_score.name for slice_score in slices_by_column["shop"]} == {"north", "south"}
+    assert {slice_score.name for slice_score in slices_by_column["label"]} == {"bad", "good"}
+    assert sum(slice_score.rows for slice_score in slices_by_column["id"]) == 120
+    assert (
+        sum(slice_score.rows for slice_score in evaluation.slices if slice_score.column == "length in characters")
+        == 120
+    )
     with pytest.raises(
         InputError, match="the list has no column 'city' for slices; its columns are id, text, label, shop"
     ):
-        evaluate(words.folder, noisy(), slices=["city"])
+        evaluate(words.folder, make_noisy_rows(), slices=["city"])
 
 
 @pytest.mark.learns
 def test_two_models_on_the_same_rows(words: Run, fitted: Run, tmp_path: Path) -> None:
     floor = train(labelled(200), output=tmp_path / "floor", method="majority")
-    made = evaluate(words.folder, noisy(), against=floor.folder)
-    other = evaluate(floor.folder, noisy())
-    paired_accuracy = made.against["accuracy"]
-    assert paired_accuracy.difference == pytest.approx(made.metrics["accuracy"].value - other.metrics["accuracy"].value)
+    evaluation = evaluate(words.folder, make_noisy_rows(), against=floor.folder)
+    floor_evaluation = evaluate(floor.folder, make_noisy_rows())
+    paired_accuracy = evaluation.against["accuracy"]
+    assert paired_accuracy.difference == pytest.approx(
+        evaluation.metrics["accuracy"].value - floor_evaluation.metrics["accuracy"].value
+    )
     assert 0 < paired_accuracy.low <= paired_accuracy.difference <= paired_accuracy.high
     assert paired_accuracy.p < 0.01
-    back = evaluate(floor.folder, noisy(), against=load_predictor(words.folder))
-    assert back.against["accuracy"].difference == pytest.approx(-paired_accuracy.difference)
-    same = evaluate(words.folder, noisy(), against=words.folder)
-    assert (same.against["accuracy"].difference, same.against["accuracy"].p) == (0, 1)
-    assert json.loads(json.dumps(made.to_json(), allow_nan=False))["against"]["accuracy"]["p"] < 0.01
+    reversed_evaluation = evaluate(floor.folder, make_noisy_rows(), against=load_predictor(words.folder))
+    assert reversed_evaluation.against["accuracy"].difference == pytest.approx(-paired_accuracy.difference)
+    same_model = evaluate(words.folder, make_noisy_rows(), against=words.folder)
+    assert (same_model.against["accuracy"].difference, same_model.against["accuracy"].p) == (0, 1)
+    assert json.loads(json.dumps(evaluation.to_json(), allow_nan=False))["against"]["accuracy"]["p"] < 0.01
 
 
 def test_each_of_two_models_reads_its_own_columns(pair: Run, tmp_path: Path) -> None:
     """One model reads both texts, the other the first one alone: neither is fed what the other reads."""
     rows = paired(80, seed=3)
-    one = [{"text": row["sentence1"], "label": row["label"]} for row in paired(100)]
-    first = train(one, output=tmp_path / "first", method="tfidf")
-    beside = evaluate(pair.folder, rows, against=first.folder).against["accuracy"].difference
-    alone = evaluate(first.folder, rows, text="sentence1").metrics["accuracy"].value
-    assert beside == pytest.approx(evaluate(pair.folder, rows).metrics["accuracy"].value - alone)
-    back = evaluate(first.folder, rows, text="sentence1", against=pair.folder).against["accuracy"].difference
-    assert back == pytest.approx(-beside)
+    single_texts = [{"text": row["sentence1"], "label": row["label"]} for row in paired(100)]
+    first = train(single_texts, output=tmp_path / "first", method="tfidf")
+    difference = evaluate(pair.folder, rows, against=first.folder).against["accuracy"].difference
+    single_accuracy = evaluate(first.folder, rows, text="sentence1").metrics["accuracy"].value
+    assert difference == pytest.approx(evaluate(pair.folder, rows).metrics["accuracy"].value - single_accuracy)
+    reversed_difference = (
+        evaluate(first.folder, rows, text="sentence1", against=pair.folder).against["accuracy"].difference
+    )
+    assert reversed_difference == pytest.approx(-difference)
 
 
 def test_two_models_are_measured_against_the_same_labels(words: Run, tmp_path: Path) -> None:
     """The other one was trained on a column of another name, which holds something else here."""
     rows = [{"text": row["text"], "mood": row["label"]} for row in labelled(100)]
-    other = train(rows, output=tmp_path / "other", method="tfidf")
-    both = [{**row, "mood": "bad"} for row in labelled(40, seed=2)]
-    difference = evaluate(words.folder, both, against=other.folder).against["accuracy"].difference
-    alone = evaluate(other.folder, both, label="label").metrics["accuracy"].value
-    assert difference == pytest.approx(evaluate(words.folder, both).metrics["accuracy"].value - alone)
+    other_run = train(rows, output=tmp_path / "other", method="tfidf")
+    conflicting = [{**row, "mood": "bad"} for row in labelled(40, seed=2)]
+    difference = evaluate(words.folder, conflicting, against=other_run.folder).against["accuracy"].difference
+    other_accuracy = evaluate(other_run.folder, conflicting, label="label").metrics["accuracy"].value
+    assert difference == pytest.approx(evaluate(words.folder, conflicting).metrics["accuracy"].value - other_accuracy)
 
 
 def test_models_that_cannot_be_compared(words: Run, number: Run, several: Run) -> None:
-    for other in (number, several):
+    for other_run in (number, several):
         with pytest.raises(InputError, match=r"predicts other labels than .*; compare models with the same labels"):
-            evaluate(words.folder, labelled(10), against=other.folder)
+            evaluate(words.folder, labelled(10), against=other_run.folder)
     with pytest.raises(InputError, match="can be read only once; write it to a file to compare two models"):
         evaluate(words.folder, (row for row in labelled(10)), against=words.folder)
 
 
 def test_rows_that_can_be_read_once_are_enough_for_one_model(words: Run) -> None:
-    made = evaluate(words.folder, (row for row in labelled(2500, seed=3)))
-    assert made.rows == 2500
+    evaluation = evaluate(words.folder, (row for row in labelled(2500, seed=3)))
+    assert evaluation.rows == 2500
 
 
 def test_a_page_about_it(words: Run, tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "<b>rows.csv", noisy())
+    file = write_csv(tmp_path / "<b>rows.csv", make_noisy_rows())
     evaluate(words.folder, file, report=tmp_path / "sub" / "page.html", command="clearhead evaluate <x>")
     page = (tmp_path / "sub" / "page.html").read_text()
     assert page.startswith("<!doctype html>")
@@ -169,18 +188,18 @@ def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
     rows[6]["text"] = " "
     with pytest.raises(InputError) as caught:
         evaluate(words.folder, rows)
-    for said in (
+    for message in (
         "3 of 10 rows cannot be used",
         "row 4: the label is missing",
         "row 6: label 'meh' is none of bad, good",
     ):
-        assert said in str(caught.value)
-    made = evaluate(words.folder, rows, skip_bad_rows=True)
-    assert (made.rows, made.skipped) == (7, {"missing label": 1, "unknown label": 1, "empty text": 1})
-    assert sum(one.rows for one in made.slices if one.column == "label") == 7
+        assert message in str(caught.value)
+    evaluation = evaluate(words.folder, rows, skip_bad_rows=True)
+    assert (evaluation.rows, evaluation.skipped) == (7, {"missing label": 1, "unknown label": 1, "empty text": 1})
+    assert sum(slice_score.rows for slice_score in evaluation.slices if slice_score.column == "label") == 7
     by_id = evaluate(words.folder, rows, skip_bad_rows=True, slices=["id"]).slices
-    assert {one.name for one in by_id if one.column == "id"} == {
-        row["id"] for n, row in enumerate(rows) if n not in (3, 5, 6)
+    assert {slice_score.name for slice_score in by_id if slice_score.column == "id"} == {
+        row["id"] for index, row in enumerate(rows) if index not in (3, 5, 6)
     }
     with pytest.raises(InputError, match="has no usable rows"):
         evaluate(words.folder, [{"text": "it was", "label": "meh"}], skip_bad_rows=True)
@@ -189,20 +208,20 @@ def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
 @pytest.mark.learns
 def test_other_columns_than_in_training_can_be_said(words: Run) -> None:
     rows = [{"body": row["text"], "answer": row["label"], "title": "it was good"} for row in labelled(40)]
-    made = evaluate(words.folder, rows, text="body", label="answer")
-    assert made.metrics["accuracy"].value > 0.9
+    evaluation = evaluate(words.folder, rows, text="body", label="answer")
+    assert evaluation.metrics["accuracy"].value > 0.9
     assert evaluate(words.folder, rows, text="title", label="answer").metrics["accuracy"].value < 0.7
 
 
 def test_the_rows_are_told_as_they_go(words: Run) -> None:
-    told: list[int] = []
-    evaluate(words.folder, labelled(2100), progress=told.append)
-    assert told == [1024, 2048, 2100]
+    reports: list[int] = []
+    evaluate(words.folder, labelled(2100), progress=reports.append)
+    assert reports == [1024, 2048, 2100]
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_row_or_two_are_measured_as_far_as_that_goes(rows: int, words: Run) -> None:
-    made = evaluate(words.folder, labelled(rows))
-    plain = json.loads(json.dumps(made.to_json(), allow_nan=False))
-    assert plain["rows"] == rows
-    assert plain["metrics"]["accuracy"]["value"] == 1.0
+    evaluation = evaluate(words.folder, labelled(rows))
+    document = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
+    assert document["rows"] == rows
+    assert document["metrics"]["accuracy"]["value"] == 1.0

@@ -20,11 +20,11 @@ from tests.rows import QUICK, paired, scored, tagged
 from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
-def planted(count: int = 120) -> list[dict[str, Any]]:
+def plant_wrong_labels(count: int = 120) -> list[dict[str, Any]]:
     """Rows of which two have the label of the others."""
     rows = labelled(count, seed=5)
-    for place in (10, 20):
-        rows[place]["label"] = "good" if rows[place]["label"] == "bad" else "bad"
+    for index in (10, 20):
+        rows[index]["label"] = "good" if rows[index]["label"] == "bad" else "bad"
     return rows
 
 
@@ -37,41 +37,41 @@ def test_planted_errors_and_the_words_that_gave_them_away(
     else:
         run = request.getfixturevalue(kind)
     predictor = load_predictor(run.folder)
-    source = open_source(planted())
-    made = evaluate(predictor, planted())
-    assert made.picks is not None
-    found = show_examples(predictor, source, predictor.resolve_columns(source), made.picks, seconds=20)
-    rows = {example.selected.row: example for example in (*found.worst, *found.suspicious)}
-    assert kind != "fitted" or {11, 21} <= {example.selected.row for example in found.suspicious}
-    hanging = []
+    source = open_source(plant_wrong_labels())
+    evaluation = evaluate(predictor, plant_wrong_labels())
+    assert evaluation.picks is not None
+    examples = show_examples(predictor, source, predictor.resolve_columns(source), evaluation.picks, seconds=20)
+    rows = {example.selected.row: example for example in (*examples.worst, *examples.suspicious)}
+    assert kind != "fitted" or {11, 21} <= {example.selected.row for example in examples.suspicious}
+    explained = []
     for number in {11, 21} & rows.keys():
         example = rows[number]
-        assert example.text == planted()[number - 1]["text"]
+        assert example.text == plant_wrong_labels()[number - 1]["text"]
         assert example.words
-        best = max(example.words, key=lambda word: word.weight)
-        said = POSITIVE_WORDS if example.selected.answer == "good" else NEGATIVE_WORDS
-        if best.weight > 0.1:  # who knows the bad words alone takes any other text for good, whatever is left out
-            assert example.text[best.start : best.end] in said
-            hanging.append(number)
+        strongest = max(example.words, key=lambda word: word.weight)
+        sentiment_words = POSITIVE_WORDS if example.selected.answer == "good" else NEGATIVE_WORDS
+        if strongest.weight > 0.1:  # who knows the bad words alone takes any other text for good, whatever is left out
+            assert example.text[strongest.start : strongest.end] in sentiment_words
+            explained.append(number)
         assert example.full_value == pytest.approx(example.selected.confidence, abs=1e-4)
-    assert hanging
-    assert found.explained == len(rows)
-    assert found.scored > len(rows)
+    assert explained
+    assert examples.explained == len(rows)
+    assert examples.scored > len(rows)
 
 
 def test_report_of_a_run(fitted: Run, reviews: Path, tmp_path: Path) -> None:
     assert fitted.report is not None
     page = Reader(fitted.report.read_text())
-    said = page.said("cost")
-    assert "One text alone, median" in said
-    assert "The model on disk" in said
+    cost_text = page.said("cost")
+    assert "One text alone, median" in cost_text
+    assert "The model on disk" in cost_text
     assert fitted.cost["latency of one text ms"] > 0
     assert 0 < fitted.cost["size on disk MB"] < 1
     path = tmp_path / "page.html"
-    evaluate(fitted.folder, planted(), report=path)
+    evaluate(fitted.folder, plant_wrong_labels(), report=path)
     page = Reader(path.read_text())
     assert {"worst", "suspicious", "confusion", "lengths", "cost"} <= set(page.sections)
-    assert planted()[10]["text"] in page.said("worst")
+    assert plant_wrong_labels()[10]["text"] in page.said("worst")
     assert "“" in page.said("worst")
 
 
@@ -79,11 +79,11 @@ def test_report_of_a_run(fitted: Run, reviews: Path, tmp_path: Path) -> None:
 def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = request.getfixturevalue(kind)
     path = tmp_path / "page.html"
-    made = evaluate(run.folder, rows(90, seed=9), report=path)
-    assert made.picks is not None
+    evaluation = evaluate(run.folder, rows(90, seed=9), report=path)
+    assert evaluation.picks is not None
     page = Reader(path.read_text())
-    if made.picks.worst:
-        first = rows(90, seed=9)[made.picks.worst[0].row - 1]
+    if evaluation.picks.worst:
+        first = rows(90, seed=9)[evaluation.picks.worst[0].row - 1]
         texts = [value for value in first.values() if isinstance(value, str) and " " in value]
         assert all(text in page.said("worst") for text in texts)
         assert "Which words mattered" in page.said("worst")
@@ -93,48 +93,48 @@ def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, reques
 
 def test_only_what_is_shown_is_kept(words: Run) -> None:
     predictor = load_predictor(words.folder)
-    long = "good " * 30_000
-    rows = [{"text": f"{long} {place}", "label": ("good", "bad")[place % 2]} for place in range(40)]
-    made = evaluate(predictor, rows)
-    assert made.picks is not None
+    long_text = "good " * 30_000
+    rows = [{"text": f"{long_text} {index}", "label": ("good", "bad")[index % 2]} for index in range(40)]
+    evaluation = evaluate(predictor, rows)
+    assert evaluation.picks is not None
     source = open_source(rows)
-    found = show_examples(predictor, source, predictor.resolve_columns(source), made.picks)
-    assert found.explained == 0  # too long to be taken apart
-    assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.is_truncated for example in found.worst)
-    assert all(example.words is None for example in found.worst)
-    assert all(len(example.text) == MAX_CELL_CHARACTERS for cell in found.cells for example in cell.examples)
+    examples = show_examples(predictor, source, predictor.resolve_columns(source), evaluation.picks)
+    assert examples.explained == 0  # too long to be taken apart
+    assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.is_truncated for example in examples.worst)
+    assert all(example.words is None for example in examples.worst)
+    assert all(len(example.text) == MAX_CELL_CHARACTERS for cell in examples.cells for example in cell.examples)
     assert MAX_TEXT_CHARACTERS < MOST_CHARACTERS
 
 
 def test_the_second_pass_ends_with_the_last_row(words: Run) -> None:
     predictor = load_predictor(words.folder)
-    rows = planted()
-    made = evaluate(predictor, rows[:30])
-    assert made.picks is not None
-    read: list[int] = []
+    rows = plant_wrong_labels()
+    evaluation = evaluate(predictor, rows[:30])
+    assert evaluation.picks is not None
+    rows_read: list[int] = []
 
-    def opened() -> Any:
+    def open_rows() -> Any:
         for number, row in enumerate(rows, 1):
-            read.append(number)
+            rows_read.append(number)
             yield Row(number, row)
 
-    source = Source(name="rows", kind="list", columns=("id", "text", "label"), open=opened)
+    source = Source(name="rows", kind="list", columns=("id", "text", "label"), open=open_rows)
     columns = predictor.resolve_columns(source)
-    read.clear()
-    show_examples(predictor, source, columns, made.picks)
-    assert max(read) <= 30
+    rows_read.clear()
+    show_examples(predictor, source, columns, evaluation.picks)
+    assert max(rows_read) <= 30
 
 
 def test_what_can_be_read_once_shows_no_rows(words: Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    evaluate(words.folder, (row for row in planted()), report=path)
+    evaluate(words.folder, (row for row in plant_wrong_labels()), report=path)
     page = Reader(path.read_text())
     assert "worst" not in page.sections
     assert "can be read only once; the report shows no rows" in page.said("notes")
 
 
 def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", planted(200))
+    rows = write_csv(tmp_path / "rows.csv", plant_wrong_labels(200))
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=4, **QUICK)
     assert run.report is not None
     page = Reader(run.report.read_text())
@@ -145,12 +145,12 @@ def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
 def test_marks_of_a_pick_reach_the_example(words: Run) -> None:
     predictor = load_predictor(words.folder)
     source = open_source([{"text": "nothing " * 400 + "Anna", "label": "good"}])
-    mark = LabeledSpan(start=3200, end=3204, label="PER", kind="true")
-    picks = RowSelection(worst=(SelectedRow(row=1, truth="PER", answer="none", spans=(mark,)),))
-    found = show_examples(predictor, source, predictor.resolve_columns(source), picks)
-    (example,) = found.worst
-    assert example.text[mark.start : mark.end] == "Anna"
-    assert example.spans == (mark,)
+    span = LabeledSpan(start=3200, end=3204, label="PER", kind="true")
+    picks = RowSelection(worst=(SelectedRow(row=1, truth="PER", answer="none", spans=(span,)),))
+    examples = show_examples(predictor, source, predictor.resolve_columns(source), picks)
+    (example,) = examples.worst
+    assert example.text[span.start : span.end] == "Anna"
+    assert example.spans == (span,)
     assert example.words is None
-    data = ReportData(title="t", command="", parts={"test": words.evaluations["test"]}, examples={"test": found})
+    data = ReportData(title="t", command="", parts={"test": words.evaluations["test"]}, examples={"test": examples})
     assert "[true PER: Anna]" in Reader(report_html(data)).said("worst")

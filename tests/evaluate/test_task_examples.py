@@ -17,34 +17,34 @@ from tests.report.pages import Reader
 from tests.task_rows import options, questions, spans, words_and_tags
 
 Rows = list[dict[str, Any]]
-ASKED = ("was it", "was it good today", "we saw more of the film")
+QUESTIONS = ("was it", "was it good today", "we saw more of the film")
 
 
-def asked(count: int, seed: int = 0) -> Rows:
+def vary_questions(count: int, seed: int = 0) -> Rows:
     rows = questions(count, seed, none=0.2)
-    return [row | {"question": ASKED[place % 3]} for place, row in enumerate(rows)]
+    return [row | {"question": QUESTIONS[index % 3]} for index, row in enumerate(rows)]
 
 
-def unmarked(rows: Rows) -> Rows:
+def remove_spans(rows: Rows) -> Rows:
     return [row | {"spans": []} for row in rows[:20]] + rows[20:]
 
 
 TASKS: dict[str, tuple[Rows, Rows, int]] = {  # to learn from, to be wrong about, epochs
-    "tag": (spans(words_and_tags(160)), unmarked(spans(words_and_tags(40, seed=7))), 5),
-    "span": (asked(160), [row | {"answers": []} for row in asked(40, seed=7)], 4),
+    "tag": (spans(words_and_tags(160)), remove_spans(spans(words_and_tags(40, seed=7))), 5),
+    "span": (vary_questions(160), [row | {"answers": []} for row in vary_questions(40, seed=7)], 4),
     "choice": (options(160), [row | {"label": "A"} for row in options(40, seed=7)], 2),
-    "aspect": (marked(120), unmarked(marked(40, seed=7)), 6),
+    "aspect": (marked(120), remove_spans(marked(40, seed=7)), 6),
 }
 
 
 @pytest.fixture(scope="module", params=list(TASKS))
-def found(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def trained_task(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A task, what a trained model shows of rows that are labelled otherwise, and the report of them."""
     task: str = request.param
-    learned, wrong, epochs = TASKS[task]
+    train_rows, wrong_rows, epochs = TASKS[task]
     folder = tmp_path_factory.mktemp(task)
     train(
-        learned,
+        train_rows,
         output=folder / "run",
         model=tiny,
         task=task,
@@ -53,65 +53,71 @@ def found(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.Te
         epochs=epochs,
         report=False,
     )
-    predictor, source = load_predictor(folder / "run"), open_source(wrong)
-    made = evaluate(predictor, wrong, report=folder / "page.html")
-    assert made.picks is not None
-    every = show_examples(predictor, source, predictor.resolve_columns(source), made.picks, seconds=20)
-    return task, predictor, every, folder / "page.html"
+    predictor, source = load_predictor(folder / "run"), open_source(wrong_rows)
+    evaluation = evaluate(predictor, wrong_rows, report=folder / "page.html")
+    assert evaluation.picks is not None
+    examples = show_examples(predictor, source, predictor.resolve_columns(source), evaluation.picks, seconds=20)
+    return task, predictor, examples, folder / "page.html"
 
 
-def left_out(text: str, word: WordImportance) -> str:
+def remove_word(text: str, word: WordImportance) -> str:
     return " ".join(f"{text[: word.start]} {text[word.end :]}".split())
 
 
-def probability(task: str, predictor: Predictor, example: Example, word: WordImportance) -> float | None:
+def predict_without_word(task: str, predictor: Predictor, example: Example, word: WordImportance) -> float | None:
     """What `predict` says of the row without a word; None: it does not say it of this answer."""
-    pick, text = example.selected, left_out((example.text_b or "") if word.in_second_text else example.text, word)
+    pick, text = example.selected, remove_word((example.text_b or "") if word.in_second_text else example.text, word)
     if task == "choice":
-        said = predict(predictor, [{"question": text, "options": list(pick.options)}], options="options")[0]
-        return [*said.probabilities.values()][pick.options.index(pick.answer)]
+        answer = predict(predictor, [{"question": text, "options": list(pick.options)}], options="options")[0]
+        return [*answer.probabilities.values()][pick.options.index(pick.answer)]
     if task == "span":
-        said = predict(predictor, [{"question": text, "context": example.text}])[0]
-        mark = next((one for one in pick.spans if one.kind == "predicted"), None)
-        places = None if mark is None else (mark.start, mark.end)
-        return next((one.probability for one in said.nbest if (one.start, one.end) == places), None)
-    said = predict(predictor, [text])[0]
-    watched = example.target_name or ""
-    same = [one for one in said.spans or () if f"“{one.text}” as {one.label}" == watched]
-    return same[0].probability if len(same) == 1 and example.text.count(same[0].text) == 1 else None
+        answer = predict(predictor, [{"question": text, "context": example.text}])[0]
+        predicted_span = next((candidate for candidate in pick.spans if candidate.kind == "predicted"), None)
+        offsets = None if predicted_span is None else (predicted_span.start, predicted_span.end)
+        return next(
+            (candidate.probability for candidate in answer.nbest if (candidate.start, candidate.end) == offsets), None
+        )
+    answer = predict(predictor, [text])[0]
+    target_name = example.target_name or ""
+    matches = [
+        candidate for candidate in answer.spans or () if f"“{candidate.text}” as {candidate.label}" == target_name
+    ]
+    return matches[0].probability if len(matches) == 1 and example.text.count(matches[0].text) == 1 else None
 
 
-def test_a_word_weighs_what_the_answer_loses_without_it(found: tuple[str, Predictor, PartExamples, Path]) -> None:
-    task, predictor, every, _ = found
+def test_a_word_weighs_what_the_answer_loses_without_it(
+    trained_task: tuple[str, Predictor, PartExamples, Path],
+) -> None:
+    task, predictor, examples, _ = trained_task
     checked = 0
-    for example in every.worst:
+    for example in examples.worst:
         assert example.full_value is not None
         for word in example.words or ():
-            without = probability(task, predictor, example, word)
-            if without is not None:
-                assert word.weight == pytest.approx(example.full_value - without, abs=2e-4)
+            probability = predict_without_word(task, predictor, example, word)
+            if probability is not None:
+                assert word.weight == pytest.approx(example.full_value - probability, abs=2e-4)
                 checked += 1
     assert checked >= 10
-    rows = {example.selected.row for example in (*every.worst, *every.suspicious)}
-    assert every.explained == len([1 for example in every.worst if example.words])
-    assert every.explained >= len(rows) - (4 if task == "span" else 0)  # nothing is left of a question of one word
+    rows = {example.selected.row for example in (*examples.worst, *examples.suspicious)}
+    assert examples.explained == len([1 for example in examples.worst if example.words])
+    assert examples.explained >= len(rows) - (4 if task == "span" else 0)  # nothing is left of a question of one word
 
 
 def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(
-    found: tuple[str, Predictor, PartExamples, Path],
+    trained_task: tuple[str, Predictor, PartExamples, Path],
 ) -> None:
-    task, _, every, _ = found
-    for example in every.worst:
+    task, _, examples, _ = trained_task
+    for example in examples.worst:
         words = example.words or ()
         if task in ("tag", "aspect"):
             assert example.spans
             assert example.target_name is not None
             entity = example.target_name.split("”")[0][1:]
-            at = example.text.index(entity)
-            assert example.text.count(entity) > 1 or not [word for word in words if word.start <= at < word.end]
+            position = example.text.index(entity)
+            assert example.text.count(entity) > 1 or not [word for word in words if word.start <= position < word.end]
         elif task == "span":
             assert example.spans
-            assert example.text_b in ASKED
+            assert example.text_b in QUESTIONS
             assert all(word.in_second_text for word in words)
         else:
             assert len(example.selected.options) > 1
@@ -119,27 +125,27 @@ def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(
         assert all(word.end <= len((example.text_b or "") if word.in_second_text else example.text) for word in words)
 
 
-def test_the_page_says_so(found: tuple[str, Predictor, PartExamples, Path]) -> None:
-    task, _, every, page = found
-    said = Reader(page.read_text()).said("worst")
-    assert "Which words mattered" in said
-    assert "“" in said or "No word alone moves the probability" in said
-    assert ("The lines stand above the words" in said) == (task in ("tag", "aspect"))
-    assert ("Only words of the question were left out" in said) == (task == "span")
-    assert "(none)" in said or task in ("span", "choice")
-    assert all(str(example.selected.row) in said for example in every.worst)
+def test_the_page_says_so(trained_task: tuple[str, Predictor, PartExamples, Path]) -> None:
+    task, _, examples, page = trained_task
+    text = Reader(page.read_text()).said("worst")
+    assert "Which words mattered" in text
+    assert "“" in text or "No word alone moves the probability" in text
+    assert ("The lines stand above the words" in text) == (task in ("tag", "aspect"))
+    assert ("Only words of the question were left out" in text) == (task == "span")
+    assert "(none)" in text or task in ("span", "choice")
+    assert all(str(example.selected.row) in text for example in examples.worst)
 
 
 def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_path: Path) -> None:
-    plain = [" ".join(word for word, _ in row[:5]) for row in words_and_tags(60)]
-    cells = [{"text": f"a-b {text}", "tags": " ".join(["B-X", *["O"] * len(text.split())])} for text in plain]
+    sentences = [" ".join(word for word, _ in row[:5]) for row in words_and_tags(60)]
+    cells = [{"text": f"a-b {text}", "tags": " ".join(["B-X", *["O"] * len(text.split())])} for text in sentences]
     run = train(cells, output=tmp_path / "cells", model=tiny, task="tag", learning_rate=3e-3, epochs=6, report=False)
-    cells[4]["tags"] = " ".join([*["O"] * len(plain[4].split()), "B-X"])
+    cells[4]["tags"] = " ".join([*["O"] * len(sentences[4].split()), "B-X"])
     predictor, source = load_predictor(run.folder), open_source(cells)
-    made = evaluate(predictor, cells)
-    assert made.picks is not None
-    every = show_examples(predictor, source, predictor.resolve_columns(source), made.picks)
-    example = next(one for one in every.worst if one.selected.row == 5)
-    true = [mark for mark in example.spans if mark.kind == "true"]
-    assert [example.text[mark.start : mark.end] for mark in true] == [plain[4].split()[-1]]
-    assert all(example.text[mark.start : mark.end] in example.text.split() for mark in example.spans)
+    evaluation = evaluate(predictor, cells)
+    assert evaluation.picks is not None
+    examples = show_examples(predictor, source, predictor.resolve_columns(source), evaluation.picks)
+    example = next(example for example in examples.worst if example.selected.row == 5)
+    true_spans = [span for span in example.spans if span.kind == "true"]
+    assert [example.text[span.start : span.end] for span in true_spans] == [sentences[4].split()[-1]]
+    assert all(example.text[span.start : span.end] in example.text.split() for span in example.spans)

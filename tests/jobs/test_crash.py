@@ -34,34 +34,34 @@ from tests.words.planted import topics
 
 
 @pytest.fixture(scope="module", autouse=True)
-def warm() -> None:
+def import_dependencies() -> None:
     """Import once what every killed child would import."""
     for name in ("cyclopts.help", "rich.table", "jinja2", "msgspec", "email.message"):
         import_module(name)
     import_package()
 
 
-def make_file() -> None:
+def write_file() -> None:
     with atomic_file(Path("new/file.bin")) as file:
         file.write(b"x" * 100_000)
         file.write(b"end")
 
 
-def make_folder() -> None:
-    with atomic_folder(Path("folder")) as made, scratch_folder() as scratch:
+def write_folder() -> None:
+    with atomic_folder(Path("folder")) as folder, scratch_folder() as scratch:
         (scratch / "beside").write_bytes(b"1")
-        (made / "below").mkdir()
-        with atomic_file(made / "below" / "one") as file:
+        (folder / "below").mkdir()
+        with atomic_file(folder / "below" / "one") as file:
             file.write(b"1")
-        (made / "two").write_text("2")
+        (folder / "two").write_text("2")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", [make_file, make_folder])
-def test_every_point_of_a_file_and_a_folder(job: Callable[[], None], tmp_path: Path) -> None:
-    said: list[str] = []
-    points, findings = tried(tmp_path, Case(job.__name__, [], job), 0, say=said.append)
-    assert (findings, said) == (0, [])
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_every_point_of_a_file_and_a_folder(write: Callable[[], None], tmp_path: Path) -> None:
+    messages: list[str] = []
+    points, findings = tried(tmp_path, Case(write.__name__, [], write), 0, say=messages.append)
+    assert (findings, messages) == (0, [])
     assert points > 5
 
 
@@ -79,29 +79,29 @@ def test_some_points_of_a_command(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("".join(" ".join(line) + "\n" for line in topics(100)))
     write_csv(tmp_path / "rows.csv", labelled(30))
     case = Case(arguments[0], [str(tmp_path / part) if "." in part else part for part in arguments])
-    said: list[str] = []
-    points, findings = tried(tmp_path, case, 3, say=said.append)
-    assert (points, findings, said) == (3, 0, [])
+    messages: list[str] = []
+    points, findings = tried(tmp_path, case, 3, say=messages.append)
+    assert (points, findings, messages) == (3, 0, [])
 
 
 def test_the_harness_notices_what_is_left(tmp_path: Path) -> None:
-    def careless() -> None:
+    def write_carelessly() -> None:
         Path("half").write_bytes(b"1")
         Path("half").replace("whole")
         if Path("other").exists():
             raise InputError("other is there already")
         Path("other").write_bytes(b"2")
 
-    said: list[str] = []
-    assert tried(tmp_path, Case("careless", [], careless), 0, say=said.append)[1] > 0
-    assert any("other is there already" in line for line in said)
+    messages: list[str] = []
+    assert tried(tmp_path, Case("careless", [], write_carelessly), 0, say=messages.append)[1] > 0
+    assert any("other is there already" in line for line in messages)
 
 
 def test_points_are_spread_and_writes_are_torn() -> None:
-    seen = ["open a", "write 3", "replace a"]
-    every = [(one.at, one.half) for one in chosen_points(seen, 0)]
-    assert every == [(0, False), (1, False), (1, True), (2, False)]
-    assert [one.at for one in chosen_points(seen, 2)] == [0, 2]
+    operations = ["open a", "write 3", "replace a"]
+    points = [(point.at, point.half) for point in chosen_points(operations, 0)]
+    assert points == [(0, False), (1, False), (1, True), (2, False)]
+    assert [point.at for point in chosen_points(operations, 2)] == [0, 2]
 
 
 def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
@@ -109,12 +109,12 @@ def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
     case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
     assert run(tmp_path / "a", case, Points(at=14))[0] is None
     assert (tmp_path / "a" / "work" / "run" / "run.json").is_file()
-    other = Case("train", [*case.arguments, "--seed", "3"])
-    code, said = run(tmp_path / "a", other)
-    assert (code, "contains an unfinished run; resume it with --resume" in said) == (2, True)
+    other_case = Case("train", [*case.arguments, "--seed", "3"])
+    code, output = run(tmp_path / "a", other_case)
+    assert (code, "contains an unfinished run; resume it with --resume" in output) == (2, True)
     assert run(tmp_path / "a", case)[0] == 0
-    code, said = run(tmp_path / "a", case)
-    assert (code, "already exists and is not empty" in said) == (2, True)
+    code, output = run(tmp_path / "a", case)
+    assert (code, "already exists and is not empty" in output) == (2, True)
 
 
 def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:
     handle = os.open(tmp_path / "a" / "work" / "run", os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
-        code, said = run(tmp_path / "a", case)
-        assert (code, "in use by another process" in said) == (2, True)
+        code, output = run(tmp_path / "a", case)
+        assert (code, "in use by another process" in output) == (2, True)
         assert contents(tmp_path / "a") == before
     finally:
         os.close(handle)
@@ -178,12 +178,12 @@ def test_names_as_long_as_can_be(tmp_path: Path) -> None:
     longest = tmp_path / ("ä" * 127 + "b")
     with atomic_file(longest) as file:
         file.write(b"1")
-    with atomic_folder(tmp_path / ("c" * 255)) as made:
-        assert made.name.endswith(PARTIAL_SUFFIX)
+    with atomic_folder(tmp_path / ("c" * 255)) as folder:
+        assert folder.name.endswith(PARTIAL_SUFFIX)
     assert {path.name for path in tmp_path.iterdir()} == {longest.name, "c" * 255}
     for write in (atomic_file, atomic_folder):
-        for name, why in (("d" * 256, "File name too long"), ("a\0b", "no file name can have")):
-            with pytest.raises(ClearheadError, match=why), write(tmp_path / name):
+        for name, reason in (("d" * 256, "File name too long"), ("a\0b", "no file name can have")):
+            with pytest.raises(ClearheadError, match=reason), write(tmp_path / name):
                 pass
     with pytest.raises(ClearheadError, match="File name too long"):
         is_occupied(tmp_path / ("d" * 256))
@@ -204,10 +204,12 @@ def test_a_translation_that_goes_on_has_the_same_bits(tmp_path: Path) -> None:
     config |= {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.pad_id}
     config |= {"eos_token_id": tokenizer.eos_id, "decoder_start_token_id": tokenizer.bos_id}
     model = clearhead.create("transformer", config=config, head="seq2seq", tokenizer=tokenizer)
-    whole = list(translate_lines(model, lines, max_length=6, num_beams=2))
+    translations = list(translate_lines(model, lines, max_length=6, num_beams=2))
     for skip in (0, 1, 9, 23, 24, 30):
-        assert list(translate_lines(model, lines, skip=skip, max_length=6, num_beams=2)) == whole[skip:]
-    writer = clearhead.load(tiny_gpt(tmp_path))
-    drawn = list(continue_lines(writer, lines, max_length=4, sample=True, seed=3))
+        assert list(translate_lines(model, lines, skip=skip, max_length=6, num_beams=2)) == translations[skip:]
+    language_model = clearhead.load(tiny_gpt(tmp_path))
+    samples = list(continue_lines(language_model, lines, max_length=4, sample=True, seed=3))
     for skip in (1, 9, 24):
-        assert list(continue_lines(writer, lines, skip=skip, max_length=4, sample=True, seed=3)) == drawn[skip:]
+        assert (
+            list(continue_lines(language_model, lines, skip=skip, max_length=4, sample=True, seed=3)) == samples[skip:]
+        )

@@ -19,7 +19,7 @@ from clearhead.pretrain.plan import read_pretrain_run
 from fuzz import run_folders
 from fuzz.run_folders import StopError, build, judge, make_seeds, resume, stop_at
 
-ODD: tuple[Any, ...] = (
+WRONG_VALUES: tuple[Any, ...] = (
     None,
     True,
     [],
@@ -37,53 +37,53 @@ CASES = 30
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small real runs of every kind, each stopped."""
-    place = tmp_path_factory.mktemp("runs")
-    make_seeds(place)
-    return place
+    folder = tmp_path_factory.mktemp("runs")
+    make_seeds(folder)
+    return folder
 
 
-def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def iterate_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The way to every value inside a JSON value."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in inner:
-        yield (*way, key)
-        yield from places(part, (*way, key))
+        yield (*path, key)
+        yield from iterate_paths(part, (*path, key))
 
 
-def changed(whole: Any, way: tuple[Any, ...], value: Any) -> Any:
+def replace_at(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     """A copy with another value there; ... takes it out."""
-    made = json.loads(json.dumps(whole))
-    place = made
-    for key in way[:-1]:
-        place = place[key]
+    copy = json.loads(json.dumps(document))
+    parent = copy
+    for key in path[:-1]:
+        parent = parent[key]
     if value is ...:
-        del place[way[-1]]
+        del parent[path[-1]]
     else:
-        place[way[-1]] = value
-    return made
+        parent[path[-1]] = value
+    return copy
 
 
-@pytest.mark.parametrize(("name", "read"), [("half", read_run_file), ("pretrain", read_pretrain_run)])
-def test_every_value_of_run_json(base: Path, tmp_path: Path, name: str, read: Callable[[Path], Any]) -> None:
-    whole = json.loads((base / "seeds" / name / "run.json").read_text())
-    ended: Counter[str] = Counter()
-    for way in places(whole):
-        for value in ODD:
-            (tmp_path / "run.json").write_text(json.dumps(changed(whole, way, value)))
-            said = ""
+@pytest.mark.parametrize(("name", "read_run"), [("half", read_run_file), ("pretrain", read_pretrain_run)])
+def test_every_value_of_run_json(runs: Path, tmp_path: Path, name: str, read_run: Callable[[Path], Any]) -> None:
+    document = json.loads((runs / "seeds" / name / "run.json").read_text())
+    outcomes: Counter[str] = Counter()
+    for path in iterate_paths(document):
+        for value in WRONG_VALUES:
+            (tmp_path / "run.json").write_text(json.dumps(replace_at(document, path, value)))
+            message = ""
             try:
-                read(tmp_path)
+                read_run(tmp_path)
             except ClearheadError as error:
-                said = str(error)
-            assert not said or 10 < len(said) < 1000, (way, value)
-            ended["refused" if said else "read"] += 1
-    assert ended["refused"] > 0.5 * ended.total()
+                message = str(error)
+            assert not message or 10 < len(message) < 1000, (path, value)
+            outcomes["refused" if message else "read"] += 1
+    assert outcomes["refused"] > 0.5 * outcomes.total()
 
 
 @pytest.mark.parametrize(
-    ("way", "value", "said"),
+    ("path", "value", "message"),
     [
         (("data",), [], r"run\.json: Expected `object`, got `array` - at `\$\.data`"),
         (("data",), "x", r"run\.json: Expected `object`, got `str` - at `\$\.data`"),
@@ -97,17 +97,17 @@ def test_every_value_of_run_json(base: Path, tmp_path: Path, name: str, read: Ca
         (("machine",), [], r"\$\.machine"),
     ],
 )
-def test_what_is_wrong_is_named(base: Path, tmp_path: Path, way: tuple[str, ...], value: Any, said: str) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / "half", tmp_path / "half"))
-    whole = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(changed(whole, way, value)))
-    with pytest.raises(CheckpointError, match=said):
+def test_what_is_wrong_is_named(runs: Path, tmp_path: Path, path: tuple[str, ...], value: Any, message: str) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / "half", tmp_path / "half"))
+    document = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(replace_at(document, path, value)))
+    with pytest.raises(CheckpointError, match=message):
         train(resume=folder)
 
 
 @pytest.mark.parametrize("value", [[], "x", {"evaluations": 7}, {"evaluations": [{}]}, {}])
-def test_evaluations_of_pretraining(base: Path, tmp_path: Path, value: Any) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / "pretrain", tmp_path / "learned"))
+def test_evaluations_of_pretraining(runs: Path, tmp_path: Path, value: Any) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / "pretrain", tmp_path / "learned"))
     (folder / "evaluations.json").write_text(json.dumps(value))
     with pytest.raises(CheckpointError, match=r"evaluations\.json"):
         pretrain(resume=folder, report=False, events=stop_at(1))
@@ -116,8 +116,8 @@ def test_evaluations_of_pretraining(base: Path, tmp_path: Path, value: Any) -> N
 @pytest.mark.parametrize(
     ("key", "value"), [("bytes", 3), ("tokens", 1), ("sentences", -1), ("documents", 10**9), ("taken", -5)]
 )
-def test_the_index_of_a_corpus(base: Path, tmp_path: Path, key: str, value: int) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / "pretrain", tmp_path / "learned"))
+def test_the_index_of_a_corpus(runs: Path, tmp_path: Path, key: str, value: int) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / "pretrain", tmp_path / "learned"))
     path = folder / "corpus" / "index.json"
     index = json.loads(path.read_text())
     (index if key in index else index["shards"][0])[key] = value
@@ -127,44 +127,44 @@ def test_the_index_of_a_corpus(base: Path, tmp_path: Path, key: str, value: int)
 
 
 @pytest.mark.parametrize("value", [{"seed": 1, "dev": 0.5, "test": None}, {"seed": 0}, {}, [], {"seed": 0, "dev": "x"}])
-def test_the_result_of_a_seed(base: Path, tmp_path: Path, value: Any) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / "seeds", tmp_path / "run"))
+def test_the_result_of_a_seed(runs: Path, tmp_path: Path, value: Any) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / "seeds", tmp_path / "run"))
     (folder / "seeds" / "seed-0" / "result.json").write_text(json.dumps(value))
     with pytest.raises(CheckpointError, match=r"result\.json"):
         train(resume=folder, report=False, events=stop_at(1))
 
 
 @pytest.mark.parametrize("name", ["half", "pretrain", "seeds", "translate"])
-def test_runs_that_are_whole_are_resumed(base: Path, tmp_path: Path, name: str) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / name, tmp_path / "case"))
+def test_runs_that_are_whole_are_resumed(runs: Path, tmp_path: Path, name: str) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / name, tmp_path / "case"))
     with pytest.raises(StopError):
-        resume(name, folder, base)
+        resume(name, folder, runs)
 
 
-def test_damaged_runs_are_resumed_or_refused(base: Path, tmp_path: Path) -> None:
-    ended: Counter[str] = Counter()
-    names = sorted(path.name for path in (base / "seeds").iterdir())
+def test_damaged_runs_are_resumed_or_refused(runs: Path, tmp_path: Path) -> None:
+    outcomes: Counter[str] = Counter()
+    names = sorted(path.name for path in (runs / "seeds").iterdir())
     for number in range(CASES):
-        case = build(17, number, base, tmp_path, names)
-        outcome = judge(case, base, tmp_path)
+        case = build(17, number, runs, tmp_path, names)
+        outcome = judge(case, runs, tmp_path)
         assert not outcome.finding, f"{case}: {outcome.word}: {outcome.detail}"
-        ended[outcome.word.split(":")[0]] += 1
-    assert ended["read"] > CASES // 10
-    assert ended["refused"] > CASES // 4
+        outcomes[outcome.word.split(":")[0]] += 1
+    assert outcomes["read"] > CASES // 10
+    assert outcomes["refused"] > CASES // 4
 
 
-def test_an_untyped_error_is_a_finding(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = build(17, 0, base, tmp_path, ["words"])
+def test_an_untyped_error_is_a_finding(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = build(17, 0, runs, tmp_path, ["words"])
 
-    def untyped(*_: object) -> None:
+    def raise_untyped(*_: object) -> None:
         raise ValueError("what is this?")
 
-    monkeypatch.setattr(run_folders, "resume", untyped)
-    assert judge(case, base, tmp_path).finding
+    monkeypatch.setattr(run_folders, "resume", raise_untyped)
+    assert judge(case, runs, tmp_path).finding
 
 
-def test_a_log_that_is_a_link_is_refused_and_its_target_kept(base: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / "half", tmp_path / "half"))
+def test_a_log_that_is_a_link_is_refused_and_its_target_kept(runs: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / "half", tmp_path / "half"))
     (tmp_path / "thesis.txt").write_text("mine")
     (folder / "log.jsonl").unlink()
     (folder / "log.jsonl").symlink_to(tmp_path / "thesis.txt")
@@ -173,7 +173,7 @@ def test_a_log_that_is_a_link_is_refused_and_its_target_kept(base: Path, tmp_pat
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
-def test_a_folder_among_the_states_of_epochs_is_left_alone(base: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(base / "seeds" / "half", tmp_path / "half"))
+def test_a_folder_among_the_states_of_epochs_is_left_alone(runs: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs / "seeds" / "half", tmp_path / "half"))
     (folder / "state" / "epoch-999999.safetensors").mkdir()
     train(resume=folder, report=False)

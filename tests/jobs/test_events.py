@@ -23,7 +23,7 @@ def test_the_old_names_lead_to_the_new_ones() -> None:
     calls: dict[str, Any] = {name: object() for name in OLD_NAMES}
     events = Told(**calls)
     assert isinstance(events, RunEvents)
-    assert {old: getattr(events, new) for old, new in OLD_NAMES.items()} == calls
+    assert {former: getattr(events, current) for former, current in OLD_NAMES.items()} == calls
     assert set(OLD_NAMES.values()) == set(vars(NO_EVENTS))
     assert Told(step=None) == NO_EVENTS
     with pytest.raises(TypeError, match="unexpected keyword argument 'says'"):

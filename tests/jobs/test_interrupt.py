@@ -48,35 +48,35 @@ def data(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "rows.csv", labelled(120))
 
 
-def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, number: int) -> None:
+def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, step: int) -> None:
     """SIGINT while the gradient of a step is clipped, in the middle of that step."""
     calls, clip = [], module.clip_gradients
 
-    def clipped(*arguments: Any) -> float:
+    def clip_and_interrupt(*arguments: Any) -> float:
         calls.append(1)
-        if len(calls) == number:
+        if len(calls) == step:
             signal.raise_signal(signal.SIGINT)
         return float(clip(*arguments))
 
-    monkeypatch.setattr(module, "clip_gradients", clipped)
+    monkeypatch.setattr(module, "clip_gradients", clip_and_interrupt)
 
 
 def saved_step(folder: Path) -> str:
     return str(json.loads((folder / "state" / "latest.json").read_text())["step"])
 
 
-@pytest.mark.parametrize("number", [1, 5, 6, 12])  # the first step, within an epoch, its end, the last
+@pytest.mark.parametrize("step", [1, 5, 6, 12])  # the first step, within an epoch, its end, the last
 def test_the_step_is_finished_and_saved(
-    tmp_path: Path, tiny: str, data: Path, number: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny: str, data: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clearhead.train(data, output=tmp_path / "whole", model=tiny, command="x", **SETTINGS)
     with monkeypatch.context() as patch:
-        interrupt_in_step(patch, loop, number)
-        with pytest.raises(TrainingInterrupted, match=f"after step {number} of 12"):
+        interrupt_in_step(patch, loop, step)
+        with pytest.raises(TrainingInterrupted, match=f"after step {step} of 12"):
             clearhead.train(data, output=tmp_path / "half", model=tiny, command="x", **SETTINGS)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert saved_step(tmp_path / "half") == f"step-{number:08d}"
-    assert len((tmp_path / "half" / "log.jsonl").read_text().splitlines()) == number
+    assert saved_step(tmp_path / "half") == f"step-{step:08d}"
+    assert len((tmp_path / "half" / "log.jsonl").read_text().splitlines()) == step
     clearhead.train(resume=tmp_path / "half")
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 
@@ -119,12 +119,12 @@ def test_the_second_signal_stops_at_once() -> None:
 
 
 def test_the_handler_of_an_application_is_respected() -> None:
-    seen: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    calls: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda *_: calls.append(1))
     try:
         with deferred_interrupt() as stop:
             signal.raise_signal(signal.SIGINT)
-        assert (seen, stop.requested) == ([1], False)
+        assert (calls, stop.requested) == ([1], False)
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -32,7 +32,7 @@ from tests.words.planted import royal
 
 BERT = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 9}
 T5: dict[str, Any] = {"d_model": 8, "num_layers": 1, "num_heads": 2, "d_kv": 4, "d_ff": 8, "vocab_size": 9}
-HEADS = {
+KIND_OF_HEAD = {
     "classify": "classifier",
     "tag": "tagger",
     "span": "question answerer",
@@ -44,7 +44,7 @@ HEADS = {
 }
 
 
-def bert(folder: Path, head: str | None = None, **changes: Any) -> Path:
+def save_bert(folder: Path, head: str | None = None, **changes: Any) -> Path:
     return clearhead.create("bert", config=BERT | changes, head=head).save(folder / "model")
 
 
@@ -52,21 +52,21 @@ def edit_config(folder: Path, **changes: Any) -> Path:
     """A checkpoint of others: no passport, and a config.json that says more or less; None removes a key."""
     (folder / "clearhead.json").unlink(missing_ok=True)
     config = json.loads((folder / "config.json").read_text()) | changes
-    (folder / "config.json").write_text(json.dumps({key: one for key, one in config.items() if one is not None}))
+    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
     return folder
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", KIND_OF_HEAD)
 def test_a_checkpoint_is_what_its_head_does(head: str | None, tmp_path: Path) -> None:
-    folder = bert(tmp_path, head)
-    assert kind_of(folder) == HEADS[head]
-    assert kind_of(edit_config(folder)) == HEADS[head]
-    assert kind_of(str(folder)) == local_kind(folder) == HEADS[head]
+    folder = save_bert(tmp_path, head)
+    assert kind_of(folder) == KIND_OF_HEAD[head]
+    assert kind_of(edit_config(folder)) == KIND_OF_HEAD[head]
+    assert kind_of(str(folder)) == local_kind(folder) == KIND_OF_HEAD[head]
 
 
 @pytest.mark.parametrize("head", ["classify", "tag", "masked", None])
 def test_where_config_json_names_no_class_the_tensors_tell(head: str | None, tmp_path: Path) -> None:
-    assert kind_of(edit_config(bert(tmp_path, head), architectures=None)) == HEADS[head]
+    assert kind_of(edit_config(save_bert(tmp_path, head), architectures=None)) == KIND_OF_HEAD[head]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_where_config_json_names_no_class_the_tensors_tell(head: str | None, tmp
     ],
 )
 def test_one_output_without_a_word_about_it_ranks(changes: dict[str, Any], kind: str, tmp_path: Path) -> None:
-    assert kind_of(edit_config(bert(tmp_path, "classify"), label2id=None, **changes)) == kind
+    assert kind_of(edit_config(save_bert(tmp_path, "classify"), label2id=None, **changes)) == kind
 
 
 def test_models_that_write(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_sentence_encoders_and_cross_encoders(tmp_path: Path) -> None:
     assert kind_of(folder) == "reranker"
 
 
-OF_TASK = {
+KIND_OF_TASK = {
     "classify": "classifier",
     "pair": "classifier",
     "regress": "regressor",
@@ -109,15 +109,15 @@ OF_TASK = {
 }
 
 
-@pytest.mark.parametrize("task", [*OF_TASK, "of a later version"])
+@pytest.mark.parametrize("task", [*KIND_OF_TASK, "of a later version"])
 def test_a_passport_comes_first(task: str, tmp_path: Path) -> None:
-    folder = bert(tmp_path, "masked")
+    folder = save_bert(tmp_path, "masked")
     write_passport(folder, Passport(trained=TrainingRecord(task=task)))
-    assert kind_of(folder) == OF_TASK.get(task, "classifier")
+    assert kind_of(folder) == KIND_OF_TASK.get(task, "classifier")
 
 
 def test_every_task_has_a_kind() -> None:
-    assert TASKS.keys() <= OF_TASK.keys()
+    assert TASKS.keys() <= KIND_OF_TASK.keys()
     assert {task.answers.model_kind for task in TASKS.values()} <= set(KINDS)
     assert {*PREDICTOR_KINDS, *TRANSLATION_KINDS, *WORD_VECTOR_KINDS} <= set(KINDS)
     assert not set(PREDICTOR_KINDS) & set(TRANSLATION_KINDS)
@@ -125,8 +125,11 @@ def test_every_task_has_a_kind() -> None:
 
 def test_models_without_a_network(words: Run, tmp_path: Path) -> None:
     assert kind_of(words.folder) == "classic model"
-    known = (*POSITIVE_WORDS, *NEGATIVE_WORDS)
-    save_vectors(tmp_path / "words", WordVectors(words=known, matrix=np.eye(len(known), dtype=np.float32)))
+    words_with_vectors = (*POSITIVE_WORDS, *NEGATIVE_WORDS)
+    save_vectors(
+        tmp_path / "words",
+        WordVectors(words=words_with_vectors, matrix=np.eye(len(words_with_vectors), dtype=np.float32)),
+    )
     assert kind_of(tmp_path / "words") == "word vectors"
     run = clearhead.train(labelled(60), output=tmp_path / "run", model=str(tmp_path / "words"), method="features")
     assert kind_of(run.folder) == "word vector model"
@@ -156,22 +159,22 @@ def test_damage_is_named_as_loading_names_it(name: str, tmp_path: Path) -> None:
     shutil.rmtree(folder) if not name else (folder / name).write_text("{")
     if not name:
         folder.mkdir()
-    with pytest.raises(ClearheadError) as found:
+    with pytest.raises(ClearheadError) as kind_error:
         kind_of(folder)
-    with pytest.raises(ClearheadError) as loaded:
+    with pytest.raises(ClearheadError) as load_error:
         clearhead.load(folder)
-    assert str(found.value) == str(loaded.value)
+    assert str(kind_error.value) == str(load_error.value)
     assert not has_vectors(folder)
 
 
 def test_unknown_architectures_are_refused_as_loading_refuses_them(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path)
     for changes in ({"architectures": ["BertForPoetry"]}, {"model_type": "llama", "architectures": ["Llama"]}):
-        with pytest.raises(ConfigError) as found:
+        with pytest.raises(ConfigError) as kind_error:
             kind_of(edit_config(folder, **changes))
-        with pytest.raises(ConfigError) as loaded:
+        with pytest.raises(ConfigError) as load_error:
             clearhead.load(folder)
-        assert str(found.value) == str(loaded.value)
+        assert str(kind_error.value) == str(load_error.value)
 
 
 @pytest.mark.parametrize("name", ["default", "org/name", "gone", "~nobody-here/x", "a\0b", "x" * 5000])
@@ -181,10 +184,10 @@ def test_names_of_no_folder(name: str) -> None:
 
 
 def test_finding_out_needs_no_torch_and_no_weights(tmp_path: Path) -> None:
-    folder = bert(tmp_path, "classify")
+    folder = save_bert(tmp_path, "classify")
     (folder / "model.safetensors").unlink()
     code = (
         f"import sys\nfrom clearhead.jobs.kinds import kind_of\nprint(kind_of({str(folder)!r}), 'torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["classifier", "False"], done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert completed.stdout.split() == ["classifier", "False"], completed.stderr

@@ -26,7 +26,7 @@ from tests.planted import planted_text
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 16, "learning_rate": 3e-3, "save_every": 0.0, "threads": 1}
-OTHER = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "AVX2"
+OTHER_INSTRUCTIONS = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "AVX2"
 
 pytestmark = pytest.mark.usefixtures("default_precision")
 
@@ -41,7 +41,7 @@ def no_limits() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_limits: None) -> Path:
+def stopped_runs(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_limits: None) -> Path:
     """A fine-tuning and a pre-training, both stopped."""
     base = tmp_path_factory.mktemp("machine")
     rows, model = write_csv(base / "rows.csv", labelled(60)), str(tiny_model(base / "tiny"))
@@ -67,54 +67,54 @@ def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_
 
 
 @pytest.fixture
-def half(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "half", tmp_path / "half"))
+def half_run(stopped_runs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(stopped_runs / "half", tmp_path / "half"))
 
 
-def as_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: OTHER)
+def pretend_other_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: OTHER_INSTRUCTIONS)
 
 
-def test_a_run_records_its_machine_everywhere(half: Path) -> None:
-    saved = read_json(half / "run.json")
-    now = saved["machine"]
-    assert (now["precision"], now["threads"], now["device"]) == ("float", 1, "cpu")
-    assert now["instructions"] == torch.backends.cpu.get_cpu_capability()
-    assert now["libraries"] == {"torch": torch.__version__}
+def test_a_run_records_its_machine_everywhere(half_run: Path) -> None:
+    saved = read_json(half_run / "run.json")
+    machine = saved["machine"]
+    assert (machine["precision"], machine["threads"], machine["device"]) == ("float", 1, "cpu")
+    assert machine["instructions"] == torch.backends.cpu.get_cpu_capability()
+    assert machine["libraries"] == {"torch": torch.__version__}
     assert saved["plan"]["settings"]["precision"] == "float"  # resolved, so that it stays so
-    run = train(resume=half)
-    passport = read_passport(half)
+    run = train(resume=half_run)
+    passport = read_passport(half_run)
     assert passport is not None
     assert passport.trained is not None
-    assert passport.trained.machine == run.machine == Machine(**now)
-    assert run.to_json()["machine"] == now
+    assert passport.trained.machine == run.machine == Machine(**machine)
+    assert run.to_json()["machine"] == machine
     assert run.report is not None
     page = run.report.read_text()
     assert 'id="machine"' in page
     assert f"torch {torch.__version__}" in page
 
 
-def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_other(monkeypatch)
-    with pytest.raises(InputError, match=rf"instruction set \w+, here {OTHER}.*allow_different_cpu=True"):
-        train(resume=half)
-    said: list[str] = []
-    run = train(resume=half, allow_different_cpu=True, report=False, events=RunEvents(message=said.append))
-    assert any("Resumed on another machine" in line for line in said)
+def test_another_cpu_is_refused_and_allowed(half_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_other_cpu(monkeypatch)
+    with pytest.raises(InputError, match=rf"instruction set \w+, here {OTHER_INSTRUCTIONS}.*allow_different_cpu=True"):
+        train(resume=half_run)
+    messages: list[str] = []
+    run = train(resume=half_run, allow_different_cpu=True, report=False, events=RunEvents(message=messages.append))
+    assert any("Resumed on another machine" in line for line in messages)
     assert any("not reproducible bit for bit" in note for note in run.notes)
-    saved = read_json(half / "run.json")
-    assert saved["machine"]["instructions"] != OTHER
-    assert [one["instructions"] for one in saved["resumed_on"]] == [OTHER]
-    passport = read_passport(half)
+    saved = read_json(half_run / "run.json")
+    assert saved["machine"]["instructions"] != OTHER_INSTRUCTIONS
+    assert [machine["instructions"] for machine in saved["resumed_on"]] == [OTHER_INSTRUCTIONS]
+    passport = read_passport(half_run)
     assert passport is not None
     assert passport.trained is not None
-    assert [one.instructions for one in passport.trained.resumed_on] == [OTHER]
-    (half / "metrics.json").unlink()  # as if it had been killed at its end
-    train(resume=half, report=False)  # there it goes on without being asked again
+    assert [machine.instructions for machine in passport.trained.resumed_on] == [OTHER_INSTRUCTIONS]
+    (half_run / "metrics.json").unlink()  # as if it had been killed at its end
+    train(resume=half_run, report=False)  # there it goes on without being asked again
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "value", "said"),
+    ("module", "name", "value", "message"),
     [
         (torch, "__version__", "1.0.0", "libraries torch=.*, here torch=1.0.0"),
         (torch.cpu, "get_capabilities", lambda: {"amx_bf16": True}, "CPU extensions .*, here amx_bf16"),
@@ -122,100 +122,104 @@ def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.Monk
     ids=["torch", "extensions"],
 )
 def test_what_else_changes_bits(
-    half: Path, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, value: Any, said: str
+    half_run: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: Any, message: str
 ) -> None:
-    monkeypatch.setattr(where, name, value, raising=False)
-    with pytest.raises(InputError, match=said):
-        train(resume=half)
+    monkeypatch.setattr(module, name, value, raising=False)
+    with pytest.raises(InputError, match=message):
+        train(resume=half_run)
 
 
-def test_a_limit_in_the_environment_counts(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_in_the_environment_counts(half_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     with pytest.raises(InputError, match="limits of instructions none, here ONEDNN_MAX_CPU_ISA=AVX2"):
-        train(resume=half)
+        train(resume=half_run)
 
 
-def test_a_run_of_an_earlier_version_resumes_with_a_note(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved = read_json(half / "run.json")
-    write_json(half / "run.json", {key: saved[key] for key in ("format", "command", "plan", "data")})
-    said: list[str] = []
-    train(resume=half, report=False, events=RunEvents(message=said.append))
-    assert any("does not record the CPU" in line for line in said)
-    as_other(monkeypatch)
-    (half / "metrics.json").unlink()
+def test_a_run_of_an_earlier_version_resumes_with_a_note(half_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = read_json(half_run / "run.json")
+    write_json(half_run / "run.json", {key: saved[key] for key in ("format", "command", "plan", "data")})
+    messages: list[str] = []
+    train(resume=half_run, report=False, events=RunEvents(message=messages.append))
+    assert any("does not record the CPU" in line for line in messages)
+    pretend_other_cpu(monkeypatch)
+    (half_run / "metrics.json").unlink()
     with pytest.raises(InputError, match="allow_different_cpu=True"):  # since then it is known
-        train(resume=half)
+        train(resume=half_run)
 
 
-def test_pretraining_does_the_same(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    half = Path(shutil.copytree(place / "learned", tmp_path / "learned"))
-    assert read_json(half / "run.json")["machine"]["precision"] == "float"
+def test_pretraining_does_the_same(stopped_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretraining = Path(shutil.copytree(stopped_runs / "learned", tmp_path / "learned"))
+    assert read_json(pretraining / "run.json")["machine"]["precision"] == "float"
     with monkeypatch.context() as patch:
-        as_other(patch)
-        with pytest.raises(InputError, match=rf"here {OTHER}.*allow_different_cpu=True"):
-            pretrain(resume=half)
-        run = pretrain(resume=half, allow_different_cpu=True)
-    facts = read_json(half / "pretraining.json")
-    assert [one["instructions"] for one in facts["resumed_on"]] == [OTHER]
-    assert "Computed in float on 1 thread with torch" in (half / "README.md").read_text()
+        pretend_other_cpu(patch)
+        with pytest.raises(InputError, match=rf"here {OTHER_INSTRUCTIONS}.*allow_different_cpu=True"):
+            pretrain(resume=pretraining)
+        run = pretrain(resume=pretraining, allow_different_cpu=True)
+    facts = read_json(pretraining / "pretraining.json")
+    assert [machine["instructions"] for machine in facts["resumed_on"]] == [OTHER_INSTRUCTIONS]
+    assert "Computed in float on 1 thread with torch" in (pretraining / "README.md").read_text()
     assert run.report is not None
     assert 'id="machine"' in run.report.read_text()
 
 
-def test_a_ladder_does_the_same(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    choices: dict[str, Any] = {"methods": "head", "model": str(place / "tiny" / "model"), **QUICK}
+def test_a_ladder_does_the_same(stopped_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    choices: dict[str, Any] = {"methods": "head", "model": str(stopped_runs / "tiny" / "model"), **QUICK}
     with pytest.raises(KeyboardInterrupt):
-        ladder(place / "rows.csv", output=tmp_path / "out", events=RunEvents(training_step=_interrupt), **choices)
-    as_other(monkeypatch)
+        ladder(stopped_runs / "rows.csv", output=tmp_path / "out", events=RunEvents(training_step=interrupt), **choices)
+    pretend_other_cpu(monkeypatch)
     with pytest.raises(InputError, match="allow_different_cpu=True"):
-        ladder(place / "rows.csv", output=tmp_path / "out", **choices)
-    made = ladder(place / "rows.csv", output=tmp_path / "out", allow_different_cpu=True, **choices)
-    assert made.rung("head").left_out is None
+        ladder(stopped_runs / "rows.csv", output=tmp_path / "out", **choices)
+    finished = ladder(stopped_runs / "rows.csv", output=tmp_path / "out", allow_different_cpu=True, **choices)
+    assert finished.rung("head").left_out is None
 
 
-def _interrupt(_: object) -> None:
+def interrupt(_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_words_are_counted_alike_on_every_cpu(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = train(place / "rows.csv", output=tmp_path / "words", method="tfidf", report=False)
+def test_words_are_counted_alike_on_every_cpu(
+    stopped_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = train(stopped_runs / "rows.csv", output=tmp_path / "words", method="tfidf", report=False)
     assert run.machine is not None
     assert (run.machine.threads, run.machine.libraries) == (None, {})
-    as_other(monkeypatch)
+    pretend_other_cpu(monkeypatch)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     (tmp_path / "words" / "metrics.json").unlink()
     train(resume=tmp_path / "words", report=False)
 
 
-def test_features_record_what_the_model_computes_in(place: Path, tmp_path: Path) -> None:
-    model = str(place / "tiny" / "model")
-    run = train(place / "rows.csv", output=tmp_path / "run", method="features", model=model, report=False, threads=1)
+def test_features_record_what_the_model_computes_in(stopped_runs: Path, tmp_path: Path) -> None:
+    model = str(stopped_runs / "tiny" / "model")
+    run = train(
+        stopped_runs / "rows.csv", output=tmp_path / "run", method="features", model=model, report=False, threads=1
+    )
     assert run.machine is not None
     assert (run.machine.precision, run.machine.threads) == ("float", 1)
     assert "torch" in run.machine.libraries
 
 
 @pytest.mark.slow
-def test_a_real_other_instruction_set(place: Path, half: Path) -> None:
+def test_a_real_other_instruction_set(stopped_runs: Path, half_run: Path) -> None:
     """The command line in a process whose torch uses another instruction set."""
-    command = [sys.executable, "-m", "clearhead", "train", "--resume", str(half)]
-    done = subprocess.run(
+    command = [sys.executable, "-m", "clearhead", "train", "--resume", str(half_run)]
+    completed = subprocess.run(
         command,
         capture_output=True,
         text=True,
         check=False,
-        cwd=place,
-        env=os.environ | {"ATEN_CPU_CAPABILITY": "default" if OTHER == "DEFAULT" else "avx2"},
+        cwd=stopped_runs,
+        env=os.environ | {"ATEN_CPU_CAPABILITY": "default" if OTHER_INSTRUCTIONS == "DEFAULT" else "avx2"},
     )
-    assert done.returncode == 2
-    assert "--allow-different-cpu" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert completed.returncode == 2
+    assert "--allow-different-cpu" in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_what_is_not_known_is_not_compared() -> None:
-    one = replace(base_machine(), libraries={"torch": "2"}, vendor="", precision="")
-    assert differences(one, replace(one, vendor="GenuineIntel", precision="bf16")) == []
-    plain, half = replace(one, precision="float"), replace(one, precision="bf16")
-    assert differences(plain, half) == ["precision float, here bf16"]
-    assert differences(replace(one, threads=1), replace(one, threads=2)) == ["threads 1, here 2"]
-    assert json.dumps(one.lines())
+    machine = replace(base_machine(), libraries={"torch": "2"}, vendor="", precision="")
+    assert differences(machine, replace(machine, vendor="GenuineIntel", precision="bf16")) == []
+    in_float, in_bf16 = replace(machine, precision="float"), replace(machine, precision="bf16")
+    assert differences(in_float, in_bf16) == ["precision float, here bf16"]
+    assert differences(replace(machine, threads=1), replace(machine, threads=2)) == ["threads 1, here 2"]
+    assert json.dumps(machine.lines())

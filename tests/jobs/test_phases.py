@@ -28,12 +28,12 @@ def test_fits_of_a_linear_model_are_counted() -> None:
     rng = np.random.default_rng(0)
     features, targets = rng.normal(size=(60, 4)), np.arange(60) % 3
     space = LabelSpace(names=("a", "b", "c"), kind="classes")
-    seen: list[tuple[int, int]] = []
-    fit_linear(features, targets, space, progress=lambda _, done, total: seen.append((done, total)))
-    assert seen[0] == (0, 35)  # seven strengths, five folds
-    assert seen[:-1] == [(place, 35) for place in range(len(seen) - 1)]
-    assert len(seen) > 5
-    assert seen[-1] == (0, 1)  # the fit on all rows
+    reports: list[tuple[int, int]] = []
+    fit_linear(features, targets, space, progress=lambda _, done, total: reports.append((done, total)))
+    assert reports[0] == (0, 35)  # seven strengths, five folds
+    assert reports[:-1] == [(fit_index, 35) for fit_index in range(len(reports) - 1)]
+    assert len(reports) > 5
+    assert reports[-1] == (0, 1)  # the fit on all rows
 
 
 PHASES: dict[str, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ PHASES: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("method", PHASES)
 def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
-    told: list[str] = []
+    stages: list[str] = []
     choices: dict[str, Any] = {"epochs": 1} if method == "finetune" else {}
     clearhead.train(
         labelled(80),
@@ -53,11 +53,11 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
         model=tiny,
         method=method,
         threads=1,
-        events=RunEvents(progress=lambda what, *_: told.append(what)),
+        events=RunEvents(progress=lambda stage, *_: stages.append(stage)),
         **choices,
     )
-    order = list(dict.fromkeys(told))
-    assert [phase for phase in order if phase in PHASES[method]] == list(PHASES[method])
+    phases = list(dict.fromkeys(stages))
+    assert [phase for phase in phases if phase in PHASES[method]] == list(PHASES[method])
 
 
 BLAS = """
@@ -72,7 +72,7 @@ def count(what, *_):
     seen.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas" and what != "loading")
 
 clearhead.train(
-    sys.argv[1], output=sys.argv[2], method=sys.argv[3], model=sys.argv[4], threads=1, told=RunEvents(progress=count)
+    sys.argv[1], output=sys.argv[2], method=sys.argv[3], model=sys.argv[4], threads=1, events=RunEvents(progress=count)
 )
 print(sorted(seen), sorted({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}))
 """
@@ -81,16 +81,16 @@ print(sorted(seen), sorted({one["num_threads"] for one in threadpool_info() if o
 @pytest.mark.parametrize("method", ["features", "tfidf"])
 def test_blas_keeps_to_the_threads_in_every_phase(tmp_path: Path, tiny: str, method: str) -> None:
     rows = write_csv(tmp_path / "rows.csv", labelled(40))
-    own = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
-    done = subprocess.run(
+    environment = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
+    completed = subprocess.run(
         [sys.executable, "-c", BLAS, str(rows), str(tmp_path / "run"), method, tiny],
         capture_output=True,
         text=True,
         check=False,
-        env=own | {"OPENBLAS_NUM_THREADS": "2"},
+        env=environment | {"OPENBLAS_NUM_THREADS": "2"},
     )
-    assert done.returncode == 0, done.stderr
-    during, after = (json.loads(f"{part}]".lstrip(" ")) for part in done.stdout.strip().split("]")[:2])
+    assert completed.returncode == 0, completed.stderr
+    during, after = (json.loads(f"{part}]".lstrip(" ")) for part in completed.stdout.strip().split("]")[:2])
     if after != [2]:
         pytest.skip("this BLAS cannot use two threads")
     assert during == [1]

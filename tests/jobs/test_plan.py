@@ -61,13 +61,17 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
     head = make_plan({"method": "head"})
     assert (head.settings.freeze_encoder, head.settings.learning_rate, head.settings.epochs) == (True, 1e-3, 10)
     assert head.auto_epochs is False
-    mine = make_plan({"method": "head", "learning_rate": 0.01, "epochs": 2})
-    assert (mine.settings.freeze_encoder, mine.settings.learning_rate, mine.settings.epochs) == (True, 0.01, 2)
+    explicit = make_plan({"method": "head", "learning_rate": 0.01, "epochs": 2})
+    assert (explicit.settings.freeze_encoder, explicit.settings.learning_rate, explicit.settings.epochs) == (
+        True,
+        0.01,
+        2,
+    )
     assert make_plan({"method": "finetune"}).settings == RunPlan().settings
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("settings", "message"),
     [
         ({"epoch": 3}, r"Unknown setting 'epoch'; did you mean epochs\?"),
         ({"leraning_rate": 3}, "Unknown setting 'leraning_rate'"),
@@ -110,9 +114,9 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_one_sentence(said: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence) as caught:
-        make_plan(said)
+def test_what_cannot_be_is_one_sentence(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make_plan(settings)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith((".", "?"))
 
@@ -177,15 +181,15 @@ def test_a_recipe_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert run.rows == {"train": 60, "dev": 20}  # found beside the recipe
     plan = json.loads((run.folder / "run.json").read_text())["plan"]
     assert (plan["method"], plan["settings"]["seed"]) == ("majority", 3)
-    over = train(recipe=recipe, output=tmp_path / "over", seed=4, method="tfidf")
-    plan = json.loads((over.folder / "run.json").read_text())["plan"]
+    overridden = train(recipe=recipe, output=tmp_path / "over", seed=4, method="tfidf")
+    plan = json.loads((overridden.folder / "run.json").read_text())["plan"]
     assert (plan["method"], plan["settings"]["seed"]) == ("tfidf", 4)
     rows = train(labelled(40), recipe=recipe, output=tmp_path / "rows")
     assert rows.rows == {"train": 40, "dev": 20}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"epochs = ", "recipe.toml is not valid TOML"),
         (b"epochs: 3\n", "recipe.toml is not valid TOML"),
@@ -197,9 +201,9 @@ def test_a_recipe_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (b"learning_rate = [1, 2]\n", "recipe.toml: 'learning_rate' is a table or a list"),
     ],
 )
-def test_a_recipe_that_is_none(text: bytes, said: str, tmp_path: Path) -> None:
+def test_a_recipe_that_is_none(text: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_bytes(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_recipe(tmp_path / "recipe.toml")
 
 

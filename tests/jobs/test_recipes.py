@@ -28,13 +28,13 @@ def test_there_is_one_for_each_result() -> None:
 def test_the_first_line_is_the_command(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = path.read_text().splitlines()[0]
     assert first.startswith("# CLEARHEAD_DATA=DATA clearhead train ")
-    words = shlex.split(first.removeprefix("# "))
-    assert words[words.index("--recipe") + 1] == f"recipes/{path.name}"
-    assert words[words.index("-o") + 1] == f"runs/{path.stem}"
+    command = shlex.split(first.removeprefix("# "))
+    assert command[command.index("--recipe") + 1] == f"recipes/{path.name}"
+    assert command[command.index("-o") + 1] == f"runs/{path.stem}"
     monkeypatch.setenv("CLEARHEAD_DATA", "/somewhere")
-    said = read_recipe(path)
-    assert said["train"].startswith("/somewhere/")
-    plan = make_plan(said)
+    settings = read_recipe(path)
+    assert settings["train"].startswith("/somewhere/")
+    plan = make_plan(settings)
     assert (plan.method, plan.settings.seed, plan.auto_epochs) == ("finetune", 0, False)
 
 
@@ -46,14 +46,18 @@ def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPa
     assert plan.train is not None
     if not Path(plan.train).is_file():
         pytest.skip("the data is not here")
-    sources = {part: open_source(place) for part in ("train", "dev") if (place := getattr(plan, part)) is not None}
+    sources = {
+        part: open_source(data_path) for part in ("train", "dev") if (data_path := getattr(plan, part)) is not None
+    }
     if plan.task == "translate":
         columns = resolve_parallel_columns(sources["train"], ColumnRoles(text=plan.source, text_b=plan.target))
         assert (columns.text, columns.text_b) == (plan.source, plan.target)
         return
-    seen = profile_dataset(sources, plan)
-    assert seen.task.name == plan.task
-    assert all(set(filter(None, (plan.text, plan.text_b, plan.label))) <= set(one.columns) for one in sources.values())
+    profile = profile_dataset(sources, plan)
+    assert profile.task.name == plan.task
+    assert all(
+        set(filter(None, (plan.text, plan.text_b, plan.label))) <= set(source.columns) for source in sources.values()
+    )
 
 
 def test_what_is_not_set_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +67,8 @@ def test_what_is_not_set_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "recipe.toml").write_text('train = "${HERE}/rows.csv"\nmethod = "majority"\nmodel = "$HERE"\n')
     monkeypatch.setenv("HERE", str(tmp_path))
     write_csv(tmp_path / "rows.csv", labelled(40))
-    said = read_recipe(tmp_path / "recipe.toml")
-    assert said == {"train": str(tmp_path / "rows.csv"), "method": "majority", "model": "$HERE"}
+    settings = read_recipe(tmp_path / "recipe.toml")
+    assert settings == {"train": str(tmp_path / "rows.csv"), "method": "majority", "model": "$HERE"}
     assert train(recipe=tmp_path / "recipe.toml", output=tmp_path / "run").method == "majority"
     (tmp_path / "beside.toml").write_text('train = "rows.csv"\n')
     assert read_recipe(tmp_path / "beside.toml") == {"train": str(tmp_path / "rows.csv")}

@@ -24,14 +24,14 @@ class StopError(Exception):
     """Stands for whatever ends a run."""
 
 
-def stop_at(number: int) -> RunEvents:
+def stop_at(step_number: int) -> RunEvents:
     """Ends a run after so many steps."""
 
-    def step(made: Any) -> None:
-        if made.step == number:
+    def stop(training_step: Any) -> None:
+        if training_step.step == step_number:
             raise StopError
 
-    return RunEvents(training_step=step)
+    return RunEvents(training_step=stop)
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def test_a_finished_run_is_not_resumed(tmp_path: Path, tiny: str, data: Path) ->
 
 def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None:
     train(data, output=tmp_path / "whole", model=tiny, command="x", seeds=2, **SETTINGS)
-    begun = []
+    steps = []
 
-    def step(made: Any) -> None:
-        begun.append(made.step)
-        if begun.count(3) == 2:  # the third step of the second seed
+    def stop_second_seed(training_step: Any) -> None:
+        steps.append(training_step.step)
+        if steps.count(3) == 2:  # the third step of the second seed
             raise StopError
 
     with pytest.raises(StopError):
@@ -78,7 +78,7 @@ def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None
             model=tiny,
             command="x",
             seeds=2,
-            events=RunEvents(training_step=step),
+            events=RunEvents(training_step=stop_second_seed),
             **SETTINGS,
         )
     train(resume=tmp_path / "half")
@@ -91,12 +91,12 @@ def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, 
     debris = [tmp_path / "run" / ".metrics.json.ab_d3f9k", tmp_path / "run" / "state" / ".latest.json.0a1b2c3d"]
     (tmp_path / "run" / "state" / "step-00000001").mkdir()  # killed between the last step and the removal of this one
     debris.append(tmp_path / "run" / "state" / "step-00000001" / "adam.safetensors")
-    kept = tmp_path / "run" / ".gitignore"
-    for path in (*debris, kept):
+    other_file = tmp_path / "run" / ".gitignore"
+    for path in (*debris, other_file):
         path.write_text("half")
     (tmp_path / "run" / "metrics.json").unlink()  # killed before it was finished
     train(resume=tmp_path / "run")
-    kept.unlink()
+    other_file.unlink()
     assert contents(tmp_path / "run") == before
 
 
@@ -129,7 +129,7 @@ def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
         train(resume=tmp_path)
 
 
-FULL = """
+FULL_DISK_SCRIPT = """
 import resource, sys
 from clearhead.api import train
 from clearhead.jobs.events import RunEvents
@@ -139,16 +139,16 @@ def step(made):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, learning_rate=3e-3, batch_size=16, save_every=0.0,
-      threads=1, precision="float", command="x", keep_state=True, told=RunEvents(training_step=step))
+      threads=1, precision="float", command="x", keep_state=True, events=RunEvents(training_step=step))
 """
 
 
 def test_a_full_disk_leaves_the_last_state_whole(tmp_path: Path, tiny: str, data: Path) -> None:
-    command = [sys.executable, "-c", FULL, str(data), str(tmp_path / "run"), tiny]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "cannot be written: File too large" in done.stderr
-    assert str(tmp_path / "run" / "state") in done.stderr
+    command = [sys.executable, "-c", FULL_DISK_SCRIPT, str(data), str(tmp_path / "run"), tiny]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode != 0
+    assert "cannot be written: File too large" in completed.stderr
+    assert str(tmp_path / "run" / "state") in completed.stderr
     assert json.loads((tmp_path / "run" / "state" / "latest.json").read_text()) == {"step": "step-00000004"}
     train(resume=tmp_path / "run")
     train(data, output=tmp_path / "whole", model=tiny, command="x", precision="float", **SETTINGS)
@@ -156,9 +156,9 @@ def test_a_full_disk_leaves_the_last_state_whole(tmp_path: Path, tiny: str, data
 
 
 def test_a_loss_that_is_not_a_number_keeps_the_last_state(tmp_path: Path, tiny: str, data: Path) -> None:
-    wild = {**SETTINGS, "learning_rate": 1e30, "max_grad_norm": 0.0, "warmup_ratio": 0.0}
+    settings = {**SETTINGS, "learning_rate": 1e30, "max_grad_norm": 0.0, "warmup_ratio": 0.0}
     with pytest.raises(ClearheadError, match=r"at step \d+ \(rows [\d, ]+"):
-        train(data, output=tmp_path / "run", model=tiny, **wild)
+        train(data, output=tmp_path / "run", model=tiny, **settings)
     steps = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
     latest = json.loads((tmp_path / "run" / "state" / "latest.json").read_text())["step"]
     assert latest == f"step-{len(steps):08d}"

@@ -27,7 +27,7 @@ CHOICES: dict[str, Any] = {"method": "tfidf", "seed": 3, "label": "label", "C": 
 
 
 @pytest.fixture
-def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stopped_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run that was stopped, in the folder where we are."""
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "reviews.csv", labelled(60))
@@ -38,7 +38,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "again",
+    "arguments",
     [
         {},
         {"output": "run"},
@@ -47,31 +47,31 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"C": 2, "dev-share": 0.2},
     ],
 )
-def test_the_same_arguments_are_accepted(begun: Path, again: dict[str, Any]) -> None:
-    train("reviews.csv", resume="run", report=False, **again)
-    assert (begun / "metrics.json").is_file()
+def test_the_same_arguments_are_accepted(stopped_run: Path, arguments: dict[str, Any]) -> None:
+    train("reviews.csv", resume="run", report=False, **arguments)
+    assert (stopped_run / "metrics.json").is_file()
 
 
-def test_paths_are_the_same_from_anywhere(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = begun.parent / "elsewhere"
+def test_paths_are_the_same_from_anywhere(stopped_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = stopped_run.parent / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "linked.csv").symlink_to(begun.parent / "reviews.csv")
+    (elsewhere / "linked.csv").symlink_to(stopped_run.parent / "reviews.csv")
     monkeypatch.chdir(elsewhere)
-    train(elsewhere / "linked.csv", resume=begun, dev="../dev.csv", output="../run", report=False, **CHOICES)
-    assert (begun / "metrics.json").is_file()
+    train(elsewhere / "linked.csv", resume=stopped_run, dev="../dev.csv", output="../run", report=False, **CHOICES)
+    assert (stopped_run / "metrics.json").is_file()
 
 
-def test_a_recipe_is_compared_too(begun: Path) -> None:
-    (begun.parent / "own.toml").write_text('method = "tfidf"\ntrain = "reviews.csv"\nseed = 3\n')
-    (begun.parent / "other.toml").write_text("seed = 4\n")
+def test_a_recipe_is_compared_too(stopped_run: Path) -> None:
+    (stopped_run.parent / "own.toml").write_text('method = "tfidf"\ntrain = "reviews.csv"\nseed = 3\n')
+    (stopped_run.parent / "other.toml").write_text("seed = 4\n")
     with pytest.raises(InputError, match="seed was 3, got 4"):
         train(resume="run", recipe="other.toml", report=False)
     train(resume="run", recipe="own.toml", report=False)
-    assert (begun / "metrics.json").is_file()
+    assert (stopped_run / "metrics.json").is_file()
 
 
 @pytest.mark.parametrize(
-    ("again", "said"),
+    ("arguments", "message"),
     [
         ({"seed": 4}, "seed was 3, got 4"),
         ({"method": "majority"}, "method was tfidf, got majority"),
@@ -84,21 +84,21 @@ def test_a_recipe_is_compared_too(begun: Path) -> None:
         ({"bogus": 1}, "Unknown setting 'bogus'"),
     ],
 )
-def test_others_are_refused_by_name(begun: Path, again: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        train("reviews.csv", resume="run", report=False, **again)
+def test_others_are_refused_by_name(stopped_run: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train("reviews.csv", resume="run", report=False, **arguments)
     with pytest.raises(InputError, match=r"train was .*reviews\.csv, got .*dev\.csv"):
         train("dev.csv", resume="run", report=False)
-    assert not (begun / "metrics.json").exists()
+    assert not (stopped_run / "metrics.json").exists()
 
 
-def test_a_file_that_moved_is_known_by_its_rows(begun: Path) -> None:
+def test_a_file_that_moved_is_known_by_its_rows(stopped_run: Path) -> None:
     Path("moved").mkdir()
-    (begun.parent / "reviews.csv").rename("moved/reviews.csv")
+    (stopped_run.parent / "reviews.csv").rename("moved/reviews.csv")
     with pytest.raises(InputError, match="differ from those of run"):
         train("dev.csv", resume="run", report=False)
     train("moved/reviews.csv", resume="run", report=False)
-    assert (begun / "metrics.json").is_file()
+    assert (stopped_run / "metrics.json").is_file()
 
 
 def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +126,8 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("other.txt").write_text("another text")
     with pytest.raises(InputError, match=r"files was .*text\.txt.*, got .*other\.txt"):
         clearhead.pretrain("other.txt", resume="run")
-    made = clearhead.pretrain(tmp_path / "text.txt", resume="run", output=tmp_path / "run", report=False, **choices)
-    assert made.folder == Path("run")
+    resumed = clearhead.pretrain(tmp_path / "text.txt", resume="run", output=tmp_path / "run", report=False, **choices)
+    assert resumed.folder == Path("run")
 
 
 def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,11 +136,11 @@ def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch
     tiny_model(tmp_path / "tiny")
     first = ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=40)
     model = str(tmp_path / "tiny" / "model")
-    again = ladder(
+    resumed = ladder(
         tmp_path / "reviews.csv", output=tmp_path / "climbed", methods="majority,tfidf", model=model, rows=40
     )
-    assert all(rung.reused for rung in again.rungs)
-    assert [rung.value for rung in again.rungs] == [rung.value for rung in first.rungs]
+    assert all(rung.reused for rung in resumed.rungs)
+    assert [rung.value for rung in resumed.rungs] == [rung.value for rung in first.rungs]
     with pytest.raises(InputError, match="rows was 40 and is 30"):
         ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=30)
 
@@ -157,6 +157,6 @@ def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=r"model was .*base/model, got default"):
         train(resume="../run", model="default", report=False)
-    made = train(resume="../run", model="../base/model", report=False, **auto)
-    passport = json.loads((Path(made.folder) / "clearhead.json").read_text())
+    resumed = train(resume="../run", model="../base/model", report=False, **auto)
+    passport = json.loads((Path(resumed.folder) / "clearhead.json").read_text())
     assert passport["trained"]["base"] == "model"  # no folder of this machine

@@ -15,152 +15,159 @@ from clearhead.train.finish import Run
 from tests.tiny_models import labelled, write_csv
 
 
-def majority(source: Any, folder: Path, **choices: Any) -> Run:
+def train_majority(source: Any, folder: Path, **choices: Any) -> Run:
     """The fastest run there is."""
     return train(source, output=folder / "run", method="majority", **choices)
 
 
-def held_out(run: Run) -> dict[str, list[int]]:
+def read_held_out(run: Run) -> dict[str, list[int]]:
     parts: dict[str, list[int]] = json.loads((run.folder / "split.json").read_text())["parts"]
     return parts
 
 
 def test_nothing_given_is_split_for_you(reviews: Path, tmp_path: Path) -> None:
-    run = majority(reviews, tmp_path)
+    run = train_majority(reviews, tmp_path)
     assert run.rows == {"train": 160, "dev": 20, "test": 20}
     assert "rows: 160 train, 20 dev, 20 test" in run.messages
-    parts = held_out(run)
+    parts = read_held_out(run)
     assert len({*parts["dev"], *parts["test"]}) == 40
     labels = [labelled(200)[number - 1]["label"] for number in parts["test"]]
     assert 9 <= labels.count("good") <= 12  # stratified: 107 of 200 are
 
 
 def test_the_seed_of_the_split(reviews: Path, tmp_path: Path) -> None:
-    first, same, other = (majority(reviews, tmp_path / str(n), seed=seed) for n, seed in enumerate((0, 0, 1)))
-    assert held_out(first) == held_out(same) != held_out(other)
+    first, same_seed, other_seed = (
+        train_majority(reviews, tmp_path / str(n), seed=seed) for n, seed in enumerate((0, 0, 1))
+    )
+    assert read_held_out(first) == read_held_out(same_seed) != read_held_out(other_seed)
 
 
 def test_shares_of_your_own(reviews: Path, tmp_path: Path) -> None:
-    assert majority(reviews, tmp_path / "a", dev_share=0.3, test_share=0.2).rows == {
+    assert train_majority(reviews, tmp_path / "a", dev_share=0.3, test_share=0.2).rows == {
         "train": 100,
         "dev": 60,
         "test": 40,
     }
-    none = majority(reviews, tmp_path / "b", test_share=0.0)
-    assert none.rows == {"train": 180, "dev": 20}
-    assert none.measured_on == "dev"
+    without_test = train_majority(reviews, tmp_path / "b", test_share=0.0)
+    assert without_test.rows == {"train": 180, "dev": 20}
+    assert without_test.measured_on == "dev"
 
 
 def test_some_of_the_rows(reviews: Path, tmp_path: Path) -> None:
-    run = majority(reviews, tmp_path / "a", rows=50)
+    run = train_majority(reviews, tmp_path / "a", rows=50)
     assert run.rows == {"train": 40, "dev": 5, "test": 5}
-    same, other = majority(reviews, tmp_path / "b", rows=50), majority(reviews, tmp_path / "c", rows=50, seed=1)
-    assert held_out(run) == held_out(same) != held_out(other)
-    given = majority(reviews, tmp_path / "d", rows=50, dev=labelled(30, seed=5))
-    assert given.rows == {"train": 50, "dev": 30}  # what is measured on stays whole
-    assert majority(reviews, tmp_path / "e", rows=5_000).rows == {"train": 160, "dev": 20, "test": 20}
+    same_seed, other_seed = (
+        train_majority(reviews, tmp_path / "b", rows=50),
+        train_majority(reviews, tmp_path / "c", rows=50, seed=1),
+    )
+    assert read_held_out(run) == read_held_out(same_seed) != read_held_out(other_seed)
+    with_dev_file = train_majority(reviews, tmp_path / "d", rows=50, dev=labelled(30, seed=5))
+    assert with_dev_file.rows == {"train": 50, "dev": 30}  # what is measured on stays whole
+    assert train_majority(reviews, tmp_path / "e", rows=5_000).rows == {"train": 160, "dev": 20, "test": 20}
     with pytest.raises(InputError, match="rows must be at least 1"):
-        majority(reviews, tmp_path / "f", rows=0)
+        train_majority(reviews, tmp_path / "f", rows=0)
 
 
 def test_a_report_on_some_rows_tells_of_those(tmp_path: Path) -> None:
-    rows = [row | {"label": "rare" if place < 20 else "often"} for place, row in enumerate(labelled(220))]
-    used = majority(write_csv(tmp_path / "rows.csv", rows), tmp_path, rows=60)
-    assert used.report is not None
-    page = used.report.read_text().partition("<h3>Balance of labels</h3>")[2].partition("</table>")[0]
+    rows = [row | {"label": "rare" if index < 20 else "often"} for index, row in enumerate(labelled(220))]
+    run = train_majority(write_csv(tmp_path / "rows.csv", rows), tmp_path, rows=60)
+    assert run.report is not None
+    page = run.report.read_text().partition("<h3>Balance of labels</h3>")[2].partition("</table>")[0]
     cells = re.findall(r"<td[^>]*>\s*([^<\s][^<]*?)\s*<", page)
     assert sum(int(cell) for cell in cells if cell.isdigit()) == 60
 
 
 @pytest.mark.parametrize("name", ["split", "fold"])
 def test_by_a_column(name: str, tmp_path: Path) -> None:
-    words = ("train", "train", "train", "validation", "test")
-    rows = [{**row, name: words[place % 5]} for place, row in enumerate(labelled(100))]
-    run = majority(rows, tmp_path)
+    parts = ("train", "train", "train", "validation", "test")
+    rows = [{**row, name: parts[index % 5]} for index, row in enumerate(labelled(100))]
+    run = train_majority(rows, tmp_path)
     assert run.rows == {"train": 60, "dev": 20, "test": 20}
-    assert held_out(run)["dev"] == list(range(4, 101, 5))
+    assert read_held_out(run)["dev"] == list(range(4, 101, 5))
 
 
 def test_a_column_without_dev_rows_takes_them_from_train(tmp_path: Path) -> None:
-    rows = [{**row, "split": "test" if place % 5 == 0 else "train"} for place, row in enumerate(labelled(100))]
-    run = majority(rows, tmp_path)
+    rows = [{**row, "split": "test" if index % 5 == 0 else "train"} for index, row in enumerate(labelled(100))]
+    run = train_majority(rows, tmp_path)
     assert run.rows == {"train": 72, "dev": 8, "test": 20}
-    assert held_out(run)["test"] == list(range(1, 101, 5))
+    assert read_held_out(run)["test"] == list(range(1, 101, 5))
 
 
 def test_a_column_that_says_something_else_is_one_error(tmp_path: Path) -> None:
-    rows = [{**row, "part_of": "train" if place else "extra"} for place, row in enumerate(labelled(20))]
+    rows = [{**row, "part_of": "train" if index else "extra"} for index, row in enumerate(labelled(20))]
     with pytest.raises(InputError, match="row 1: split 'extra' is none of train, dev, test"):
-        majority(rows, tmp_path, split="part_of")
+        train_majority(rows, tmp_path, split="part_of")
 
 
 def test_by_files(reviews: Path, tmp_path: Path) -> None:
     dev = write_csv(tmp_path / "dev.csv", labelled(30, seed=1))
     test = write_csv(tmp_path / "test.csv", labelled(40, seed=2))
-    both = majority(reviews, tmp_path / "both", dev=dev, test=test)
-    assert (both.rows, both.measured_on) == ({"train": 200, "dev": 30, "test": 40}, "test")
-    only_dev = majority(reviews, tmp_path / "dev", dev=dev)
+    dev_and_test = train_majority(reviews, tmp_path / "both", dev=dev, test=test)
+    assert (dev_and_test.rows, dev_and_test.measured_on) == ({"train": 200, "dev": 30, "test": 40}, "test")
+    only_dev = train_majority(reviews, tmp_path / "dev", dev=dev)
     assert (only_dev.rows, only_dev.measured_on) == ({"train": 200, "dev": 30}, "dev")
-    only_test = majority(reviews, tmp_path / "test", test=test)
+    only_test = train_majority(reviews, tmp_path / "test", test=test)
     assert (only_test.rows, only_test.measured_on) == ({"train": 180, "dev": 20, "test": 40}, "test")
-    values = majority(labelled(200), tmp_path / "values", dev=labelled(30, seed=1), test=labelled(40, seed=2))
-    assert values.rows == both.rows
-    assert values.metrics == both.metrics
+    values = train_majority(labelled(200), tmp_path / "values", dev=labelled(30, seed=1), test=labelled(40, seed=2))
+    assert values.rows == dev_and_test.rows
+    assert values.metrics == dev_and_test.metrics
 
 
 def test_rows_of_one_id_never_straddle(tmp_path: Path) -> None:
     rows = [
-        {"id": f"film {place % 25}", "text": row["text"], "label": row["label"]}
-        for place, row in enumerate(labelled(200))
+        {"id": f"film {index % 25}", "text": row["text"], "label": row["label"]}
+        for index, row in enumerate(labelled(200))
     ]
-    run = majority(rows, tmp_path / "by name")
-    assert any(said.startswith("id: id (by its name") for said in run.messages)
+    run = train_majority(rows, tmp_path / "by name")
+    assert any(message.startswith("id: id (by its name") for message in run.messages)
     for name, source in (
-        ("said", [{**row, "film": row["id"], "id": place} for place, row in enumerate(rows)]),
+        ("said", [{**row, "film": row["id"], "id": index} for index, row in enumerate(rows)]),
         ("", rows),
     ):
-        run = majority(source, tmp_path / f"as {name}", **({"id": "film"} if name else {}))
-        ids = {part: {rows[number - 1]["id"] for number in numbers} for part, numbers in held_out(run).items()}
+        run = train_majority(source, tmp_path / f"as {name}", **({"id": "film"} if name else {}))
+        ids = {
+            part: {rows[number - 1]["id"] for number in row_numbers} for part, row_numbers in read_held_out(run).items()
+        }
         assert ids["dev"]
         assert ids["test"]
-        held = {number for numbers in held_out(run).values() for number in numbers}
-        trained = {row["id"] for number, row in enumerate(rows, start=1) if number not in held}
+        held_out_numbers = {number for row_numbers in read_held_out(run).values() for number in row_numbers}
+        trained_ids = {row["id"] for number, row in enumerate(rows, start=1) if number not in held_out_numbers}
         assert not ids["dev"] & ids["test"]
-        assert not trained & (ids["dev"] | ids["test"])
+        assert not trained_ids & (ids["dev"] | ids["test"])
 
 
 def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> None:
-    rows = [{**row, "id": "one" if place < 120 else "two"} for place, row in enumerate(labelled(200))]
-    run = majority(rows, tmp_path / "two")
+    rows = [{**row, "id": "one" if index < 120 else "two"} for index, row in enumerate(labelled(200))]
+    run = train_majority(rows, tmp_path / "two")
     assert "dev" not in run.rows
     assert "there are no dev rows: rows with the same id stay together." in run.messages
-    parts = ["dev" if place % 5 == 0 else "train" for place in range(200)]
+    parts = ["dev" if index % 5 == 0 else "train" for index in range(200)]
     rows = [{**row, "split": part} for row, part in zip(labelled(200), parts, strict=True)]
     rows[0]["label"] = "rare"
-    run = majority(rows, tmp_path / "column")
+    run = train_majority(rows, tmp_path / "column")
     assert "no training row has the label rare, which occurs in other parts." in run.messages
-    assert not any("there are no" in said for said in run.messages)
+    assert not any("there are no" in message for message in run.messages)
 
 
 def test_the_same_text_never_straddles(tmp_path: Path) -> None:
     rows = [
-        {"text": f"{row['text']} {'  '[: place % 2]}".upper() if place % 3 else row["text"], "label": row["label"]}
+        {"text": f"{row['text']} {'  '[: copy % 2]}".upper() if copy % 3 else row["text"], "label": row["label"]}
         for row in labelled(40)
-        for place in range(5)
+        for copy in range(5)
     ]
-    run = majority(rows, tmp_path)
-    for numbers in held_out(run).values():
-        texts = {(number - 1) // 5 for number in numbers}
-        assert sorted(numbers) == sorted(number for text in texts for number in range(5 * text + 1, 5 * text + 6))
-    assert not any("are optimistic" in said for said in run.messages)
+    run = train_majority(rows, tmp_path)
+    for row_numbers in read_held_out(run).values():
+        texts = {(number - 1) // 5 for number in row_numbers}
+        assert sorted(row_numbers) == sorted(number for text in texts for number in range(5 * text + 1, 5 * text + 6))
+    assert not any("are optimistic" in message for message in run.messages)
 
 
 def test_leaks_between_given_files_are_said(reviews: Path, tmp_path: Path) -> None:
-    known = labelled(200)[:7]
-    leaky = [*labelled(20, seed=3), *({**row, "text": row["text"].upper() + " "} for row in known)]
-    run = majority(reviews, tmp_path, dev=leaky, test=labelled(10, seed=4))
+    leaked = labelled(200)[:7]
+    leaky = [*labelled(20, seed=3), *({**row, "text": row["text"].upper() + " "} for row in leaked)]
+    run = train_majority(reviews, tmp_path, dev=leaky, test=labelled(10, seed=4))
     assert "7 of 27 dev rows also occur in the training set; dev scores are optimistic." in run.messages
-    assert not any("test rows also occur" in said for said in run.messages)
+    assert not any("test rows also occur" in message for message in run.messages)
     assert "7 of 27 dev rows" in (run.folder / "report.html").read_text()
 
 
@@ -170,9 +177,9 @@ def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path
     with pytest.raises(
         InputError, match=r"dev.csv: 1 of 11 rows cannot be used:\n  row 11 \(line 12\): label 'meh' is none"
     ):
-        majority(reviews, tmp_path, dev=dev)
+        train_majority(reviews, tmp_path, dev=dev)
     assert not (tmp_path / "run").exists()
-    run = majority(reviews, tmp_path, dev=dev, skip_bad_rows=True)
+    run = train_majority(reviews, tmp_path, dev=dev, skip_bad_rows=True)
     assert run.rows["dev"] == 10
     assert "skipped: 1 rows (unknown label)" in run.messages
 
@@ -185,32 +192,32 @@ def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
     lines[9] = "r8,it was good,"
     file.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError) as caught:
-        majority(file, tmp_path)
+        train_majority(file, tmp_path)
     assert [f"row {number} " in str(caught.value) for number in (3, 8, 9)] == [True, True, True]
     assert "3 of 40 rows cannot be used" in str(caught.value)
-    run = majority(file, tmp_path, skip_bad_rows=True)
+    run = train_majority(file, tmp_path, skip_bad_rows=True)
     assert sum(run.rows.values()) == 37
-    left = next(said for said in run.messages if said.startswith("skipped"))
+    skipped = next(message for message in run.messages if message.startswith("skipped"))
     assert {"(empty text)", "(wrong number of cells)", "(missing label)"} <= {
-        part.split(" rows ")[1] for part in left.split(": ")[1].split(", ")
+        part.split(" rows ")[1] for part in skipped.split(": ")[1].split(", ")
     }
     assert "left out" in (run.folder / "report.html").read_text()
 
 
 def test_other_columns_in_the_dev_file(reviews: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the list has no column 'text'; it has body, label"):
-        majority(reviews, tmp_path, dev=[{"body": "it was", "label": "good"}])
+        train_majority(reviews, tmp_path, dev=[{"body": "it was", "label": "good"}])
 
 
 def test_rows_that_can_be_read_once_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can be read only once; put it in a file to train on it"):
-        majority((row for row in labelled(20)), tmp_path)
+        train_majority((row for row in labelled(20)), tmp_path)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_very_few_rows_train_anyway(count: int, tmp_path: Path) -> None:
-    rows = [{"text": f"{'good' if place % 2 else 'bad'} {place}", "label": "xy"[place % 2]} for place in range(count)]
-    run = majority(rows, tmp_path)
+    rows = [{"text": f"{'good' if index % 2 else 'bad'} {index}", "label": "xy"[index % 2]} for index in range(count)]
+    run = train_majority(rows, tmp_path)
     assert sum(run.rows.values()) == count
     assert run.rows["train"] >= 2
     assert (run.measured_on is None) == (count == 2)
@@ -219,11 +226,11 @@ def test_very_few_rows_train_anyway(count: int, tmp_path: Path) -> None:
 
 def test_the_part_that_was_held_out_is_found_again(words: Run, reviews: Path, tmp_path: Path) -> None:
     for part in ("dev", "test"):
-        made = evaluate(words.folder, reviews, part=part)
-        assert made.rows == 20
-        assert made.metrics["accuracy"].value == words.evaluations[part].metrics["accuracy"].value
+        evaluation = evaluate(words.folder, reviews, part=part)
+        assert evaluation.rows == 20
+        assert evaluation.metrics["accuracy"].value == words.evaluations[part].metrics["accuracy"].value
     with pytest.raises(InputError, match="held out dev, test of its training file, not 'train'"):
         evaluate(words.folder, reviews, part="train")
-    other = write_csv(tmp_path / "other.csv", labelled(200, seed=99))
+    other_file = write_csv(tmp_path / "other.csv", labelled(200, seed=99))
     with pytest.raises(InputError, match=r"other.csv does not have the test rows that .* held out of reviews.csv"):
-        evaluate(words.folder, other, part="test")
+        evaluate(words.folder, other_file, part="test")

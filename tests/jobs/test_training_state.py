@@ -41,11 +41,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_model(tmp_path_factory.mktemp("tiny")))
 
 
-def no_step(_: Any) -> None:
+def refuse_step(_: Any) -> None:
     raise AssertionError("the run was trained again")
 
 
-def killed_before_its_end(folder: Path) -> dict[str, bytes]:
+def remove_last_file(folder: Path) -> dict[str, bytes]:
     """What a run came to, which then loses its last file."""
     before = contents(folder)
     assert "fitted" in json.loads(before["run.json"])
@@ -53,11 +53,11 @@ def killed_before_its_end(folder: Path) -> dict[str, bytes]:
     return before
 
 
-def same(folder: Path, before: dict[str, bytes]) -> None:
-    timed = ("pretraining.json", "README.md")
-    now = contents(folder)
-    assert now.keys() == before.keys()
-    assert [name for name in now if name not in timed and now[name] != before[name]] == []
+def assert_same_files(folder: Path, before: dict[str, bytes]) -> None:
+    with_times = ("pretraining.json", "README.md")
+    files = contents(folder)
+    assert files.keys() == before.keys()
+    assert [name for name in files if name not in with_times and files[name] != before[name]] == []
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -70,11 +70,11 @@ def test_the_state_goes_and_a_kill_in_between_does_not_hurt(tmp_path: Path, tiny
     run = clearhead.train(data, output=tmp_path / "run", model=tiny, seeds=seeds, task=task, **SETTINGS)
     assert not list(run.folder.rglob("state"))
     assert clearhead.predict(run.folder, ["a good film"])
-    before = killed_before_its_end(run.folder)
-    again = clearhead.train(resume=run.folder, events=RunEvents(training_step=no_step))
-    same(run.folder, before)
-    assert again.seeds == run.seeds
-    assert again.notes == run.notes
+    before = remove_last_file(run.folder)
+    resumed = clearhead.train(resume=run.folder, events=RunEvents(training_step=refuse_step))
+    assert_same_files(run.folder, before)
+    assert resumed.seeds == run.seeds
+    assert resumed.notes == run.notes
     with pytest.raises(InputError, match="is finished"):
         clearhead.train(resume=run.folder)
 
@@ -83,9 +83,9 @@ def test_a_translator_too(tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(40))
     run = clearhead.train(rows, output=tmp_path / "run", report=False, **TRANSLATOR, **SETTINGS)
     assert not (run.folder / "state").exists()
-    before = killed_before_its_end(run.folder)
-    clearhead.train(resume=run.folder, report=False, events=RunEvents(training_step=no_step))
-    same(run.folder, before)
+    before = remove_last_file(run.folder)
+    clearhead.train(resume=run.folder, report=False, events=RunEvents(training_step=refuse_step))
+    assert_same_files(run.folder, before)
 
 
 @pytest.mark.parametrize("family", ["bert", "electra", "gpt2", "t5"])
@@ -93,10 +93,10 @@ def test_pretraining_too(tmp_path: Path, family: str) -> None:
     text = planted_text(tmp_path / "text.txt", 30, 5)
     run = clearhead.pretrain(text, output=tmp_path / "run", report=False, family=family, **LANGUAGE_MODEL)
     assert not (run.folder / "state").exists()
-    before = killed_before_its_end(run.folder)
-    again = clearhead.pretrain(resume=run.folder, report=False, events=RunEvents(training_step=no_step))
-    same(run.folder, before)
-    assert again.held_out == run.held_out
+    before = remove_last_file(run.folder)
+    resumed = clearhead.pretrain(resume=run.folder, report=False, events=RunEvents(training_step=refuse_step))
+    assert_same_files(run.folder, before)
+    assert resumed.held_out == run.held_out
 
 
 def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,15 +105,15 @@ def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeyp
 
     remove = shutil.rmtree
 
-    def half_removed(place: Path, **options: Any) -> None:
-        if place.name != "corpus":
-            remove(place, **options)
+    def remove_half(folder: Path, **options: Any) -> None:
+        if folder.name != "corpus":
+            remove(folder, **options)
             return
-        (place / "00000.tokens").unlink()  # in whatever order a system lists them
+        (folder / "00000.tokens").unlink()  # in whatever order a system lists them
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", half_removed)
+        patch.setattr(shutil, "rmtree", remove_half)
         with pytest.raises(KeyboardInterrupt):
             clearhead.pretrain(text, output=tmp_path / "half", report=False, **LANGUAGE_MODEL)
     half = clearhead.pretrain(resume=tmp_path / "half", report=False)
@@ -131,9 +131,9 @@ def test_a_model_folder_of_another_run_is_refused(tmp_path: Path, tiny: str) -> 
     data = write_csv(tmp_path / "rows.csv", labelled(40))
     run = clearhead.train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
     (run.folder / "metrics.json").unlink()
-    three = [{**row, "label": "xyz"[place % 3]} for place, row in enumerate(labelled(60))]
-    other = clearhead.train(three, output=tmp_path / "other", model=tiny, **SETTINGS)
+    three_labels = [{**row, "label": "xyz"[index % 3]} for index, row in enumerate(labelled(60))]
+    other_run = clearhead.train(three_labels, output=tmp_path / "other", model=tiny, **SETTINGS)
     for name in ("config.json", "model.safetensors", "clearhead.json"):
-        (run.folder / name).write_bytes((other.folder / name).read_bytes())
+        (run.folder / name).write_bytes((other_run.folder / name).read_bytes())
     with pytest.raises(CheckpointError, match="are not those of its run"):
         clearhead.train(resume=run.folder)

@@ -84,7 +84,7 @@ def trained(family: str, title: str, changes: dict[str, Any]) -> tuple[Any, clea
 
 
 def ours_in_training(model: clearhead.Model, given: TokenBatch, seed: int) -> dict[str, Any]:
-    parts = {name: torch.tensor(array) for name, array in given.ours().items()}
+    parts = {name: torch.tensor(array) for name, array in given.to_clearhead().items()}
     torch.manual_seed(seed)
     with torch.no_grad():
         said = model.module.train()(**parts, kernel=Recorder())
@@ -148,7 +148,7 @@ def test_control_one_rate_off(place: str) -> None:
 def test_nothing_is_dropped_outside_training(family: str) -> None:
     title = next(title for kind, title in CLASSES if kind == family)
     _, model, given = trained(family, title, {})
-    first, second = model.run(**given.ours()), model.run(**given.ours())
+    first, second = model.run(**given.to_clearhead()), model.run(**given.to_clearhead())
     np.testing.assert_array_equal(first.last, second.last)
 
 
@@ -158,7 +158,7 @@ def test_the_fused_kernel_drops_as_often(family: str) -> None:
     """It draws its masks inside, so only means can be compared: both kernels' average outputs agree."""
     title = next(title for kind, title in CLASSES if kind == family)
     _, model, given = trained(family, title, {})
-    parts = {name: torch.tensor(array) for name, array in given.ours().items()}
+    parts = {name: torch.tensor(array) for name, array in given.to_clearhead().items()}
     network = model.module.train()
 
     def mean(**how: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -70,7 +70,7 @@ def check_there_and_back(title: str, case: ParityCase) -> None:
 
 
 def run(model: clearhead.Model, batch: TokenBatch, choices: bool = False) -> clearhead.Output:
-    return model.run(**batch.ours(choices=choices))
+    return model.run(**batch.to_clearhead(choices=choices))
 
 
 @every_class

@@ -54,7 +54,9 @@ def test_shards_of_theirs(family: str, tmp_path: Path) -> None:
     theirs, given = pair(family, HEADED[family])
     theirs.save_pretrained(tmp_path, max_shard_size="9KB")
     assert len(list(tmp_path.glob("model-*.safetensors"))) > 3
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
 
 
 @every_family
@@ -68,7 +70,7 @@ def test_shards_of_ours(family: str, tmp_path: Path) -> None:
     back = compute_reference_outputs(load_in_transformers(tmp_path / "shards", HEADED[family]), given)
     for name, values in expected.items():
         np.testing.assert_allclose(back[name], values, rtol=0, atol=1e-6, err_msg=name)
-    assert_equal(expected, clearhead.load(tmp_path / "shards", "core").run(**given.ours()), given)
+    assert_equal(expected, clearhead.load(tmp_path / "shards", "core").run(**given.to_clearhead()), given)
     # a later save in one file leaves no shard of the earlier one behind
     model.save(tmp_path / "shards")
     assert [path.name for path in (tmp_path / "shards").glob("model*")] == ["model.safetensors"]
@@ -83,7 +85,7 @@ def test_other_precisions_are_read_as_float32(family: str, dtype: torch.dtype, t
     model = clearhead.load(tmp_path, "core")
     assert {parameter.dtype for parameter in model.module.parameters()} == {torch.float32}
     wide = getattr(import_transformers(), HEADED[family]).from_pretrained(tmp_path, dtype=torch.float32).eval()
-    assert_equal(compute_reference_outputs(wide, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(wide, given), model.run(**given.to_clearhead()), given)
     model.save(tmp_path / "again")
     assert {tensor.dtype for tensor in load_file(tmp_path / "again" / "model.safetensors").values()} == {torch.float32}
 
@@ -102,7 +104,9 @@ def test_gamma_and_beta(title: str, tmp_path: Path) -> None:
         return made
 
     rewritten(tmp_path, old)
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
 
 
 PREFIXED = [family for family in CONFIGS if FAMILIES[family].prefix]
@@ -114,7 +118,9 @@ def test_a_bare_model_with_the_prefix_of_its_head(family: str, tmp_path: Path) -
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
     rewritten(tmp_path, lambda tensors: {prefix + name: tensor for name, tensor in tensors.items()})
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
 
 
 @pytest.mark.parametrize("family", PREFIXED)
@@ -123,7 +129,9 @@ def test_a_head_above_a_backbone_without_prefix(family: str, tmp_path: Path) -> 
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
     rewritten(tmp_path, lambda tensors: {name.removeprefix(prefix): tensor for name, tensor in tensors.items()})
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
 
 
 @pytest.mark.parametrize("family", PREFIXED)
@@ -135,7 +143,7 @@ def test_tensors_of_another_head_are_named_and_left(family: str, tmp_path: Path)
     model = clearhead.load(tmp_path, "core", head=None)
     assert model.head is None
     same = {name: values for name, values in expected.items() if "hidden" in name}
-    assert_equal(same, model.run(**given.ours()), given)
+    assert_equal(same, model.run(**given.to_clearhead()), given)
     own = [n for n in load_file(tmp_path / "model.safetensors") if not n.startswith(FAMILIES[family].prefix)]
     assert not own or any("not used" in note for note in model.notes)
 
@@ -144,19 +152,19 @@ def test_a_new_head_on_a_trained_encoder(tmp_path: Path) -> None:
     theirs, given = pair("bert", "BertForPreTraining")
     theirs.save_pretrained(tmp_path)
     model = clearhead.load(tmp_path, "core", head="classify", labels=("no", "perhaps", "yes"), seed=3)
-    out = model.run(**given.ours())
+    out = model.run(**given.to_clearhead())
     assert out.logits is not None
     assert out.logits.shape == (3, 3)
     assert any("head is newly initialized" in note for note in model.notes)
     # the pooler below it is the trained one
     with torch.no_grad():
-        pooled = theirs.bert(**given.theirs()).pooler_output.numpy()
+        pooled = theirs.bert(**given.to_transformers()).pooler_output.numpy()
     assert out.pooled is not None
     np.testing.assert_allclose(out.pooled, pooled, atol=1e-5)
     again = clearhead.load(tmp_path, "core", head="classify", labels=("no", "perhaps", "yes"), seed=3)
-    np.testing.assert_array_equal(again.run(**given.ours()).logits, out.logits)
+    np.testing.assert_array_equal(again.run(**given.to_clearhead()).logits, out.logits)
     other = clearhead.load(tmp_path, "core", head="classify", labels=("no", "perhaps", "yes"), seed=4)
-    assert np.abs(other.run(**given.ours()).logits - out.logits).max() > 1e-4
+    assert np.abs(other.run(**given.to_clearhead()).logits - out.logits).max() > 1e-4
 
 
 def test_a_pooler_in_a_file_without_use_for_it(tmp_path: Path) -> None:
@@ -164,7 +172,9 @@ def test_a_pooler_in_a_file_without_use_for_it(tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     extra = {"bert.pooler.dense.weight": torch.ones(24, 24), "bert.pooler.dense.bias": torch.ones(24)}
     rewritten(tmp_path, lambda tensors: tensors | extra)
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
 
 
 def test_a_tensor_of_no_head_is_refused(tmp_path: Path) -> None:
@@ -208,7 +218,7 @@ class TestTies:
         model = clearhead.load(folder, "core")
         top = model.module.get_parameter("head.out.weight")
         assert top is model.module.get_parameter("stack.embed.token.weight")
-        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
+        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
 
     def test_stored_twice(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         theirs, given, folder = self.folder(family, tmp_path)
@@ -216,13 +226,13 @@ class TestTies:
         model = clearhead.load(folder, "core")
         assert model.shape.head is not None
         assert model.shape.head.tied
-        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
+        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
 
     def test_stored_under_the_second_name_only(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         theirs, given, folder = self.folder(family, tmp_path)
         rewritten(folder, lambda tensors: {second if n == first else n: tensor for n, tensor in tensors.items()})
         assert_equal(
-            compute_reference_outputs(theirs, given), clearhead.load(folder, "core").run(**given.ours()), given
+            compute_reference_outputs(theirs, given), clearhead.load(folder, "core").run(**given.to_clearhead()), given
         )
         if family == "t5":  # v1.1 has an output matrix of its own, and without its word table it is broken
             reconfigured(folder, tie_word_embeddings=False)
@@ -236,7 +246,7 @@ class TestTies:
         model = clearhead.load(folder, "core")
         assert model.shape.head is not None
         assert not model.shape.head.tied
-        expected = model.run(**given.ours()).logits
+        expected = model.run(**given.to_clearhead()).logits
         model.save(tmp_path / "again")
         back = compute_reference_outputs(load_in_transformers(tmp_path / "again", HEADED[family]), given)["logits"]
         mask = given.mask if given.target_mask is None else given.target_mask
@@ -254,12 +264,12 @@ def test_saved_where_it_was_read(family: str, tmp_path: Path) -> None:
         for parameter in model.module.parameters():
             parameter.mul_(1.5)
     assert (tmp_path / "model.safetensors").read_bytes() == before
-    expected = model.run(**given.ours()).logits
+    expected = model.run(**given.to_clearhead()).logits
     model.save(tmp_path)
-    np.testing.assert_array_equal(model.run(**given.ours()).logits, expected)
-    np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**given.ours()).logits, expected)
+    np.testing.assert_array_equal(model.run(**given.to_clearhead()).logits, expected)
+    np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**given.to_clearhead()).logits, expected)
     model.save(tmp_path, shard_bytes=9000)
-    np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**given.ours()).logits, expected)
+    np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**given.to_clearhead()).logits, expected)
 
 
 def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
@@ -276,10 +286,10 @@ def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
     assert (model.shape.head.tied, model.shape.head.scale) == (False, 1.0)
     theirs = load_in_transformers(tmp_path, "T5ForConditionalGeneration")
     assert not torch.equal(theirs.lm_head.weight, theirs.shared.weight)
-    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
     model.save(tmp_path / "again")
     back = load_in_transformers(tmp_path / "again", "T5ForConditionalGeneration")
-    assert_equal(compute_reference_outputs(back, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(back, given), model.run(**given.to_clearhead()), given)
 
 
 @pytest.mark.parametrize("family", ["t5", "marian"])
@@ -290,7 +300,9 @@ def test_word_tables_of_both_sides_stored(family: str, tmp_path: Path) -> None:
     shared = f"{prefix}shared.weight"
     sides = [f"{prefix}encoder.embed_tokens.weight", f"{prefix}decoder.embed_tokens.weight"]
     rewritten(tmp_path, lambda tensors: tensors | {side: tensors[shared].clone() for side in sides})
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
     rewritten(tmp_path, lambda tensors: tensors | {sides[1]: tensors[shared] + 1})
     with pytest.raises(TensorError, match="are two names of one tensor"):
         clearhead.load(tmp_path, "core")
@@ -311,7 +323,7 @@ def test_leftovers_of_old_files(tmp_path: Path) -> None:
         rewritten(folder, lambda tensors, extra=extra: tensors | extra)  # type: ignore[misc]
         model = clearhead.load(folder, "core")
         assert not model.notes
-        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
+        assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
 
 
 def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
@@ -323,7 +335,7 @@ def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
     rewritten(tmp_path, lambda tensors: tensors | tables)
     model = clearhead.load(tmp_path, "core")
     assert not model.notes
-    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
     rewritten(tmp_path, lambda tensors: tensors | {name: table + 0.1 for name, table in tables.items()})
     with pytest.raises(TensorError, match="differs from the sinusoidal position table"):
         clearhead.load(tmp_path, "core")
@@ -406,7 +418,9 @@ def test_a_config_with_only_its_sizes(family: str, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     small = FIXED_CONFIGS[family] | {"model_type": family, "architectures": [HEADED[family]]}
     (tmp_path / "config.json").write_text(json.dumps(small))
-    assert_equal(compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
+    assert_equal(
+        compute_reference_outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.to_clearhead()), given
+    )
 
 
 # where nothing but the class name tells two heads apart, the likelier one is taken: texts before choices, words last

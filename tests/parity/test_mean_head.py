@@ -44,7 +44,7 @@ def made(family: str, **config: Any) -> Model:
 
 def ask(model: Model, given: Any) -> Any:
     """Logits of a ragged batch."""
-    return model.run(**given.ours(), hidden=False).logits
+    return model.run(**given.to_clearhead(), hidden=False).logits
 
 
 def test_every_encoder_family_has_a_head_for_the_mean() -> None:
@@ -60,7 +60,7 @@ def test_a_saved_head_is_the_mean_of_what_transformers_computes(tmp_path: Path, 
     assert not any("SequenceClassification" in title for title in config["architectures"])
     encoder = import_transformers().AutoModel.from_pretrained(tmp_path / "model").eval()
     with torch.inference_mode():
-        states = encoder(**given.theirs()).last_hidden_state.numpy()
+        states = encoder(**given.to_transformers()).last_hidden_state.numpy()
     mean = (states * given.mask[..., None]).sum(1) / given.mask.sum(1)[:, None]
     dense, out = (load_file(tmp_path / "model" / name / "model.safetensors") for name in ("2_Dense", "3_Dense"))
 
@@ -95,7 +95,7 @@ def test_modernbert_says_it_as_transformers_does(tmp_path: Path) -> None:
     theirs = import_transformers().AutoModelForSequenceClassification.from_pretrained(tmp_path / "mean").eval()
     given = make_batch_for("modernbert", FIXED_CONFIGS["modernbert"], (9, 4, 6))
     with torch.inference_mode():
-        np.testing.assert_allclose(ask(mean, given), theirs(**given.theirs()).logits.numpy(), atol=TOLERANCE)
+        np.testing.assert_allclose(ask(mean, given), theirs(**given.to_transformers()).logits.numpy(), atol=TOLERANCE)
     assert not (tmp_path / "mean" / "modules.json").exists()
 
 

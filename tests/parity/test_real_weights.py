@@ -69,7 +69,7 @@ def test_reaction_bert(weights_folder: Path, tmp_path: Path) -> None:
     expected = compute_reference_outputs(theirs, given)
     assert {"hidden", "logits", "next_sentence"} <= expected.keys()
     assert model.head == "pretrain"
-    assert_equal(expected, model.run(**given.ours()), given)
+    assert_equal(expected, model.run(**given.to_clearhead()), given)
     back = load_in_transformers(tmp_path / "bert", "BertForPreTraining")
     for name, values in compute_reference_outputs(back, given).items():
         np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-6, err_msg=name)
@@ -80,7 +80,7 @@ def test_reaction_bert_knows_its_subject(weights_folder: Path, tmp_path: Path) -
     folder = weights_folder / "rxnfp_bert_pretrained"
     model = converted(folder, tmp_path / "bert")
     hidden, plain = reactions(folder), reactions(folder, masked=False)
-    logits = model.run(**hidden.ours()).logits
+    logits = model.run(**hidden.to_clearhead()).logits
     assert logits is not None
     asked = hidden.ids != plain.ids
     assert asked.sum() > 10
@@ -93,7 +93,7 @@ def test_reaction_albert(weights_folder: Path, tmp_path: Path) -> None:
     theirs = import_transformers().AlbertForMaskedLM.from_pretrained(folder).eval()
     given = reactions(folder)
     assert (model.head, model.shape.stack.layers, model.shape.stack.blocks) == ("masked", 12, 1)
-    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.ours()), given)
+    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
 
 
 @pytest.mark.parametrize("name", ["rxnfp_bert_pretrained", "rxnmapper_albert"])
@@ -105,7 +105,7 @@ def test_control_one_number_of_trained_weights(weights_folder: Path, tmp_path: P
     expected = compute_reference_outputs(getattr(import_transformers(), title).from_pretrained(folder).eval(), given)
     with torch.no_grad():
         model.module.get_parameter("stack.blocks.0.attend.inner.v.weight")[0, 0] += 0.05
-    found = compute_differences(expected, model.run(**given.ours()), given)
+    found = compute_differences(expected, model.run(**given.to_clearhead()), given)
     assert found["hidden"] > 1e-5
     assert found["logits"] > 1e-5
 
@@ -173,7 +173,7 @@ def test_antibody_roberta(weights_folder: Path, tmp_path: Path) -> None:
     given = TokenBatch(ids=ids, mask=ids != 1)
     model = clearhead.load(folder, "core")
     theirs = import_transformers().RobertaForMaskedLM.from_pretrained(folder).eval()
-    out = model.run(**given.ours())
+    out = model.run(**given.to_clearhead())
     assert_equal(compute_reference_outputs(theirs, given), out, given)
     assert out.logits is not None
     # a real antibody mostly agrees with what the model learned of human ones

@@ -115,7 +115,7 @@ def check(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
         expected = torch_logits(Path(folder), config, batch).numpy()
         again = clearhead.load(folder, "core")
         for each in (model, again):
-            got = each.run(**batch.ours()).logits
+            got = each.run(**batch.to_clearhead()).logits
             assert got is not None
             assert np.abs(got - expected)[batch.target_mask].max() <= TOLERANCE
         assert again.shape == model.shape
@@ -167,7 +167,7 @@ def test_control_one_wrong_number(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         weight = model.module.get_parameter(name)
         weight[(int(batch.ids[0, 0]), 0) if "token" in name else (0,) * weight.ndim] += 0.05
-    got = model.run(**batch.ours()).logits
+    got = model.run(**batch.to_clearhead()).logits
     assert got is not None
     assert np.abs(got - expected)[batch.target_mask].max() > TOLERANCE
 

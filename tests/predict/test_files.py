@@ -17,7 +17,7 @@ from clearhead.train.finish import Run
 from tests.rows import tagged
 from tests.tiny_models import labelled, write_csv
 
-NASTY = [
+SPECIAL_TEXTS = [
     'a "quoted" film',
     "two\nlines",
     "comma, and; semi",
@@ -29,41 +29,50 @@ NASTY = [
 ]
 
 
-def table(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
+def read_table(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file, delimiter=delimiter))
 
 
-def objects(path: Path) -> list[dict[str, Any]]:
+def read_objects(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".CSV", ".ndjson"])
 def test_every_column_and_the_order_are_kept(ending: str, words: Run, tmp_path: Path) -> None:
-    rows = [{"n": str(n), "text": text, "z": f"z{n}", "a": ""} for n, text in enumerate(NASTY)]
+    rows = [{"n": str(n), "text": text, "z": f"z{n}", "a": ""} for n, text in enumerate(SPECIAL_TEXTS)]
     source = write_csv(tmp_path / "in.csv", rows)
-    out = tmp_path / f"out{ending}"
-    told = predict_file(words.folder, source, out)
-    assert (told.rows, told.output, told.resumed, told.columns) == (len(rows), str(out), 0, {"text": "text"})
-    made: list[dict[str, Any]] = objects(out) if "json" in ending else table(out, "\t" if ending == ".tsv" else ",")
-    assert list(made[0]) == ["n", "text", "z", "a", "prediction", "probability", "truncated", "windows"]
-    assert [{key: row[key] for key in rows[0]} for row in made] == rows
+    output = tmp_path / f"out{ending}"
+    summary = predict_file(words.folder, source, output)
+    assert (summary.rows, summary.output, summary.resumed, summary.columns) == (
+        len(rows),
+        str(output),
+        0,
+        {"text": "text"},
+    )
+    written: list[dict[str, Any]] = (
+        read_objects(output) if "json" in ending else read_table(output, "\t" if ending == ".tsv" else ",")
+    )
+    assert list(written[0]) == ["n", "text", "z", "a", "prediction", "probability", "truncated", "windows"]
+    assert [{key: row[key] for key in rows[0]} for row in written] == rows
     answers = predict(words.folder, source)
-    assert [row["prediction"] for row in made] == [answer.label for answer in answers]
-    assert [float(row["probability"]) for row in made] == [round(answer.probability or 0, 6) for answer in answers]
-    assert {(str(row["truncated"]), str(row["windows"])) for row in made} == {("0", "1")}
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in.csv", out.name])  # nothing is left beside it
+    assert [row["prediction"] for row in written] == [answer.label for answer in answers]
+    assert [float(row["probability"]) for row in written] == [round(answer.probability or 0, 6) for answer in answers]
+    assert {(str(row["truncated"]), str(row["windows"])) for row in written} == {("0", "1")}
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["in.csv", output.name]
+    )  # nothing is left beside it
 
 
 def test_values_keep_their_types_in_json(words: Run, tmp_path: Path) -> None:
     rows = [{"id": 7, "text": "it was good", "tags": ["x", "y"], "more": {"a": [1, None]}, "sure": True, "score": 1.5}]
     (tmp_path / "in.jsonl").write_text(json.dumps(rows[0]) + "\n")
     predict_file(words.folder, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
-    assert {key: objects(tmp_path / "out.jsonl")[0][key] for key in rows[0]} == rows[0]
+    assert {key: read_objects(tmp_path / "out.jsonl")[0][key] for key in rows[0]} == rows[0]
     predict_file(words.folder, tmp_path / "in.jsonl", tmp_path / "out.csv")
-    made = table(tmp_path / "out.csv")[0]
-    assert (made["id"], made["tags"], made["sure"], made["score"]) == ("7", "x|y", "true", "1.5")
-    assert json.loads(made["more"]) == {"a": [1, None]}
+    written = read_table(tmp_path / "out.csv")[0]
+    assert (written["id"], written["tags"], written["sure"], written["score"]) == ("7", "x|y", "true", "1.5")
+    assert json.loads(written["more"]) == {"a": [1, None]}
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
@@ -73,16 +82,16 @@ def test_a_column_that_comes_late_is_kept(ending: str, words: Run, tmp_path: Pat
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     predict_file(words.folder, source, tmp_path / f"out{ending}")
-    made = objects(tmp_path / "out.jsonl") if ending == ".jsonl" else table(tmp_path / "out.csv")
-    assert made[1400]["note"] == "look here"
-    assert not made[0]["note"]
-    once = io.BytesIO()
+    written = read_objects(tmp_path / "out.jsonl") if ending == ".jsonl" else read_table(tmp_path / "out.csv")
+    assert written[1400]["note"] == "look here"
+    assert not written[0]["note"]
+    buffer = io.BytesIO()
     if ending == ".csv":
         with pytest.raises(InputError, match="has a column 'note' that the first rows do not have; write JSON lines"):
-            predict_file(words.folder, (row for row in rows), once, format="csv")
+            predict_file(words.folder, (row for row in rows), buffer, format="csv")
     else:
-        predict_file(words.folder, (row for row in rows), once, format="jsonl")
-        assert json.loads(once.getvalue().splitlines()[1400])["note"] == "look here"
+        predict_file(words.folder, (row for row in rows), buffer, format="jsonl")
+        assert json.loads(buffer.getvalue().splitlines()[1400])["note"] == "look here"
 
 
 @pytest.mark.parametrize("kind", ["gz", "tsv", "parquet", "frame", "list", "folder", "latin"])
@@ -111,30 +120,32 @@ def test_any_form_goes_in(kind: str, words: Run, tmp_path: Path) -> None:
         source = tmp_path / "in.csv"
         source.write_bytes(("id,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts))).encode("latin-1"))
     predict_file(words.folder, source, tmp_path / "out.jsonl")
-    made = objects(tmp_path / "out.jsonl")
-    assert [row["text"] for row in made] == texts
-    assert [row["prediction"] for row in made][:2] == ["good", "bad"]
+    written = read_objects(tmp_path / "out.jsonl")
+    assert [row["text"] for row in written] == texts
+    assert [row["prediction"] for row in written][:2] == ["good", "bad"]
 
 
 def test_probabilities_of_every_label(fitted: Run, reviews: Path, tmp_path: Path) -> None:
     predict_file(fitted.folder, reviews, tmp_path / "out.csv", probabilities=True)
-    for row in table(tmp_path / "out.csv"):
-        both = {name: float(row[f"probability:{name}"]) for name in ("bad", "good")}
-        assert sum(both.values()) == pytest.approx(1, abs=2e-6)
-        assert float(row["probability"]) == max(both.values())
-        assert row["prediction"] == max(both, key=lambda name: both[name])
+    for row in read_table(tmp_path / "out.csv"):
+        probabilities = {name: float(row[f"probability:{name}"]) for name in ("bad", "good")}
+        assert sum(probabilities.values()) == pytest.approx(1, abs=2e-6)
+        assert float(row["probability"]) == max(probabilities.values())
+        assert row["prediction"] == max(probabilities, key=lambda name: probabilities[name])
 
 
 def test_several_labels_and_numbers(several: Run, number: Run, tmp_path: Path) -> None:
-    told = predict_file(several.folder, tagged(30), tmp_path / "several.csv")
-    assert told.columns == {"text": "text"}
+    summary = predict_file(several.folder, tagged(30), tmp_path / "several.csv")
+    assert summary.columns == {"text": "text"}
     answers = predict(several.folder, tagged(30))
-    made = table(tmp_path / "several.csv")
-    assert [row["prediction"] for row in made] == ["|".join(answer.labels or ()) for answer in answers]
+    written = read_table(tmp_path / "several.csv")
+    assert [row["prediction"] for row in written] == ["|".join(answer.labels or ()) for answer in answers]
     predict_file(several.folder, tagged(30), tmp_path / "several.jsonl")
-    assert [row["prediction"] for row in objects(tmp_path / "several.jsonl")] == [list(a.labels or ()) for a in answers]
+    assert [row["prediction"] for row in read_objects(tmp_path / "several.jsonl")] == [
+        list(a.labels or ()) for a in answers
+    ]
     predict_file(number.folder, ["good good good"], tmp_path / "number.csv")
-    row = table(tmp_path / "number.csv")[0]
+    row = read_table(tmp_path / "number.csv")[0]
     assert list(row) == ["text", "prediction", "truncated", "windows"]
     assert float(row["prediction"]) == pytest.approx(predict(number.folder, ["good good good"])[0].value, abs=1e-5)
 
@@ -146,7 +157,7 @@ def test_a_prefix_for_the_new_columns(words: Run, reviews: Path, tmp_path: Path)
     ):
         predict_file(words.folder, tmp_path / "one.csv", tmp_path / "two.csv")
     predict_file(words.folder, tmp_path / "one.csv", tmp_path / "two.csv", prefix="second_")
-    for row in table(tmp_path / "two.csv"):
+    for row in read_table(tmp_path / "two.csv"):
         assert row["prediction"] == row["second_prediction"]
         assert row["probability"] == row["second_probability"]
 
@@ -154,22 +165,22 @@ def test_a_prefix_for_the_new_columns(words: Run, reviews: Path, tmp_path: Path)
 def test_abstentions_are_empty_and_marked(words: Run, tmp_path: Path) -> None:
     texts = ["it was good and great", "the film", "it was bad and sad"]
     predictor = load_predictor(words.folder, abstain_below=0.9)
-    told = predict_file(predictor, texts, tmp_path / "out.csv")
-    made = table(tmp_path / "out.csv")
-    assert [(row["prediction"], row["abstained"]) for row in made] == [
+    summary = predict_file(predictor, texts, tmp_path / "out.csv")
+    written = read_table(tmp_path / "out.csv")
+    assert [(row["prediction"], row["abstained"]) for row in written] == [
         ("good", "false"),
         ("", "true"),
         ("bad", "false"),
     ]
-    assert float(made[1]["probability"]) < 0.9
-    assert told.abstained == 1
+    assert float(written[1]["probability"]) < 0.9
+    assert summary.abstained == 1
     predict_file(words.folder, texts, tmp_path / "free.csv")
-    assert "abstained" not in table(tmp_path / "free.csv")[0]
+    assert "abstained" not in read_table(tmp_path / "free.csv")[0]
     with pytest.raises(InputError, match="abstain_below must be from 0 to 1, got"):
         load_predictor(words.folder, abstain_below=1.5)
 
 
-def bad_file(folder: Path) -> Path:
+def write_bad_file(folder: Path) -> Path:
     """Row 2 has no text, row 4 a cell too many, row 5 blanks."""
     file = folder / "in.csv"
     file.write_text("n,text\n1,it was good\n2,\n3,it was bad\n4,it was,good\n5,   \n6,it was sad\n")
@@ -178,23 +189,23 @@ def bad_file(folder: Path) -> Path:
 
 def test_bad_rows_are_refused_before_anything_is_written(words: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        predict_file(words.folder, bad_file(tmp_path), tmp_path / "out.csv")
+        predict_file(words.folder, write_bad_file(tmp_path), tmp_path / "out.csv")
     assert "3 of 6 rows cannot be used" in str(caught.value)
     assert [f"row {number} " in str(caught.value) for number in (2, 4, 5)] == [True, True, True]
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
 def test_rows_without_a_text_keep_their_place(words: Run, tmp_path: Path) -> None:
-    told = predict_file(words.folder, bad_file(tmp_path), tmp_path / "out.csv", skip_bad_rows=True)
-    made = table(tmp_path / "out.csv")
-    said = [("1", "good"), ("2", ""), ("3", "bad"), ("5", ""), ("6", "bad")]  # no row can be made of the fourth
-    assert [(row["n"], row["prediction"]) for row in made] == said
-    assert [row["windows"] for row in made] == ["1", "", "1", "", "1"]
-    assert told.rows == 5
-    assert told.skipped == {"empty text": 2, "wrong number of cells": 1}
-    assert len(predict(words.folder, bad_file(tmp_path), skip_bad_rows=True)) == 3
+    summary = predict_file(words.folder, write_bad_file(tmp_path), tmp_path / "out.csv", skip_bad_rows=True)
+    written = read_table(tmp_path / "out.csv")
+    expected = [("1", "good"), ("2", ""), ("3", "bad"), ("5", ""), ("6", "bad")]  # no row can be made of the fourth
+    assert [(row["n"], row["prediction"]) for row in written] == expected
+    assert [row["windows"] for row in written] == ["1", "", "1", "", "1"]
+    assert summary.rows == 5
+    assert summary.skipped == {"empty text": 2, "wrong number of cells": 1}
+    assert len(predict(words.folder, write_bad_file(tmp_path), skip_bad_rows=True)) == 3
     with pytest.raises(InputError, match="3 of 6 rows cannot be used"):
-        predict(words.folder, bad_file(tmp_path))
+        predict(words.folder, write_bad_file(tmp_path))
 
 
 def test_the_input_is_never_destroyed(words: Run, reviews: Path, tmp_path: Path) -> None:
@@ -203,14 +214,14 @@ def test_the_input_is_never_destroyed(words: Run, reviews: Path, tmp_path: Path)
     (tmp_path / "link.csv").symlink_to(source)
     partial = tmp_path / "out.csv.partial"
     partial.write_bytes(reviews.read_bytes())
-    for given, out in (
+    for input_path, output in (
         (source, source),
         (tmp_path / "link.csv", source),
         (source, tmp_path / "link.csv"),
         (partial, tmp_path / "out.csv"),
     ):
         with pytest.raises(InputError, match="is the input file; name another file"):
-            predict_file(words.folder, given, out)
+            predict_file(words.folder, input_path, output)
     assert source.read_bytes() == partial.read_bytes() == reviews.read_bytes()
 
 
@@ -222,11 +233,11 @@ def test_places_that_cannot_be_written(words: Run, reviews: Path, tmp_path: Path
     with pytest.raises(ClearheadError, match=r"out.csv cannot be written"):
         predict_file(words.folder, reviews, tmp_path / "file" / "out.csv")
     predict_file(words.folder, reviews, tmp_path / "new" / "deep" / "out.csv")
-    assert len(table(tmp_path / "new" / "deep" / "out.csv")) == 200
+    assert len(read_table(tmp_path / "new" / "deep" / "out.csv")) == 200
 
 
 @pytest.mark.parametrize(
-    ("name", "choices", "said"),
+    ("name", "choices", "message"),
     [
         ("out.txt", {}, r"out.txt must end in .csv, .tsv, .jsonl; or name the format with format="),
         ("out", {}, "must end in"),
@@ -237,16 +248,16 @@ def test_places_that_cannot_be_written(words: Run, reviews: Path, tmp_path: Path
     ],
 )
 def test_what_cannot_be_is_said_at_once(
-    name: str, choices: Any, said: str, words: Run, reviews: Path, tmp_path: Path
+    name: str, choices: Any, message: str, words: Run, reviews: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         predict_file(words.folder, reviews, tmp_path / name, **choices)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_format_that_the_name_does_not_say(words: Run, reviews: Path, tmp_path: Path) -> None:
     predict_file(words.folder, reviews, tmp_path / "out.txt", format="jsonl")
-    assert len(objects(tmp_path / "out.txt")) == 200
+    assert len(read_objects(tmp_path / "out.txt")) == 200
 
 
 def test_a_model_of_two_texts_wants_two(pair: Run, tmp_path: Path) -> None:
@@ -257,10 +268,10 @@ def test_a_model_of_two_texts_wants_two(pair: Run, tmp_path: Path) -> None:
 
 
 def test_an_old_output_is_replaced_as_a_whole(words: Run, reviews: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.csv"
-    out.write_text("something old\n" * 1000)
-    predict_file(words.folder, reviews, out)
-    assert [row["id"] for row in table(out)] == [row["id"] for row in labelled(200)]
+    output = tmp_path / "out.csv"
+    output.write_text("something old\n" * 1000)
+    predict_file(words.folder, reviews, output)
+    assert [row["id"] for row in read_table(output)] == [row["id"] for row in labelled(200)]
 
 
 def test_a_link_in_a_circle_is_refused(words: Run, reviews: Path, tmp_path: Path) -> None:
@@ -280,11 +291,11 @@ def test_a_damaged_mark_is_not_believed(words: Run, tmp_path: Path, change: dict
 
     with pytest.raises(KeyboardInterrupt):
         predict_file(words.folder, rows, output, progress=stop)
-    mark = tmp_path / "out.csv.partial.json"
-    mark.write_text(json.dumps(json.loads(mark.read_text()) | change))
-    made = predict_file(words.folder, rows, output)
-    assert (made.rows, made.resumed > 0) == (1100, not change)
-    assert len(table(output)) == 1100
+    point_path = tmp_path / "out.csv.partial.json"
+    point_path.write_text(json.dumps(json.loads(point_path.read_text()) | change))
+    summary = predict_file(words.folder, rows, output)
+    assert (summary.rows, summary.resumed > 0) == (1100, not change)
+    assert len(read_table(output)) == 1100
 
 
 def test_a_name_as_long_as_a_file_may_have(tmp_path: Path) -> None:

@@ -26,28 +26,28 @@ from tests.clock import Clock
 
 
 @dataclass
-class Slow:
+class SlowScorer:
     """A scorer that takes its time and counts how often it is asked."""
 
     scorer: Scorer
     seconds: float
     clock: Clock
-    asked: list[int] = field(default_factory=list)
+    batch_sizes: list[int] = field(default_factory=list)
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """The same, later."""
-        self.asked.append(len(rows))
+        self.batch_sizes.append(len(rows))
         self.clock.advance(self.seconds)
         return self.scorer.score(rows, columns)
 
 
-def slowed(run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Predictor, Slow]:
+def make_slow_predictor(run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Predictor, SlowScorer]:
     """A predictor that takes so many seconds a call, on a clock of its own."""
     clock = Clock()
     clock.install(monkeypatch, latency)
     predictor = load_predictor(run.folder)
-    slow = Slow(predictor.scorer, seconds, clock)
-    return replace(predictor, scorer=slow), slow
+    slow_scorer = SlowScorer(predictor.scorer, seconds, clock)
+    return replace(predictor, scorer=slow_scorer), slow_scorer
 
 
 def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
@@ -73,33 +73,33 @@ def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
 
 
 def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    predictor, slow = slowed(words, 0.01, monkeypatch)
+    predictor, slow_scorer = make_slow_predictor(words, 0.01, monkeypatch)
     rows: Any = [{"text": "a good film", "label": "good"}, {"text": "a bad end", "label": "bad"}]
     source = open_source(rows)
-    found = [row for row in source.rows() if isinstance(row, Row)]
-    taken = measure_latency_ms(
+    source_rows = [row for row in source.rows() if isinstance(row, Row)]
+    milliseconds = measure_latency_ms(
         predictor,
         source,
         predictor.resolve_columns(source),
-        found,
+        source_rows,
         warmup=2,
         min_predictions=4,
         max_predictions=9,
         enough_seconds=0.03,
     )
-    assert taken == pytest.approx(10)
-    assert set(slow.asked) == {1}
-    assert 2 + 4 <= len(slow.asked) < 2 + 9  # the time was up
+    assert milliseconds == pytest.approx(10)
+    assert set(slow_scorer.batch_sizes) == {1}
+    assert 2 + 4 <= len(slow_scorer.batch_sizes) < 2 + 9  # the time was up
 
 
 @pytest.mark.parametrize("seconds", [0.005, 0.6])
 def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(
     words: Run, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    predictor, slow = slowed(words, seconds, monkeypatch)
-    rows = [{"text": "a good film" if place % 3 == 0 else " ", "label": "good"} for place in range(30)]
+    predictor, slow_scorer = make_slow_predictor(words, seconds, monkeypatch)
+    rows = [{"text": "a good film" if index % 3 == 0 else " ", "label": "good"} for index in range(30)]
     source = open_source(rows)
-    made = measure_serving_cost(predictor, source, predictor.resolve_columns(source))
-    assert made["latency of one text ms"] == pytest.approx(1000 * seconds)  # most rows have no text, and take no time
-    assert made["size on disk MB"] > 0
-    assert len(slow.asked) == (1 + REPORT_PREDICTIONS if seconds < 0.1 else 3)
+    cost = measure_serving_cost(predictor, source, predictor.resolve_columns(source))
+    assert cost["latency of one text ms"] == pytest.approx(1000 * seconds)  # most rows have no text, and take no time
+    assert cost["size on disk MB"] > 0
+    assert len(slow_scorer.batch_sizes) == (1 + REPORT_PREDICTIONS if seconds < 0.1 else 3)

@@ -18,50 +18,50 @@ from clearhead.text import load_tokenizer
 from clearhead.train.finish import Run
 from tests.tiny_models import labelled
 
-Changed = Callable[..., Path]
+CopyRun = Callable[..., Path]
 
 
 @pytest.fixture
-def changed(tmp_path: Path) -> Changed:
+def copy_run(tmp_path: Path) -> CopyRun:
     """A copy of a run with other values in one of its JSON files."""
 
     def make(run: Run, file: str = "clearhead.json", **values: Any) -> Path:
-        copy = tmp_path / "copy"
-        shutil.copytree(run.folder, copy, ignore=shutil.ignore_patterns("state"))
-        plain = json.loads((copy / file).read_text())
-        (plain["trained"] if file == "clearhead.json" else plain).update(values)
-        (copy / file).write_text(json.dumps(plain))
-        return copy
+        folder = tmp_path / "copy"
+        shutil.copytree(run.folder, folder, ignore=shutil.ignore_patterns("state"))
+        document = json.loads((folder / file).read_text())
+        (document["trained"] if file == "clearhead.json" else document).update(values)
+        (folder / file).write_text(json.dumps(document))
+        return folder
 
     return make
 
 
-def test_a_copy_answers_as_before(fitted: Run, changed: Changed, reviews: Path) -> None:
-    assert predict(changed(fitted), reviews) == predict(fitted.folder, reviews)
+def test_a_copy_answers_as_before(fitted: Run, copy_run: CopyRun, reviews: Path) -> None:
+    assert predict(copy_run(fitted), reviews) == predict(fitted.folder, reviews)
 
 
-def test_a_changed_label_is_refused(fitted: Run, changed: Changed) -> None:
-    folder = changed(fitted, "config.json", id2label={"0": "bad", "1": "great"}, label2id={"bad": 0, "great": 1})
+def test_a_changed_label_is_refused(fitted: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted, "config.json", id2label={"0": "bad", "1": "great"}, label2id={"bad": 0, "great": 1})
     with pytest.raises(ClearheadError, match="The labels changed since this model was saved: label 1 was 'good'"):
         load_predictor(folder)
 
 
-def test_swapped_labels_are_refused(fitted: Run, changed: Changed) -> None:
-    folder = changed(fitted, "config.json", id2label={"0": "good", "1": "bad"}, label2id={"good": 0, "bad": 1})
+def test_swapped_labels_are_refused(fitted: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted, "config.json", id2label={"0": "good", "1": "bad"}, label2id={"good": 0, "bad": 1})
     with pytest.raises(ClearheadError, match="label 0 was 'bad' and is now 'good'"):
         load_predictor(folder)
 
 
-def test_a_changed_tokenizer_is_refused(fitted: Run, changed: Changed) -> None:
-    folder = changed(fitted)
+def test_a_changed_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted)
     text = (folder / "tokenizer.json").read_text()
     (folder / "tokenizer.json").write_text(text.replace('"the"', '"##the"'))
     with pytest.raises(TokenizerError, match="The tokenizer changed since this model was saved"):
         predict(folder, ["it was good"])
 
 
-def test_a_lost_tokenizer_is_refused(fitted: Run, changed: Changed) -> None:
-    folder = changed(fitted)
+def test_a_lost_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted)
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ClearheadError, match="was saved with a tokenizer, and its files are gone"):
         load_predictor(folder)
@@ -103,8 +103,8 @@ def test_a_lost_tokenizer_is_refused(fitted: Run, changed: Changed) -> None:
     ],
     ids=str,
 )
-def test_a_passport_that_cannot_be_is_refused(values: dict[str, Any], fitted: Run, changed: Changed) -> None:
-    folder = changed(fitted, **values)
+def test_a_passport_that_cannot_be_is_refused(values: dict[str, Any], fitted: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted, **values)
     with pytest.raises(ClearheadError) as caught:
         predict(folder, [" ".join(["film"] * 100)])
     assert "\n" not in str(caught.value)
@@ -115,20 +115,20 @@ def test_a_passport_that_cannot_be_is_refused(values: dict[str, Any], fitted: Ru
     [{"task": "regress"}, {"kind": "number"}, {"labels": ["bad"]}, {"method": "features"}, {"method": "finetune"}],
     ids=str,
 )
-def test_a_passport_of_words_that_cannot_be_is_refused(values: dict[str, Any], words: Run, changed: Changed) -> None:
+def test_a_passport_of_words_that_cannot_be_is_refused(values: dict[str, Any], words: Run, copy_run: CopyRun) -> None:
     with pytest.raises(ClearheadError):
-        load_predictor(changed(words, **values))
+        load_predictor(copy_run(words, **values))
 
 
-def test_a_passport_that_is_no_json(fitted: Run, changed: Changed) -> None:
-    folder = changed(fitted)
+def test_a_passport_that_is_no_json(fitted: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted)
     (folder / "clearhead.json").write_text("{")
     with pytest.raises(ClearheadError, match=r"clearhead.json is not valid JSON"):
         load_predictor(folder)
 
 
-def test_a_head_that_is_gone(fitted: Run, tiny: str, changed: Changed) -> None:
-    folder = changed(fitted)
+def test_a_head_that_is_gone(fitted: Run, tiny: str, copy_run: CopyRun) -> None:
+    folder = copy_run(fitted)
     for name in ("config.json", "model.safetensors"):
         shutil.copy(Path(tiny) / name, folder / name)
     with pytest.raises(ClearheadError):
@@ -136,12 +136,12 @@ def test_a_head_that_is_gone(fitted: Run, tiny: str, changed: Changed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "error"), [("nowhere/at/all", ModelNotFoundError), ("", ClearheadError), (".", ClearheadError)]
+    ("reference", "error"), [("nowhere/at/all", ModelNotFoundError), ("", ClearheadError), (".", ClearheadError)]
 )
-def test_no_model(place: str, error: type[ClearheadError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_model(reference: str, error: type[ClearheadError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error):
-        load_predictor(place)
+        load_predictor(reference)
 
 
 def test_an_encoder_that_never_learned_to_answer(tiny: str) -> None:
@@ -150,26 +150,26 @@ def test_an_encoder_that_never_learned_to_answer(tiny: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def foreign(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Callable[..., Path]:
+def make_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Callable[..., Path]:
     """A folder in Hugging Face's layout that no clearhead ever saw: three labels unless said."""
 
     def make(labels: tuple[str, ...] = ("neg", "neutral", "pos"), **config: Any) -> Path:
         tokenizer = load_tokenizer(Path(tiny), "bert", {"model_type": "bert"}).source
-        known = json.loads((Path(tiny) / "config.json").read_text())
+        config_of_tiny = json.loads((Path(tiny) / "config.json").read_text())
         keys = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-        sizes = {key: known[key] for key in (*keys, "max_position_embeddings")}
+        sizes = {key: config_of_tiny[key] for key in (*keys, "max_position_embeddings")}
         model = clearhead.create("bert", config=sizes, head="classify", labels=labels, tokenizer=tokenizer, seed=4)
         folder = model.save(tmp_path_factory.mktemp("foreign") / "model")
         (folder / "clearhead.json").unlink()
-        plain = json.loads((folder / "config.json").read_text()) | config
-        (folder / "config.json").write_text(json.dumps(plain))
+        document = json.loads((folder / "config.json").read_text()) | config
+        (folder / "config.json").write_text(json.dumps(document))
         return folder
 
     return make
 
 
-def test_a_checkpoint_of_others_answers_with_its_labels(foreign: Callable[..., Path]) -> None:
-    folder = foreign()
+def test_a_checkpoint_of_others_answers_with_its_labels(make_checkpoint: Callable[..., Path]) -> None:
+    folder = make_checkpoint()
     texts = [row["text"] for row in labelled(20)]
     predictor = load_predictor(folder)
     assert (predictor.trained, predictor.task.name, predictor.space.names) == (
@@ -186,30 +186,30 @@ def test_a_checkpoint_of_others_answers_with_its_labels(foreign: Callable[..., P
             list(answer.probabilities.values()), np.exp(logits) / np.exp(logits).sum(), atol=1e-6
         )
     rows = [{"text": text, "label": "pos"} for text in texts]
-    made = evaluate(folder, rows)
-    assert made.metrics["accuracy"].value == sum(answer.label == "pos" for answer in answers) / 20
+    evaluation = evaluate(folder, rows)
+    assert evaluation.metrics["accuracy"].value == sum(answer.label == "pos" for answer in answers) / 20
     with pytest.raises(InputError, match="label 'good' is none of neg, neutral, pos"):
         evaluate(folder, labelled(5))
 
 
-def test_a_checkpoint_of_others_reads_two_texts_when_it_is_said(foreign: Callable[..., Path]) -> None:
+def test_a_checkpoint_of_others_reads_two_texts_when_it_is_said(make_checkpoint: Callable[..., Path]) -> None:
     rows = [{"a": "it was a good film", "b": "it was a bad film"}]
-    one = predict(foreign(), rows, text="a")
-    two = predict(foreign(), rows, text="a", text_b="b")
-    assert one[0].probabilities != two[0].probabilities
+    single = predict(make_checkpoint(), rows, text="a")
+    paired_answers = predict(make_checkpoint(), rows, text="a", text_b="b")
+    assert single[0].probabilities != paired_answers[0].probabilities
 
 
-def test_a_checkpoint_of_others_with_several_labels(foreign: Callable[..., Path]) -> None:
-    predictor = load_predictor(foreign(problem_type="multi_label_classification"))
+def test_a_checkpoint_of_others_with_several_labels(make_checkpoint: Callable[..., Path]) -> None:
+    predictor = load_predictor(make_checkpoint(problem_type="multi_label_classification"))
     assert predictor.space.kind == "multilabel"
     answer = predict(predictor, ["it was good"])[0]
     assert answer.labels == tuple(name for name, p in answer.probabilities.items() if p >= 0.5)
 
 
 @pytest.mark.parametrize("problem", ["regression", None])
-def test_a_checkpoint_of_others_with_one_output(problem: str | None, foreign: Callable[..., Path]) -> None:
-    predictor = load_predictor(foreign(("LABEL_0",), problem_type=problem))
+def test_a_checkpoint_of_others_with_one_output(problem: str | None, make_checkpoint: Callable[..., Path]) -> None:
+    predictor = load_predictor(make_checkpoint(("LABEL_0",), problem_type=problem))
     assert predictor.task.name == "regress"
     assert predict(predictor, ["it was good"])[0].value is not None
     with pytest.raises(InputError, match=r"predicts numbers \(regress\), which have no confidence"):
-        load_predictor(foreign(("LABEL_0",), problem_type=problem), abstain_below=0.5)
+        load_predictor(make_checkpoint(("LABEL_0",), problem_type=problem), abstain_below=0.5)

@@ -37,21 +37,21 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {  # tokenizer, class, mo
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
-def checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
+def save_checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
     """A tiny model with random weights, saved by `transformers`."""
-    theirs = import_transformers()
-    kind, title, more = FAMILIES[family]
-    LEGACY_WRITERS[kind](folder)
-    config = getattr(theirs, f"{title}Config")(**(SIZES | more))
+    transformers = import_transformers()
+    tokenizer, model_class, extra_config = FAMILIES[family]
+    LEGACY_WRITERS[tokenizer](folder)
+    config = getattr(transformers, f"{model_class}Config")(**(SIZES | extra_config))
     if head == "TokenClassification":
         config.id2label = dict(enumerate(TAGS))
-        config.label2id = {name: place for place, name in enumerate(TAGS)}
+        config.label2id = {name: index for index, name in enumerate(TAGS)}
         config.num_labels = len(TAGS)
-    name = f"{title}For{head}"
-    if not hasattr(theirs, name):
+    name = f"{model_class}For{head}"
+    if not hasattr(transformers, name):
         pytest.skip(f"transformers has no {name}")
     torch.manual_seed(0)
-    model = getattr(theirs, name)(config).eval()
+    model = getattr(transformers, name)(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
@@ -65,8 +65,8 @@ def checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
     return folder, model
 
 
-def run(model: Any, ids: list[int], segments: list[int] | None = None) -> Any:
-    given: dict[str, Any] = {
+def run_model(model: Any, ids: list[int], segments: list[int] | None = None) -> Any:
+    inputs: dict[str, Any] = {
         "input_ids": torch.tensor([ids]),
         "attention_mask": torch.ones(1, len(ids), dtype=torch.long),
     }
@@ -75,54 +75,54 @@ def run(model: Any, ids: list[int], segments: list[int] | None = None) -> Any:
         and getattr(model.config, "type_vocab_size", 1) > 1
         and "distil" not in type(model).__name__.lower()
     ):
-        given["token_type_ids"] = torch.tensor([segments])
+        inputs["token_type_ids"] = torch.tensor([segments])
     with torch.no_grad():
-        return model(**given)
+        return model(**inputs)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_their_taggers_tag(family: str, tmp_path: Path) -> None:
-    folder, model = checkpoint(family, "TokenClassification", tmp_path / "model")
+    folder, model = save_checkpoint(family, "TokenClassification", tmp_path / "model")
     predictor = load_predictor(folder)
     assert (predictor.task.name, predictor.space.names, predictor.space.scheme) == ("tag", TAGS, LENIENT)
     text = "The old keeper wrote a letter."
     tokenizer = predictor.scorer.model.tokenizer  # type: ignore[attr-defined]
     encoding = tokenizer.encode(text)
-    logits = run(model, encoding.ids, encoding.segments).logits[0].numpy()
-    said = predict(predictor, [text])[0]
-    assert said.tags is not None
-    best = {
-        start: TAGS[int(logits[place].argmax())] for place, (start, end) in enumerate(encoding.offsets) if end > start
+    logits = run_model(model, encoding.ids, encoding.segments).logits[0].numpy()
+    answer = predict(predictor, [text])[0]
+    assert answer.tags is not None
+    tag_at = {
+        start: TAGS[int(logits[index].argmax())] for index, (start, end) in enumerate(encoding.offsets) if end > start
     }
-    begins = [0, 4, 8, 15, 21, 23, 29]
-    if all(begin in best for begin in begins):
-        assert list(said.tags) == [best[begin] for begin in begins]
+    word_starts = [0, 4, 8, 15, 21, 23, 29]
+    if all(start in tag_at for start in word_starts):
+        assert list(answer.tags) == [tag_at[start] for start in word_starts]
     several = predict(predictor, [text, "Rain fell on the harbour, and the fishermen mended their nets.", "far", text])
-    assert [several[0].tags, several[3].tags] == [said.tags, said.tags]  # whatever it is packed with
+    assert [several[0].tags, several[3].tags] == [answer.tags, answer.tags]  # whatever it is packed with
     rows = [{"tokens": text.split(), "ner_tags": ["O", "B-PER", "I-PER", "O", "O", "O"]}]
     assert 0 <= evaluate(predictor, rows).metrics["accuracy"].value <= 1
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_their_answerers_answer(family: str, tmp_path: Path) -> None:
-    folder, model = checkpoint(family, "QuestionAnswering", tmp_path / "model")
+    folder, model = save_checkpoint(family, "QuestionAnswering", tmp_path / "model")
     predictor = load_predictor(folder)
     assert predictor.task.name == "span"
     question, story = "Who wrote?", "The old keeper wrote a letter to his daughter."
     encoding = predictor.scorer.model.tokenizer.encode(question, story)  # type: ignore[attr-defined]
-    made = run(model, encoding.ids, encoding.segments)
-    start, end = made.start_logits[0].numpy(), made.end_logits[0].numpy()
+    outputs = run_model(model, encoding.ids, encoding.segments)
+    start, end = outputs.start_logits[0].numpy(), outputs.end_logits[0].numpy()
     spans = enumerate(zip(encoding.offsets, encoding.sides, strict=True))
-    own = [place for place, ((a, b), side) in spans if side == 1 and story[a:b].strip()]  # a space is no answer
-    pairs = [(start[a] + end[b], a, b) for a in own for b in own if a <= b < a + 30]
+    candidates = [index for index, ((a, b), side) in spans if side == 1 and story[a:b].strip()]  # a space is no answer
+    pairs = [(start[a] + end[b], a, b) for a in candidates for b in candidates if a <= b < a + 30]
     _, first, last = max(pairs)
-    said = predict(predictor, [{"question": question, "context": story}])[0]
-    assert said.answer == story[encoding.offsets[first][0] : encoding.offsets[last][1]].strip()
+    answer = predict(predictor, [{"question": question, "context": story}])[0]
+    assert answer.answer == story[encoding.offsets[first][0] : encoding.offsets[last][1]].strip()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_their_choosers_choose(family: str, tmp_path: Path) -> None:
-    folder, model = checkpoint(family, "MultipleChoice", tmp_path / "model")
+    folder, model = save_checkpoint(family, "MultipleChoice", tmp_path / "model")
     predictor = load_predictor(folder)
     assert predictor.task.name == "choice"
     question, texts = "Who wrote?", ["the old keeper", "his daughter", "a letter to fishermen"]
@@ -130,15 +130,15 @@ def test_their_choosers_choose(family: str, tmp_path: Path) -> None:
     scores = []
     for text in texts:
         encoding = tokenizer.encode(question, text)
-        given: dict[str, Any] = {"input_ids": torch.tensor([[encoding.ids]])}
+        inputs: dict[str, Any] = {"input_ids": torch.tensor([[encoding.ids]])}
         if getattr(model.config, "type_vocab_size", 1) > 1 and family != "distilbert":
-            given["token_type_ids"] = torch.tensor([[encoding.segments]])
+            inputs["token_type_ids"] = torch.tensor([[encoding.segments]])
         with torch.no_grad():
-            scores.append(float(model(**given).logits[0, 0]))
-    said = predict(predictor, [{"question": question, "options": texts}])[0]
+            scores.append(float(model(**inputs).logits[0, 0]))
+    answer = predict(predictor, [{"question": question, "options": texts}])[0]
     expected = np.exp(np.array(scores) - max(scores))
-    np.testing.assert_allclose(list(said.probabilities.values()), expected / expected.sum(), atol=1e-5)
-    assert said.label == str(int(np.argmax(scores)))
+    np.testing.assert_allclose(list(answer.probabilities.values()), expected / expected.sum(), atol=1e-5)
+    assert answer.label == str(int(np.argmax(scores)))
 
 
 @pytest.mark.parametrize("task", ["tag", "span", "choice"])
@@ -148,22 +148,22 @@ def test_ours_are_loaded_by_theirs_with_the_same_logits(task: str, tiny: str, tm
         "span": questions(60),
         "choice": options(60),
     }[task]
-    ours = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
-    theirs = import_transformers()
-    title = {"tag": "TokenClassification", "span": "QuestionAnswering", "choice": "MultipleChoice"}[task]
-    model = getattr(theirs, f"AutoModelFor{title}").from_pretrained(ours.folder).eval()
-    tokenizer = theirs.AutoTokenizer.from_pretrained(ours.folder)
-    predictor = load_predictor(ours.folder)
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
+    transformers = import_transformers()
+    auto_class = {"tag": "TokenClassification", "span": "QuestionAnswering", "choice": "MultipleChoice"}[task]
+    model = getattr(transformers, f"AutoModelFor{auto_class}").from_pretrained(run.folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run.folder)
+    predictor = load_predictor(run.folder)
     network = predictor.scorer.model  # type: ignore[attr-defined]
     if task == "tag":
-        assert [model.config.id2label[place] for place in range(len(ours.labels))] == list(ours.labels)
-    given = dict(tokenizer("it was", "a good film with music", return_tensors="pt"))
-    ids, segments = given["input_ids"][0].numpy(), given["token_type_ids"][0].numpy()
-    mine = network.runner.run_packed(ids, segments, np.array([len(ids)]))
+        assert [model.config.id2label[index] for index in range(len(run.labels))] == list(run.labels)
+    inputs = dict(tokenizer("it was", "a good film with music", return_tensors="pt"))
+    ids, segments = inputs["input_ids"][0].numpy(), inputs["token_type_ids"][0].numpy()
+    logits = network.runner.run_packed(ids, segments, np.array([len(ids)]))
     with torch.no_grad():
-        made = model(**(given if task != "choice" else {key: value[None] for key, value in given.items()}))
+        outputs = model(**(inputs if task != "choice" else {key: value[None] for key, value in inputs.items()}))
     if task == "span":
-        expected = torch.stack([made.start_logits[0], made.end_logits[0]], -1).numpy()
+        expected = torch.stack([outputs.start_logits[0], outputs.end_logits[0]], -1).numpy()
     else:
-        expected = made.logits[0].numpy()
-    np.testing.assert_allclose(mine.reshape(expected.shape), expected, atol=1e-5)
+        expected = outputs.logits[0].numpy()
+    np.testing.assert_allclose(logits.reshape(expected.shape), expected, atol=1e-5)

@@ -22,20 +22,20 @@ from tests.tiny_models import labelled, write_csv
 ROWS = 2500  # three chunks
 
 
-class Stop(Exception):  # noqa: N818
+class StopPrediction(Exception):  # noqa: N818
     """Raised in the middle of the work."""
 
 
 def stop_after(chunks: int) -> Callable[[int, int | None], None]:
-    def told(done: int, total: int | None) -> None:
-        if done >= chunks * 1024:
-            raise Stop
+    def report(processed: int, total: int | None) -> None:
+        if processed >= chunks * 1024:
+            raise StopPrediction
 
-    return told
+    return report
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def many_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """More rows than are answered at once, one of them over two lines."""
     rows = labelled(ROWS, seed=3)
     rows[1500]["text"] += "\nand some more"
@@ -43,145 +43,157 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(words: Run, many: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete_output(words: Run, many_rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of a run that nobody interrupted."""
-    out = tmp_path_factory.mktemp("whole") / "out.csv"
-    assert predict_file(words.folder, many, out).rows == ROWS
-    return out
+    output = tmp_path_factory.mktemp("whole") / "out.csv"
+    assert predict_file(words.folder, many_rows, output).rows == ROWS
+    return output
 
 
-def interrupted(model: Any, source: Path, out: Path, chunks: int = 1, **choices: Any) -> None:
-    with pytest.raises(Stop):
-        predict_file(model, source, out, progress=stop_after(chunks), **choices)
-    assert not out.exists()
-    assert out.with_name(out.name + ".partial").exists()
+def interrupt_prediction(model: Any, source: Path, output: Path, chunks: int = 1, **choices: Any) -> None:
+    with pytest.raises(StopPrediction):
+        predict_file(model, source, output, progress=stop_after(chunks), **choices)
+    assert not output.exists()
+    assert output.with_name(output.name + ".partial").exists()
 
 
 @pytest.mark.parametrize("chunks", [1, 2])
-def test_it_goes_on_where_it_stopped(chunks: int, words: Run, many: Path, whole: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.csv"
-    interrupted(words.folder, many, out, chunks)
-    told: list[tuple[int, int | None]] = []
-    done = predict_file(words.folder, many, out, progress=lambda *step: told.append(step))
-    assert (done.resumed, done.rows) == (chunks * 1024, ROWS)
-    assert told == [(rows, ROWS) for rows in (1024, 2048, ROWS)][chunks:]
-    assert out.read_bytes() == whole.read_bytes()
+def test_it_goes_on_where_it_stopped(
+    chunks: int, words: Run, many_rows: Path, complete_output: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.csv"
+    interrupt_prediction(words.folder, many_rows, output, chunks)
+    reports: list[tuple[int, int | None]] = []
+    summary = predict_file(words.folder, many_rows, output, progress=lambda *step: reports.append(step))
+    assert (summary.resumed, summary.rows) == (chunks * 1024, ROWS)
+    assert reports == [(rows, ROWS) for rows in (1024, 2048, ROWS)][chunks:]
+    assert output.read_bytes() == complete_output.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_it_can_be_interrupted_again_and_again(words: Run, many: Path, whole: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.csv"
-    interrupted(words.folder, many, out, 1)
-    interrupted(words.folder, many, out, 2)
-    assert predict_file(words.folder, many, out).resumed == 2048
-    assert out.read_bytes() == whole.read_bytes()
+def test_it_can_be_interrupted_again_and_again(
+    words: Run, many_rows: Path, complete_output: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.csv"
+    interrupt_prediction(words.folder, many_rows, output, 1)
+    interrupt_prediction(words.folder, many_rows, output, 2)
+    assert predict_file(words.folder, many_rows, output).resumed == 2048
+    assert output.read_bytes() == complete_output.read_bytes()
 
 
-def test_a_half_written_last_line_is_dropped(words: Run, many: Path, whole: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.csv"
-    interrupted(words.folder, many, out)
+def test_a_half_written_last_line_is_dropped(
+    words: Run, many_rows: Path, complete_output: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.csv"
+    interrupt_prediction(words.folder, many_rows, output)
     with (tmp_path / "out.csv.partial").open("ab") as file:
         file.write(b'r1024,"it was a half')
-    assert predict_file(words.folder, many, out).resumed == 1024
-    assert out.read_bytes() == whole.read_bytes()
+    assert predict_file(words.folder, many_rows, output).resumed == 1024
+    assert output.read_bytes() == complete_output.read_bytes()
 
 
-def test_a_network_goes_on_as_well(fitted: Run, many: Path, tmp_path: Path) -> None:
+def test_a_network_goes_on_as_well(fitted: Run, many_rows: Path, tmp_path: Path) -> None:
     short = write_csv(tmp_path / "rows.csv", labelled(1100, seed=4))
     predict_file(fitted.folder, short, tmp_path / "whole.jsonl", probabilities=True)
-    interrupted(fitted.folder, short, tmp_path / "out.jsonl", probabilities=True)
+    interrupt_prediction(fitted.folder, short, tmp_path / "out.jsonl", probabilities=True)
     assert predict_file(fitted.folder, short, tmp_path / "out.jsonl", probabilities=True).resumed == 1024
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_counts_go_on_too(words: Run, tmp_path: Path) -> None:
     rows = labelled(1500)
-    for place in (3, 900, 1400):
-        rows[place]["text"] = ""
+    for index in (3, 900, 1400):
+        rows[index]["text"] = ""
     source = write_csv(tmp_path / "rows.csv", rows)
-    interrupted(words.folder, source, tmp_path / "out.csv", skip_bad_rows=True)
-    done = predict_file(words.folder, source, tmp_path / "out.csv", skip_bad_rows=True)
-    assert (done.rows, done.resumed, done.skipped) == (1500, 1024, {"empty text": 3})
+    interrupt_prediction(words.folder, source, tmp_path / "out.csv", skip_bad_rows=True)
+    summary = predict_file(words.folder, source, tmp_path / "out.csv", skip_bad_rows=True)
+    assert (summary.rows, summary.resumed, summary.skipped) == (1500, 1024, {"empty text": 3})
 
 
-def test_changed_rows_begin_anew(words: Run, many: Path, tmp_path: Path) -> None:
+def test_changed_rows_begin_anew(words: Run, many_rows: Path, tmp_path: Path) -> None:
     source = tmp_path / "rows.csv"
-    shutil.copy(many, source)
-    interrupted(words.folder, source, tmp_path / "out.csv")
+    shutil.copy(many_rows, source)
+    interrupt_prediction(words.folder, source, tmp_path / "out.csv")
     write_csv(source, labelled(1500, seed=9))
-    done = predict_file(words.folder, source, tmp_path / "out.csv")
-    assert (done.resumed, done.rows) == (0, 1500)
+    summary = predict_file(words.folder, source, tmp_path / "out.csv")
+    assert (summary.resumed, summary.rows) == (0, 1500)
     predict_file(words.folder, source, tmp_path / "again.csv")
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
 
 
-def test_another_model_in_the_same_place_begins_anew(many: Path, tmp_path: Path) -> None:
+def test_another_model_in_the_same_place_begins_anew(many_rows: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     train(labelled(100), output=model, method="tfidf")
-    interrupted(model, many, tmp_path / "out.csv")
+    interrupt_prediction(model, many_rows, tmp_path / "out.csv")
     shutil.rmtree(model)
     train(labelled(100, seed=8), output=model, method="tfidf")
-    assert predict_file(model, many, tmp_path / "out.csv").resumed == 0
+    assert predict_file(model, many_rows, tmp_path / "out.csv").resumed == 0
 
 
-def test_other_weights_under_the_same_passport_begin_anew(words: Run, many: Path, tmp_path: Path) -> None:
+def test_other_weights_under_the_same_passport_begin_anew(words: Run, many_rows: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(words.folder, model)
-    interrupted(model, many, tmp_path / "out.csv")
+    interrupt_prediction(model, many_rows, tmp_path / "out.csv")
     os.utime(model / "classic.safetensors", ns=(1, 1))
-    assert predict_file(model, many, tmp_path / "out.csv").resumed == 0
+    assert predict_file(model, many_rows, tmp_path / "out.csv").resumed == 0
 
 
 @pytest.mark.parametrize("choices", [{"prefix": "x_"}, {"probabilities": True}, {"format": "tsv"}], ids=str)
-def test_other_columns_begin_anew(choices: dict[str, Any], words: Run, many: Path, tmp_path: Path) -> None:
-    interrupted(words.folder, many, tmp_path / "out.csv")
-    assert predict_file(words.folder, many, tmp_path / "out.csv", **choices).resumed == 0
+def test_other_columns_begin_anew(choices: dict[str, Any], words: Run, many_rows: Path, tmp_path: Path) -> None:
+    interrupt_prediction(words.folder, many_rows, tmp_path / "out.csv")
+    assert predict_file(words.folder, many_rows, tmp_path / "out.csv", **choices).resumed == 0
 
 
-def test_another_threshold_begins_anew(words: Run, many: Path, tmp_path: Path) -> None:
-    interrupted(load_predictor(words.folder, abstain_below=0.7), many, tmp_path / "out.csv")
-    assert predict_file(load_predictor(words.folder, abstain_below=0.8), many, tmp_path / "out.csv").resumed == 0
+def test_another_threshold_begins_anew(words: Run, many_rows: Path, tmp_path: Path) -> None:
+    interrupt_prediction(load_predictor(words.folder, abstain_below=0.7), many_rows, tmp_path / "out.csv")
+    assert predict_file(load_predictor(words.folder, abstain_below=0.8), many_rows, tmp_path / "out.csv").resumed == 0
 
 
-@pytest.mark.parametrize("mark", ["{", "[]", "{}", '{"key": 1}', '{"key": "x", "bytes": "many", "counts": {}}', "\x00"])
-def test_a_mark_that_makes_no_sense_begins_anew(mark: str, words: Run, many: Path, whole: Path, tmp_path: Path) -> None:
-    interrupted(words.folder, many, tmp_path / "out.csv")
-    (tmp_path / "out.csv.partial.json").write_text(mark)
-    assert predict_file(words.folder, many, tmp_path / "out.csv").resumed == 0
-    assert (tmp_path / "out.csv").read_bytes() == whole.read_bytes()
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "{}", '{"key": 1}', '{"key": "x", "bytes": "many", "counts": {}}', "\x00"]
+)
+def test_a_mark_that_makes_no_sense_begins_anew(
+    content: str, words: Run, many_rows: Path, complete_output: Path, tmp_path: Path
+) -> None:
+    interrupt_prediction(words.folder, many_rows, tmp_path / "out.csv")
+    (tmp_path / "out.csv.partial.json").write_text(content)
+    assert predict_file(words.folder, many_rows, tmp_path / "out.csv").resumed == 0
+    assert (tmp_path / "out.csv").read_bytes() == complete_output.read_bytes()
 
 
-def test_a_partial_that_is_too_short_begins_anew(words: Run, many: Path, whole: Path, tmp_path: Path) -> None:
-    interrupted(words.folder, many, tmp_path / "out.csv")
+def test_a_partial_that_is_too_short_begins_anew(
+    words: Run, many_rows: Path, complete_output: Path, tmp_path: Path
+) -> None:
+    interrupt_prediction(words.folder, many_rows, tmp_path / "out.csv")
     os.truncate(tmp_path / "out.csv.partial", 100)
-    assert predict_file(words.folder, many, tmp_path / "out.csv").resumed == 0
-    assert (tmp_path / "out.csv").read_bytes() == whole.read_bytes()
+    assert predict_file(words.folder, many_rows, tmp_path / "out.csv").resumed == 0
+    assert (tmp_path / "out.csv").read_bytes() == complete_output.read_bytes()
 
 
 def test_rows_in_memory_never_go_on_with_those_of_another_list(words: Run, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    with pytest.raises(Stop):
-        predict_file(words.folder, labelled(1500, seed=1), out, progress=stop_after(1))
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(StopPrediction):
+        predict_file(words.folder, labelled(1500, seed=1), output, progress=stop_after(1))
     assert not list(tmp_path.iterdir())
-    done = predict_file(words.folder, labelled(1500, seed=2), out)
-    assert (done.rows, done.resumed) == (1500, 0)
-    texts = [json.loads(line)["text"] for line in out.read_text().splitlines()]
+    summary = predict_file(words.folder, labelled(1500, seed=2), output)
+    assert (summary.rows, summary.resumed) == (1500, 0)
+    texts = [json.loads(line)["text"] for line in output.read_text().splitlines()]
     assert texts == [row["text"] for row in labelled(1500, seed=2)]
 
 
-def test_a_pipe_never_goes_on_with_another(words: Run, many: Path, tmp_path: Path) -> None:
-    for source in (io.BytesIO(many.read_bytes()), (row for row in labelled(1500))):
-        with pytest.raises(Stop):
+def test_a_pipe_never_goes_on_with_another(words: Run, many_rows: Path, tmp_path: Path) -> None:
+    for source in (io.BytesIO(many_rows.read_bytes()), (row for row in labelled(1500))):
+        with pytest.raises(StopPrediction):
             predict_file(words.folder, source, tmp_path / "out.csv", progress=stop_after(1))
         assert not list(tmp_path.iterdir())
 
 
 def test_an_interrupted_file_is_not_taken_for_one_that_was_begun_after_it(
-    words: Run, many: Path, tmp_path: Path
+    words: Run, many_rows: Path, tmp_path: Path
 ) -> None:
     """A second job overwrote the rows of the first one and was killed before it could say so."""
-    interrupted(words.folder, many, tmp_path / "out.csv")
-    other = write_csv(tmp_path / "other.csv", labelled(1500, seed=5))
+    interrupt_prediction(words.folder, many_rows, tmp_path / "out.csv")
+    other_rows = write_csv(tmp_path / "other.csv", labelled(1500, seed=5))
 
     class Killed(BaseException):
         pass
@@ -193,25 +205,25 @@ def test_an_interrupted_file_is_not_taken_for_one_that_was_begun_after_it(
     predictor = load_predictor(words.folder)
     object.__setattr__(predictor, "scorer", Dying())
     with pytest.raises(Killed):
-        predict_file(predictor, other, tmp_path / "out.csv")
+        predict_file(predictor, other_rows, tmp_path / "out.csv")
     with (tmp_path / "out.csv.partial").open("ab") as file:
         file.write(b"x" * 1_000_000)
-    assert predict_file(words.folder, many, tmp_path / "out.csv").resumed == 0
+    assert predict_file(words.folder, many_rows, tmp_path / "out.csv").resumed == 0
 
 
 def test_a_killed_process_leaves_what_a_second_one_goes_on_with(
-    words: Run, many: Path, whole: Path, tmp_path: Path
+    words: Run, many_rows: Path, complete_output: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out.csv"
+    output = tmp_path / "out.csv"
     code = (
         "import os, signal, sys\n"
         "from clearhead.api import predict_file\n"
-        "def told(done, total):\n"
+        "def kill(done, total):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "predict_file(sys.argv[1], sys.argv[2], sys.argv[3], told=told)\n"
+        "predict_file(sys.argv[1], sys.argv[2], sys.argv[3], progress=kill)\n"
     )
-    command = [sys.executable, "-c", code, str(words.folder), str(many), str(out)]
+    command = [sys.executable, "-c", code, str(words.folder), str(many_rows), str(output)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert not out.exists()
-    assert predict_file(words.folder, many, out).resumed == 1024
-    assert out.read_bytes() == whole.read_bytes()
+    assert not output.exists()
+    assert predict_file(words.folder, many_rows, output).resumed == 1024
+    assert output.read_bytes() == complete_output.read_bytes()

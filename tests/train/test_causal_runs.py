@@ -32,7 +32,7 @@ def make_entailment_rows(count: int, seed: int = 0) -> Rows:
         first, second = words if is_entailed else reversed(words)
         rows.append(
             {
-                "premise": make_sentence(generator, [first], least=1, most=3),
+                "premise": make_sentence(generator, [first], min_words=1, max_words=3),
                 "hypothesis": make_sentence(generator, [second], 1, 3),
                 "label": "yes" if is_entailed else "no",
             }

@@ -89,7 +89,7 @@ def test_windows_overlap_by_the_stride(tiny: str, tmp_path: Path) -> None:
 def test_the_second_text_is_split_and_the_first_is_repeated(pair: Run) -> None:
     generator = random.Random(1)
     rows = [
-        {"sentence1": row["sentence1"], "sentence2": make_sentence(generator, [], least=60, most=60)}
+        {"sentence1": row["sentence1"], "sentence2": make_sentence(generator, [], min_words=60, max_words=60)}
         for row in paired(6)
     ]
     answers = predict(pair.folder, rows)
