@@ -69,7 +69,7 @@ def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
     done = run("predict", made.folder, rows, "-o", tmp_path / "out.csv", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "out.csv").read_text().count("\n") == 121
-    done = run("embed", tiny, rows, "--column", "text", "-o", tmp_path / "out.npy", "--quiet")
+    done = run("embed", tiny, rows, "--text", "text", "-o", tmp_path / "out.npy", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     texts = [row["text"] for row in labelled(120)]
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), clearhead.load(tiny, "core").embed(texts), atol=1e-5)

@@ -25,7 +25,7 @@ else:
         __name__,
         {
             "attention": ("Attention", "Kernel"),
-            "build_network": ("build_network", "named_arrays", "find_pruned_heads", "convert_to_float32"),
+            "build": ("build_network", "named_arrays", "find_pruned_heads", "convert_to_float32"),
             "complexity": ("time_layers",),
             "layout": ("Layout", "PackedLayout", "PaddedLayout"),
             "models": ("Network",),
