@@ -60,7 +60,7 @@ def test_a_head_that_is_drawn_anew_needs_torch(folder: Path) -> None:
         ({"precision": "int4"}, "precision must be one of float, int8"),
         ({"runtime": "core", "precision": "int8"}, "int8 runs in the engine"),
         ({"runtime": "engine", "device": "cuda"}, "The engine runs on the CPU"),
-        ({"runtime": "engine", "threads": 0}, "threads must be at least 1"),
+        ({"runtime": "engine", "threads": 0}, "threads must be an integer >= 1, got 0"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(how: dict[str, Any], said: str, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Attention as operators: one fused kernel, or Q K^T, softmax and V written out for other runtimes."""
+"""Attention as ONNX operators: one fused kernel, or Q K^T, softmax and V as standard operators."""
 
 from __future__ import annotations
 
@@ -13,65 +13,68 @@ from clearhead.engine.positions import bucket_bias, disentangled_rows, rotary_ta
 from clearhead.shape import Shape
 
 Array = np.ndarray[Any, Any]
-LOW = -1e9  # what a forbidden score gets
+MASKED_SCORE = -1e9  # probability exactly zero after the softmax
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionNodes:
-    """What every attention of one pass is given, by name; empty: there is none."""
+    """Names of the graph values that every attention of one pass reads; empty if absent."""
 
-    queries: str  # (1|batch, q): the places of the tokens that ask
-    keys: str  # (1|batch, k): the places of all tokens so far
-    present: str = ""  # (batch, k): which of those are real
-    wide: str = ""  # bias of layers that see everything, (1|batch, 1|heads, q, k)
-    narrow: str = ""  # and of layers that see a window
-    turned: tuple[tuple[str, str], ...] = ()  # cosine and sine: of layers that see everything, of those with a window
+    query_positions: str  # (1|batch, q): positions of the query tokens
+    key_positions: str  # (1|batch, k): positions of all tokens, including cached ones
+    present: str = ""  # (batch, k): which keys are real tokens
+    global_bias: str = ""  # bias of layers with global attention, (1|batch, 1|heads, q, k)
+    local_bias: str = ""  # bias of layers with a window
+    rotary: tuple[tuple[str, str], ...] = ()  # cosines and sines of global and of local layers
     past: tuple[tuple[str, str], ...] = ()  # cached keys and values of each layer
-    shared: tuple[str, str, str] | None = None  # one word a row, caches written in place: words so far, group, holders
-    memory: tuple[tuple[str, str], ...] = ()  # keys and values of the encoder's words, for each layer
+    in_place: tuple[str, str, str] | None = None  # caches written in place: length, beam width, cache indirection
+    memory: tuple[tuple[str, str], ...] = ()  # keys and values of the encoder for each layer
     memory_bias: str = ""
-    first: bool = False  # only the first token of each text asks
+    first_only: bool = False  # only the first token of each text is a query
 
 
-def add_shared_biases(parts: GraphBuilder, shape: Shape, seen: AttentionNodes, prefix: str) -> AttentionNodes:
-    """The same with the biases and angles that all layers share."""
-    if seen.shared is not None:  # every key that there is comes before the word
-        return seen
+def add_shared_biases(builder: GraphBuilder, shape: Shape, inputs: AttentionNodes, prefix: str) -> AttentionNodes:
+    """Add the biases and rotary tables that all layers share."""
+    if inputs.in_place is not None:  # every cached key precedes the new token
+        return inputs
     local = any(shape.local_layers)
-    made = replace(
-        seen,
-        wide=_bias(parts, shape, seen, prefix, local=False),
-        narrow=_bias(parts, shape, seen, prefix, local=True) if local else "",
+    shared = replace(
+        inputs,
+        global_bias=_bias(builder, shape, inputs, prefix, local=False),
+        local_bias=_bias(builder, shape, inputs, prefix, local=True) if local else "",
     )
     if shape.relative == "rotary":
-        made = replace(
-            made, turned=tuple(rotary_tables(parts.g, shape, seen.keys, local=here) for here in (False, True))
+        tables = tuple(
+            rotary_tables(builder.g, shape, inputs.key_positions, local=is_local) for is_local in (False, True)
         )
-    return made
+        shared = replace(shared, rotary=tables)
+    return shared
 
 
-def _bias(parts: GraphBuilder, shape: Shape, seen: AttentionNodes, prefix: str, *, local: bool) -> str:
-    """Mask and shared position bias as one number to add to each score."""
-    g = parts.g
-    asks = g.add("Unsqueeze", seen.queries, g.constant([1, 3]))  # (1|batch, 1, q, 1)
-    keys = g.add("Unsqueeze", seen.keys, g.constant([1, 2]))  # (1|batch, 1, 1, k)
+def _bias(builder: GraphBuilder, shape: Shape, inputs: AttentionNodes, prefix: str, *, local: bool) -> str:
+    """Combine the mask and the shared position bias into one bias to add to the scores."""
+    g = builder.g
+    queries = g.add("Unsqueeze", inputs.query_positions, g.constant([1, 3]))  # (1|batch, 1, q, 1)
+    keys = g.add("Unsqueeze", inputs.key_positions, g.constant([1, 2]))  # (1|batch, 1, 1, k)
     rules = []
-    if seen.present:
-        rules.append(g.add("Unsqueeze", seen.present, g.constant([1, 2])))
-    if shape.causal:  # a word never sees those after it
-        rules.append(g.add("LessOrEqual", keys, asks))
+    if inputs.present:
+        rules.append(g.add("Unsqueeze", inputs.present, g.constant([1, 2])))
+    if shape.causal:  # causal mask: a token attends only to itself and earlier tokens
+        rules.append(g.add("LessOrEqual", keys, queries))
     if local and shape.window is not None:
-        gap = g.add("Abs", g.add("Sub", keys, asks))
+        gap = g.add("Abs", g.add("Sub", keys, queries))
         rules.append(g.add("LessOrEqual", gap, g.constant(shape.window // 2)))
-    shared = bucket_bias(parts, shape, seen.queries, seen.keys, prefix) if shape.relative == "buckets" else ""
+    position_bias = ""
+    if shape.relative == "buckets":
+        position_bias = bucket_bias(builder, shape, inputs.query_positions, inputs.key_positions, prefix)
     if not rules:
-        return shared
-    see = rules[0]
+        return position_bias
+    visible = rules[0]
     for rule in rules[1:]:
-        see = g.add("And", see, rule)
-    # a bias must have all its queries and keys, even where a rule is the same for all of them
-    flat = shared or g.add("Cast", g.add("Mul", g.add("Sub", keys, asks), g.constant(0)), to=1)
-    return g.add("Where", see, flat, g.scalar(LOW))
+        visible = g.add("And", visible, rule)
+    # the kernel needs the full (q, k) shape, even if a rule is the same for all queries
+    full_bias = position_bias or g.add("Cast", g.add("Mul", g.add("Sub", keys, queries), g.constant(0)), to=1)
+    return g.add("Where", visible, full_bias, g.scalar(MASKED_SCORE))
 
 
 def attend(
@@ -86,22 +89,21 @@ def attend(
     added: str = "",
     split: bool = False,
 ) -> str:
-    """softmax(Q K^T scale + added) V for (batch, length, width); `bias` is that of the three dense steps end to end.
+    """softmax(Q K^T scale + added) V for (batch, length, width); `bias` concatenates the biases of the projections.
 
-    With `split`, keys and values are (batch, heads, length, head_width) already.
+    With `split`, keys and values already have the shape (batch, heads, length, head_width).
     """
     if not g.portable:
-        inputs = [q, k, v, bias, "", added]
-        while not inputs[-1]:
-            inputs.pop()
-        return g.add("MultiHeadAttention", *inputs, num_heads=shape.heads, scale=scale)
+        operands = [q, k, v, bias, "", added]
+        while not operands[-1]:
+            operands.pop()
+        return g.add("MultiHeadAttention", *operands, num_heads=shape.heads, scale=scale)
     heads = []
-    for place, given in enumerate((q, k, v)):
-        x = given
+    for index, x in enumerate((q, k, v)):
         if bias:
             inner = shape.heads * shape.head_width
-            x = g.add("Add", x, g.weight(f"{bias}.{place}", g.weights[bias][place * inner : (place + 1) * inner]))
-        heads.append(x if split and place else split_heads(g, x, shape))
+            x = g.add("Add", x, g.weight(f"{bias}.{index}", g.weights[bias][index * inner : (index + 1) * inner]))
+        heads.append(x if split and index else split_heads(g, x, shape))
     scores = g.add("Mul", g.add("MatMul", heads[0], g.add("Transpose", heads[1], perm=[0, 1, 3, 2])), g.scalar(scale))
     probs = g.add("Softmax", g.add("Add", scores, added) if added else scores, axis=-1)
     return merge_heads(g, g.add("MatMul", probs, heads[2]))
@@ -114,113 +116,116 @@ def split_heads(g: Graph, x: str, shape: Shape) -> str:
 
 
 def merge_heads(g: Graph, x: str) -> str:
-    """And back."""
+    """(batch, heads, length, head_width) to (batch, length, heads * head_width)."""
     return g.add("Reshape", g.add("Transpose", x, perm=[0, 2, 1, 3]), g.constant([0, 0, -1]))
 
 
 def self_attention(
-    parts: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, seen: AttentionNodes
+    builder: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, inputs: AttentionNodes
 ) -> tuple[str, tuple[str, str] | None]:
-    """Contexts of all heads side by side, before W_O; and the keys and values to keep, where there is a cache."""
-    g = parts.g
+    """Compute the concatenated contexts of all heads, before W_O, and the new cache if there is one."""
+    g = builder.g
     local = shape.is_local(block)
     scale = shape.score_scale / (block + 1 if shape.scale_by_layer else 1)
     names = [f"{name}.{part}" for part in "qkv"]
-    bias = parts.bias(*names)
-    if seen.first:
-        asking = g.add("Gather", x, g.constant([0]), axis=1)
-        (q,), (k, v) = parts.product(asking, names[0]), parts.product(x, *names[1:])
+    bias = builder.bias(*names)
+    if inputs.first_only:
+        first_token = g.add("Gather", x, g.constant([0]), axis=1)
+        (q,), (k, v) = builder.product(first_token, names[0]), builder.product(x, *names[1:])
     else:
-        q, k, v = parts.product(x, *names)
-    if seen.shared is not None:
-        return _in_place_attention(parts, shape, (q, k, v), bias, scale, layer, seen)
-    if bias and (seen.turned or seen.past or shape.relative == "disentangled"):
-        q, k, v = (g.add("Add", one, parts.bias(own)) for one, own in zip((q, k, v), names, strict=True))
+        q, k, v = builder.product(x, *names)
+    if inputs.in_place is not None:
+        return _in_place_attention(builder, shape, (q, k, v), bias, scale, layer, inputs)
+    if bias and (inputs.rotary or inputs.past or shape.relative == "disentangled"):
+        q, k, v = (
+            g.add("Add", projected, builder.bias(part)) for projected, part in zip((q, k, v), names, strict=True)
+        )
         bias = ""
-    if seen.turned:
-        start, (cos, sin) = g.constant([0]), seen.turned[local]
+    if inputs.rotary:
+        start, (cos, sin) = g.constant([0]), inputs.rotary[local]
         k = g.add("RotaryEmbedding", k, start, cos, sin, num_heads=shape.heads)
-        if not seen.first:  # the first token's angle is zero
+        if not inputs.first_only:  # the rotation of position 0 is the identity
             q = g.add("RotaryEmbedding", q, start, cos, sin, num_heads=shape.heads)
-    added = seen.narrow if local else seen.wide
-    kept = None
-    if seen.past:
-        past = seen.past[layer]
+    score_bias = inputs.local_bias if local else inputs.global_bias
+    new_cache = None
+    if inputs.past:
+        past = inputs.past[layer]
         k, v = (g.add("Concat", old, split_heads(g, new, shape), axis=2) for old, new in zip(past, (k, v), strict=True))
-        kept = (k, v)
+        new_cache = (k, v)
     if shape.relative == "disentangled":
-        added = _add_disentangled_bias(parts, shape, q, k, name, scale, added)
-    return attend(g, q, k, v, shape, scale=scale, bias=bias, added=added, split=bool(seen.past)), kept
+        score_bias = _add_disentangled_bias(builder, shape, q, k, name, scale, score_bias)
+    return attend(g, q, k, v, shape, scale=scale, bias=bias, added=score_bias, split=bool(inputs.past)), new_cache
 
 
 def _in_place_attention(
-    parts: GraphBuilder,
+    builder: GraphBuilder,
     shape: Shape,
     qkv: tuple[str, str, str],
     bias: str,
     scale: float,
     layer: int,
-    seen: AttentionNodes,
+    inputs: AttentionNodes,
 ) -> tuple[str, tuple[str, str]]:
-    """One new word of each row against caches that it is written into; a row may read what its neighbours hold."""
-    assert seen.shared is not None
-    length, group, holders = seen.shared
-    inputs = [*qkv, "", seen.wide, *seen.past[layer], length, group, holders, bias]
-    made = parts.g.add_with_outputs(
+    """Attend from one new token per row to caches that are updated in place; beams read each other's rows."""
+    assert inputs.in_place is not None
+    length, beam_width, cache_indirection = inputs.in_place
+    operands = [*qkv, "", inputs.global_bias, *inputs.past[layer], length, beam_width, cache_indirection, bias]
+    outputs = builder.g.add_with_outputs(
         "DecoderMaskedMultiHeadAttention",
-        *inputs,
-        outputs=("", f"kept_key.{layer}", f"kept_value.{layer}"),
+        *operands,
+        outputs=("", f"present_key.{layer}", f"present_value.{layer}"),
         num_heads=shape.heads,
         scale=scale,
         past_present_share_buffer=1,
     )
-    return made[0], (made[1], made[2])
+    return outputs[0], (outputs[1], outputs[2])
 
 
 def cross_attention(
-    parts: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, seen: AttentionNodes
+    builder: GraphBuilder, shape: Shape, x: str, name: str, block: int, layer: int, inputs: AttentionNodes
 ) -> str:
-    """Queries from below, keys and values from the encoder's words, split into heads already."""
+    """Attention to the source, whose keys and values are already split into heads."""
     scale = shape.score_scale / (block + 1 if shape.scale_by_layer else 1)
-    k, v = seen.memory[layer]
-    q = parts.linear(x, f"{name}.q")
-    added, g = seen.memory_bias, parts.g
-    if seen.shared is not None:  # rows that ask one source are its queries
+    k, v = inputs.memory[layer]
+    q = builder.linear(x, f"{name}.q")
+    score_bias, g = inputs.memory_bias, builder.g
+    if inputs.in_place is not None:  # all beams of one source become its queries
         inner = shape.heads * shape.head_width
-        asked = g.add("Reshape", q, g.add("Concat", g.dim(k, 0), g.constant([-1, inner]), axis=0))
-        found = attend(g, asked, k, v, shape, scale=scale, added=added, split=True)
-        return g.add("Reshape", found, g.constant([-1, 1, inner]))
-    if added:  # (batch, 1, 1, k) for every query alike
-        length = parts.g.dim(q, 1)
-        one = parts.g.constant([1])
-        added = parts.g.add("Expand", added, parts.g.add("Concat", one, one, length, one, axis=0))
-    return attend(parts.g, q, k, v, shape, scale=scale, added=added, split=True)
+        queries = g.add("Reshape", q, g.add("Concat", g.dim(k, 0), g.constant([-1, inner]), axis=0))
+        context = attend(g, queries, k, v, shape, scale=scale, added=score_bias, split=True)
+        return g.add("Reshape", context, g.constant([-1, 1, inner]))
+    if score_bias:  # (batch, 1, 1, k), the same for every query
+        length = builder.g.dim(q, 1)
+        ones = builder.g.constant([1])
+        score_bias = builder.g.add("Expand", score_bias, builder.g.add("Concat", ones, ones, length, ones, axis=0))
+    return attend(builder.g, q, k, v, shape, scale=scale, added=score_bias, split=True)
 
 
-def project_memory(parts: GraphBuilder, shape: Shape, memory: str, prefix: str) -> list[tuple[str, str]]:
-    """The encoder's words as each layer of the decoder sees them: keys and values, computed once."""
-    made = []
+def project_memory(builder: GraphBuilder, shape: Shape, memory: str, prefix: str) -> list[tuple[str, str]]:
+    """Project the encoder's last hidden state to keys and values of each decoder layer, once per source."""
+    projected = []
     for block in shape.block_of_layer:
         name = f"{prefix}blocks.{block}.cross.inner"
-        products = zip("kv", parts.product(memory, f"{name}.k", f"{name}.v"), strict=True)
-        biases = (parts.bias(f"{name}.{part}") for part in "kv")
+        products = builder.product(memory, f"{name}.k", f"{name}.v")
+        biases = (builder.bias(f"{name}.{part}") for part in "kv")
         pair = [
-            split_heads(parts.g, parts.g.add("Add", one, bias) if bias else one, shape)
-            for (_, one), bias in zip(products, biases, strict=True)
+            split_heads(builder.g, builder.g.add("Add", node, bias) if bias else node, shape)
+            for node, bias in zip(products, biases, strict=True)
         ]
-        made.append((pair[0], pair[1]))
-    return made
+        projected.append((pair[0], pair[1]))
+    return projected
 
 
 def _add_disentangled_bias(
-    parts: GraphBuilder, shape: Shape, q: str, k: str, name: str, scale: float, added: str
+    builder: GraphBuilder, shape: Shape, q: str, k: str, name: str, scale: float, score_bias: str
 ) -> str:
-    """DeBERTa: content looks at distance (c2p) and distance at content (p2c).
+    """Add DeBERTa's content-to-position (c2p) and position-to-content (p2c) scores.
 
-    A text of n tokens has 2n - 1 distances. Each query meets one vector for each of them, in falling order, so that a
-    query's own part of the row begins one later than the one before: the row is cut askew, without an index per score.
+    A text of n tokens has 2n - 1 distances. Each query is multiplied with one vector per distance, in descending order.
+    The n scores of each query therefore start one column after those of the previous query, so they are extracted by
+    skewing the matrix, without an index per score.
     """
-    g = parts.g
+    g = builder.g
     length = g.dim(k, 1)  # (1,)
     rows, reach = disentangled_rows(shape)
     count = g.add("Squeeze", length)
@@ -230,43 +235,45 @@ def _add_disentangled_bias(
     for term, x, part in (("c2p", q, "k"), ("p2c", k, "q")):
         if term not in shape.relative_terms:
             continue
-        table = _position_table(parts, shape, name, part, rows, scale)  # (distances, inner), scaled
-        gaps = falling if term == "c2p" else g.add("Neg", falling)
+        table = _position_table(builder, shape, name, part, rows, scale)  # (distances, inner), scaled
+        distances = falling if term == "c2p" else g.add("Neg", falling)
         low, high = g.constant(-reach), g.constant(reach)
-        index = g.add("Add", g.add("Clip", gaps, low, high), high)
-        met = g.add("Gather", table, index, axis=0)  # (2 n, inner)
-        met = g.add("Reshape", met, g.constant([0, shape.heads, shape.head_width]))
+        index = g.add("Add", g.add("Clip", distances, low, high), high)
+        distance_vectors = g.add("Gather", table, index, axis=0)  # (2 n, inner)
+        distance_vectors = g.add("Reshape", distance_vectors, g.constant([0, shape.heads, shape.head_width]))
         scores = g.add(
-            "MatMul", split_heads(g, x, shape), g.add("Transpose", met, perm=[1, 2, 0])
+            "MatMul", split_heads(g, x, shape), g.add("Transpose", distance_vectors, perm=[1, 2, 0])
         )  # (batch, heads, n, 2 n)
-        askew = _skew(g, scores, length, last)
-        askew = askew if term == "c2p" else g.add("Transpose", askew, perm=[0, 1, 3, 2])
-        added = g.add("Add", added, askew) if added else askew
-    return added
+        skewed = _skew(g, scores, length, last)
+        skewed = skewed if term == "c2p" else g.add("Transpose", skewed, perm=[0, 1, 3, 2])
+        score_bias = g.add("Add", score_bias, skewed) if score_bias else skewed
+    return score_bias
 
 
 def _skew(g: Graph, scores: str, length: str, last: str) -> str:
-    """(batch, heads, n, 2 n) to (batch, heads, n, n): row i from its column n - 1 - i on."""
+    """(batch, heads, n, 2 n) to (batch, heads, n, n): row i starts at column n - 1 - i."""
     flat = g.add("Reshape", scores, g.constant([0, 0, -1]))
-    begin = g.add("Unsqueeze", last, g.constant([0]))
+    start = g.add("Unsqueeze", last, g.constant([0]))
     row = g.add("Sub", g.add("Mul", length, g.constant(2)), g.constant(1))  # 2 n - 1
-    end = g.add("Add", begin, g.add("Mul", length, row))
-    kept = g.add("Slice", flat, begin, end, g.constant([2]))
+    end = g.add("Add", start, g.add("Mul", length, row))
+    window = g.add("Slice", flat, start, end, g.constant([2]))
     zero = g.constant([0])
-    square = g.add("Reshape", kept, g.add("Concat", zero, zero, length, row, axis=0))
+    square = g.add("Reshape", window, g.add("Concat", zero, zero, length, row, axis=0))
     return g.add("Slice", square, zero, length, g.constant([3]))
 
 
-def _position_table(parts: GraphBuilder, shape: Shape, name: str, part: str, rows: Array, scale: float) -> str:
-    """The vector of each distance as a query or key of this layer, worked out once: constants of the model."""
+def _position_table(builder: GraphBuilder, shape: Shape, name: str, part: str, rows: Array, scale: float) -> str:
+    """Project the distance embeddings to queries or keys of this layer; they are constants of the model."""
     prefix = name.partition("blocks.")[0]
-    own = "" if shape.share_projections else "position_"
-    table = parts.tensors[f"{prefix}relative.table.weight"].astype(np.float64)
+    projection_prefix = "" if shape.share_projections else "position_"
+    table = builder.tensors[f"{prefix}relative.table.weight"].astype(np.float64)
     if shape.relative_norm:
         table = table - table.mean(-1, keepdims=True)
         table = table / np.sqrt((table**2).mean(-1, keepdims=True) + shape.eps)
-        table = table * parts.tensors[f"{prefix}relative.norm.weight"] + parts.tensors[f"{prefix}relative.norm.bias"]
-    made = table @ parts.tensors[f"{name}.{own}{part}.weight"].astype(np.float64).T
-    if parts.has(f"{name}.{own}{part}.bias"):
-        made = made + parts.tensors[f"{name}.{own}{part}.bias"]
-    return parts.g.weight(f"{name}.{own}{part}.table", (made * scale).astype(np.float32)[rows])
+        table = (
+            table * builder.tensors[f"{prefix}relative.norm.weight"] + builder.tensors[f"{prefix}relative.norm.bias"]
+        )
+    projected = table @ builder.tensors[f"{name}.{projection_prefix}{part}.weight"].astype(np.float64).T
+    if builder.has(f"{name}.{projection_prefix}{part}.bias"):
+        projected = projected + builder.tensors[f"{name}.{projection_prefix}{part}.bias"]
+    return builder.g.weight(f"{name}.{projection_prefix}{part}.table", (projected * scale).astype(np.float32)[rows])

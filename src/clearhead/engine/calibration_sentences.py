@@ -1,4 +1,4 @@
-"""Everyday sentences, written for this project: to look at a model's numbers where nobody gave texts of their own."""
+"""Everyday sentences written for this project, used to calibrate int8 models if the user provides no texts."""
 
 SENTENCES = (
     "The parcel came two days late, and one corner of the box was torn.",

@@ -1,4 +1,4 @@
-"""A model as a file for other runtimes: the names that they know, the weights beside it, and a page of facts."""
+"""Exports a model for other runtimes: conventional names, separate weights, and a description as JSON."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from clearhead.shape import ModelShape, Pooling
 
 Array = np.ndarray[Any, Any]
 MODEL_FILE, WEIGHTS_FILE, EXPORT_FILE = "model.onnx", "model.onnx.data", "export.json"
-MAX_INLINE_BYTES = 16 << 20  # bytes of weights that go into the model itself
+MAX_INLINE_BYTES = 16 << 20  # weights up to this size are stored in the model file
 
-# what is called what in the files of others
+# names of inputs and outputs in exported files
 EXPORTED_NAMES = {
     "ids": "input_ids",
     "mask": "attention_mask",
@@ -46,43 +46,50 @@ def build_export_graph(
     dense: Sequence[Mapping[str, Array]] = (),
     int8: Int8Plan | None = None,
 ) -> Graph:
-    """The graph of a file: logits, or hidden states where there is no head; with `pooling`, a vector per text, too."""
-    products = None if int8 is None else int8_dense(tensors, int8)
-    bare = shape.head is None
-    pair = shape.decoder is not None and pooling is None  # texts become vectors without a decoder
-    wanted = GraphSpec(last=bare, pooled=bare, logits=not bare, has_mask=True, target=pair, top=bare and pair)
-    names = EXPORTED_NAMES | (ENCODER_DECODER_NAMES if pair else {})
-    g = assemble(shape, tensors, wanted, portable=portable, names=names, dense=products)
+    """Build the graph of a file: logits, or hidden states without a head; with `pooling`, also a vector per text."""
+    dense_layer = None if int8 is None else int8_dense(tensors, int8)
+    has_no_head = shape.head is None
+    has_decoder = shape.decoder is not None and pooling is None  # sentence embeddings need no decoder
+    spec = GraphSpec(
+        last=has_no_head,
+        pooled=has_no_head,
+        logits=not has_no_head,
+        has_mask=True,
+        target=has_decoder,
+        top=has_no_head and has_decoder,
+    )
+    names = EXPORTED_NAMES | (ENCODER_DECODER_NAMES if has_decoder else {})
+    g = assemble(shape, tensors, spec, portable=portable, names=names, dense=dense_layer)
     if pooling is not None:
-        given = (EXPORTED_NAMES[name] for name in ("last", "mask", "pooled"))
-        vectors = add_dense_steps(g, pool_texts(g, pooling.modes, *given), pooling, dense)
+        nodes = (EXPORTED_NAMES[name] for name in ("last", "mask", "pooled"))
+        vectors = add_dense_steps(g, pool_texts(g, pooling.modes, *nodes), pooling, dense)
         width = pooling.dense[-1].outputs if pooling.dense else shape.stack.width * len(pooling.modes)
         g.output(SENTENCE_OUTPUT, vectors, ("batch", width))
     return g
 
 
 def write_model(folder: Path, g: Graph, progress: Progress = no_progress) -> None:
-    """The graph as a file; where its weights are large, they go into another one beside it, one after the other."""
+    """Write the graph; large weights go into a second file beside it, one at a time."""
     total = sum(array.nbytes for array in g.large_weights.values())
-    apart = total > MAX_INLINE_BYTES
-    if apart:
+    is_split = total > MAX_INLINE_BYTES
+    if is_split:
         with atomic_file(folder / WEIGHTS_FILE) as file:
-            for piece in g.iter_weight_bytes():
-                file.write(piece)
+            for block in g.iter_weight_bytes():
+                file.write(block)
                 progress(WEIGHTS_FILE, min(file.tell(), total), total)
     with atomic_file(folder / MODEL_FILE) as file:
         file.write(
-            g.to_bytes(version=__version__, place=WEIGHTS_FILE if apart else None, notes={"graph": graph_kind(g)})
+            g.to_bytes(version=__version__, location=WEIGHTS_FILE if is_split else None, notes={"graph": graph_kind(g)})
         )
 
 
 def graph_kind(g: Graph) -> str:
-    """Which of the two graphs it is."""
+    """Whether the graph is "portable" or "fused"."""
     return "portable" if g.portable else "fused"
 
 
 def describe_graph(g: Graph) -> dict[str, Any]:
-    """What goes in, what comes out, and what a runtime must know to run it."""
+    """Describe the inputs and outputs, and the versions that a runtime needs."""
     domains = ("",) if g.portable else tuple(proto.OPSETS)
     return {
         "clearhead": __version__,

@@ -1,4 +1,4 @@
-"""The parts of every block as operators: dense steps, norms, activations, and the stream that blocks add to."""
+"""Building blocks as ONNX operators: dense layers, norms, activations."""
 
 from __future__ import annotations
 
@@ -16,65 +16,65 @@ Array = np.ndarray[Any, Any]
 
 
 class Dense(Protocol):
-    """Writes x W^T of some dense steps that read the same x: a result for each; a single one may add a bias."""
+    """Adds x W^T for dense layers with the same input and returns one node per layer; a single layer may add a bias."""
 
     def __call__(self, g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphBuilder:
-    """A graph that is being written, the tensors that it is written from, and how a matrix is multiplied."""
+    """A graph under construction, its source tensors, and the implementation of dense layers."""
 
     g: Graph
     tensors: Mapping[str, Array]
     dense: Dense
 
     def has(self, name: str) -> bool:
-        """Whether there is such a tensor."""
+        """Whether the model has this tensor."""
         return name in self.tensors
 
     def weight(self, name: str) -> str:
-        """A tensor as it lies in the file."""
+        """Add a tensor as a weight of the graph."""
         return self.g.weight(name, self.tensors[name])
 
     def product(self, x: str, *names: str) -> tuple[str, ...]:
-        """x W^T for each dense step by name, without its bias."""
+        """Add x W^T for each dense layer, without bias."""
         return self.dense(self.g, x, *names)
 
     def bias(self, *names: str) -> str:
-        """The biases of dense steps end to end, or an empty name where they have none."""
+        """Add the concatenated biases of dense layers; return an empty name if they have none."""
         if not self.has(f"{names[0]}.bias"):
             return ""
         if len(names) == 1:
             return self.weight(f"{names[0]}.bias")
-        joined = np.concatenate([self.tensors[f"{name}.bias"] for name in names])
-        return self.g.weight("+".join(names) + ".bias", joined)
+        concatenated = np.concatenate([self.tensors[f"{name}.bias"] for name in names])
+        return self.g.weight("+".join(names) + ".bias", concatenated)
 
     def linear(self, x: str, name: str) -> str:
-        """x W^T + b."""
+        """Add x W^T + b."""
         return self.dense(self.g, x, name, bias=self.bias(name))[0]
 
     def norm(self, x: str, name: str, shape: Shape) -> str:
-        """A layer norm, or one by the root of the mean square."""
+        """Add a layer norm or an RMS norm."""
         return add_norm(self, x, name, kind=shape.norm, eps=shape.eps)
 
 
-def add_norm(parts: GraphBuilder, x: str, name: str, *, eps: float, kind: str = "layer") -> str:
-    """A norm over each token's numbers.
+def add_norm(builder: GraphBuilder, x: str, name: str, *, eps: float, kind: str = "layer") -> str:
+    """Add a norm over the features of each token.
 
-    ONNX Runtime has an operator that adds and norms at once. On a CPU it goes number by number and takes longer than
-    an addition and a norm, so that it is not used.
+    ONNX Runtime has a fused operator for addition and norm, but on a CPU it is scalar and slower than the two
+    operators.
     """
-    inputs = [x, parts.weight(f"{name}.weight")]
+    inputs = [x, builder.weight(f"{name}.weight")]
     if kind == "rms":
-        return parts.g.add("SimplifiedLayerNormalization", *inputs, axis=-1, epsilon=eps)
-    if parts.has(f"{name}.bias"):
-        inputs.append(parts.weight(f"{name}.bias"))
-    return parts.g.add("LayerNormalization", *inputs, axis=-1, epsilon=eps)
+        return builder.g.add("SimplifiedLayerNormalization", *inputs, axis=-1, epsilon=eps)
+    if builder.has(f"{name}.bias"):
+        inputs.append(builder.weight(f"{name}.bias"))
+    return builder.g.add("LayerNormalization", *inputs, axis=-1, epsilon=eps)
 
 
 def activate(g: Graph, name: str, x: str, bias: str = "") -> str:
-    """An activation by its name in config files, after adding a bias where there is one."""
+    """Add an activation by its name in config files, after an optional bias."""
     if bias and name in FUSED_WITH_BIAS:
         return g.add(FUSED_WITH_BIAS[name], x, bias)
     return ACTIVATIONS[name](g, g.add("Add", x, bias) if bias else x)
@@ -94,8 +94,8 @@ def _mish(g: Graph, x: str) -> str:
 
 
 def _squared_relu(g: Graph, x: str) -> str:
-    kept = g.add("Relu", x)
-    return g.add("Mul", kept, kept)
+    rectified = g.add("Relu", x)
+    return g.add("Mul", rectified, rectified)
 
 
 def _laplace(g: Graph, x: str) -> str:
@@ -133,11 +133,11 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 
 
 def float_dense(tensors: Mapping[str, Array]) -> Dense:
-    """x W^T in float, with matrices as they lie in the file."""
+    """Float x W^T; matrices are used in the layout of the checkpoint."""
 
-    def product(g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]:
+    def add_products(g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]:
         weights = (g.weight(f"{name}.weight", tensors[f"{name}.weight"]) for name in names)
-        made = tuple(g.add("FusedMatMul", x, weight, transB=1) for weight in weights)
-        return (g.add("Add", made[0], bias),) if bias else made
+        outputs = tuple(g.add("FusedMatMul", x, weight, transB=1) for weight in weights)
+        return (g.add("Add", outputs[0], bias),) if bias else outputs
 
-    return product
+    return add_products

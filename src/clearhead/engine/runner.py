@@ -1,4 +1,4 @@
-"""The engine as a Runner: arrays in, arrays out, nothing padded that need not be."""
+"""The engine as a Runner: arrays in, arrays out, with as little padding as possible."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from clearhead.shape import ModelShape
 from clearhead.tensors import PrunedHeads
 
 Array = np.ndarray[Any, Any]
-MAX_ROWS = 8  # sentences of one length in a call: more make no matrix product faster
-MAX_TOKENS = 256  # in such a call: a passage runs alone
+MAX_ROWS = 8  # rows of equal length per call: more do not speed up matrix products
+MAX_TOKENS = 256  # tokens per call: a long text runs in its own call
 
 
 class EngineRunner:
-    """Runs a model of one shape in ONNX Runtime; graphs are written when they are first asked for."""
+    """Runs a model of one shape in ONNX Runtime; graphs are built on first use."""
 
     packed_tokens = 1 << 16
     capabilities = Capabilities()
@@ -51,19 +51,21 @@ class EngineRunner:
         int8: Int8Plan | None = None,
     ) -> None:
         if threads is not None and threads < 1:
-            raise InputError(f"threads must be at least 1, and it is {threads}.")
+            raise InputError(f"threads must be an integer >= 1, got {threads}.")
         self.shape = shape
         self.tensors = tensors
         self.threads = threads or most_threads()
         self.int8 = int8
         self.precision: Precision = "float" if int8 is None else "int8"
-        self._runs_rows_alone = int8 is not None and shape.decoder is None  # one scale a call, or one for each token
+        self._runs_rows_alone = (
+            int8 is not None and shape.decoder is None
+        )  # encoders have one activation scale per call, decoders one per token
         self._dense = (
             float_dense(tensors)
             if int8 is None
             else (int8_dense(tensors, int8) if self._runs_rows_alone else int8_dense_per_token(tensors, int8))
         )
-        # a model that only goes on with a prompt is measured by its vectors, not by what it writes: that stays in float
+        # decoder-only models are calibrated by their vectors, not by their output, so decoding stays in float
         self._decoding = None if shape.decoder is None else self._dense
         self._sessions: dict[Any, Session] = {}
         self._lock = Lock()
@@ -71,90 +73,92 @@ class EngineRunner:
         self._pool: ThreadPoolExecutor | None = None
 
     def weights(self) -> Mapping[str, Array]:
-        """Every learned tensor by name, in float."""
+        """Return every learned tensor by name, in float."""
         return self.tensors
 
     def run(self, batch: Batch, *, hidden: bool = True) -> Output:
-        """One pass over a batch."""
-        paired = self.shape.decoder is not None
-        wanted = GraphSpec(hidden=hidden, last=True, pooled=True, logits=True, target=batch.target_ids is not None)
-        if paired or not _is_right_padded(batch.mask):
-            return self._run_masked(batch, wanted)
-        given = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
+        """Run one batch."""
+        is_encoder_decoder = self.shape.decoder is not None
+        spec = GraphSpec(hidden=hidden, last=True, pooled=True, logits=True, target=batch.target_ids is not None)
+        if is_encoder_decoder or not _is_right_padded(batch.mask):
+            return self._run_masked(batch, spec)
+        feeds = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
         if batch.mask is None or bool(batch.mask.all()):
-            return self._to_output(self._run_graph(wanted, given))
+            return self._to_output(self._run_graph(spec, feeds))
         lengths = np.full(len(batch.ids), batch.ids.shape[1]) if batch.mask is None else batch.mask.sum(1)
-        return self._run_by_length(given, lengths, wanted)
+        return self._run_by_length(feeds, lengths, spec)
 
-    def _run_masked(self, batch: Batch, wanted: GraphSpec) -> Output:
-        """Padding anywhere, or a pair of stacks: by a mask."""
-        wanted = replace(wanted, has_mask=True)
+    def _run_masked(self, batch: Batch, spec: GraphSpec) -> Output:
+        """Run a batch with a mask: for padding at any place, and for encoder-decoder models."""
+        spec = replace(spec, has_mask=True)
         mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
-        given = {"ids": batch.ids, "mask": mask} | self._segments(batch.ids, batch.segments)
+        feeds = {"ids": batch.ids, "mask": mask} | self._segments(batch.ids, batch.segments)
         if batch.target_ids is not None:
             real = batch.target_mask
-            given["target_ids"] = batch.target_ids
-            given["target_mask"] = np.ones(batch.target_ids.shape, np.bool_) if real is None else real
-        return self._to_output(self._run_graph(wanted, given))
+            feeds["target_ids"] = batch.target_ids
+            feeds["target_mask"] = np.ones(batch.target_ids.shape, np.bool_) if real is None else real
+        return self._to_output(self._run_graph(spec, feeds))
 
-    def _run_by_length(self, given: Mapping[str, Array], lengths: Array, wanted: GraphSpec) -> Output:
-        """Rows of one length together, so that no padding is computed; its places stay zero."""
-        whole: dict[str, Array] = {}
-        width = given["ids"].shape[1]
-        for rows in group_by_length(lengths, len(lengths), most_tokens=None):
+    def _run_by_length(self, feeds: Mapping[str, Array], lengths: Array, spec: GraphSpec) -> Output:
+        """Run rows of equal length together, so that no padding is computed; padded outputs stay zero."""
+        results: dict[str, Array] = {}
+        width = feeds["ids"].shape[1]
+        for rows in group_by_length(lengths, len(lengths), max_tokens=None):
             length = int(lengths[rows[0]])
-            found = self._run_graph(wanted, {name: array[rows, : max(length, 1)] for name, array in given.items()})
-            for name, part in found.items():
-                by_token = part.ndim > 1 and part.shape[1] == max(length, 1) and _has_token_rows(name, self.shape)
-                sides = (len(lengths), width, *part.shape[2:]) if by_token else (len(lengths), *part.shape[1:])
-                target = whole.setdefault(name, np.zeros(sides, np.float32))
-                if by_token:
-                    target[rows, : part.shape[1]] = part
+            outputs = self._run_graph(spec, {name: array[rows, : max(length, 1)] for name, array in feeds.items()})
+            for name, array in outputs.items():
+                has_token_rows = (
+                    array.ndim > 1 and array.shape[1] == max(length, 1) and _has_token_rows(name, self.shape)
+                )
+                size = (len(lengths), width, *array.shape[2:]) if has_token_rows else (len(lengths), *array.shape[1:])
+                target = results.setdefault(name, np.zeros(size, np.float32))
+                if has_token_rows:
+                    target[rows, : array.shape[1]] = array
                 else:
-                    target[rows] = part
-        return self._to_output(whole)
+                    target[rows] = array
+        return self._to_output(results)
 
     def run_packed(self, ids: Any, segments: Any, lengths: Any) -> Array:
-        """Logits of texts laid end to end, one row per text or per token, as the head reads."""
-        wanted = GraphSpec(logits=True)
+        """Compute logits of packed texts, one row per text or per token depending on the head."""
+        spec = GraphSpec(logits=True)
         ids, lengths = np.asarray(ids), np.asarray(lengths)
         segments = np.zeros_like(ids) if segments is None else np.asarray(segments)
         ends = np.cumsum(lengths)
-        each = self.shape.head is not None and self.shape.head.pooling == "each"
-        counts = lengths if each else np.ones(len(lengths), np.int64)
+        is_token_head = self.shape.head is not None and self.shape.head.pooling == "each"
+        counts = lengths if is_token_head else np.ones(len(lengths), np.int64)
         starts = np.cumsum(counts) - counts
-        made: list[Array] = []
+        results: list[Array] = []
 
-        def answer(rows: Array) -> tuple[Array, Array]:
+        def run_rows(rows: Array) -> tuple[Array, Array]:
             length = int(lengths[rows[0]])
-            cells = (ends[rows] - length)[:, None] + np.arange(length)
-            given = {"ids": ids[cells]} | self._segments(cells, segments[cells])
-            return rows, self._run_graph(wanted, given, beside=len(lengths) > len(rows))["logits"]
+            token_index = (ends[rows] - length)[:, None] + np.arange(length)
+            feeds = {"ids": ids[token_index]} | self._segments(token_index, segments[token_index])
+            return rows, self._run_graph(spec, feeds, runs_parallel=len(lengths) > len(rows))["logits"]
 
-        for rows, logits in self.map_jobs(answer, list(self.batches(lengths, 0))):
-            if not made:
-                made.append(np.zeros((int(counts.sum()), *logits.shape[2 if each else 1 :]), np.float32))
-            places = starts[rows]
-            if each:
-                made[0][places[:, None] + np.arange(logits.shape[1])] = logits
+        for rows, logits in self.map_jobs(run_rows, list(self.batches(lengths, 0))):
+            if not results:
+                results.append(np.zeros((int(counts.sum()), *logits.shape[2 if is_token_head else 1 :]), np.float32))
+            offsets = starts[rows]
+            if is_token_head:
+                results[0][offsets[:, None] + np.arange(logits.shape[1])] = logits
             else:
-                made[0][places] = logits
-        return made[0]
+                results[0][offsets] = logits
+        return results[0]
 
     def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
-        """Hidden states of every layer or of the last, and the pooler's vector; `alone`: nothing runs beside."""
-        wanted = GraphSpec(hidden=layers, last=not layers, pooled=pooled, has_mask=batch.mask is not None)
-        given = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
+        """Compute hidden states of every layer or the last one, and the pooler output; `alone` uses all threads."""
+        spec = GraphSpec(hidden=layers, last=not layers, pooled=pooled, has_mask=batch.mask is not None)
+        feeds = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
         if batch.mask is not None:
-            given["mask"] = batch.mask
-        return self._to_output(self._run_graph(wanted, given, beside=not alone))
+            feeds["mask"] = batch.mask
+        return self._to_output(self._run_graph(spec, feeds, runs_parallel=not alone))
 
     def batches(self, lengths: Array, budget: int) -> Iterator[Array]:  # noqa: ARG002
-        """Rows of one length in small groups."""
+        """Group rows of equal length into small batches."""
         return group_by_length(lengths, MAX_ROWS)
 
     def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        """The results of some jobs, on as many threads as the runner has; a job that fails raises here."""
+        """Run jobs on all threads of the runner, in order; an exception in a job is raised here."""
         if self.threads == 1 or len(jobs) < 2:
             return map(work, jobs)
         with self._lock:
@@ -163,7 +167,7 @@ class EngineRunner:
         return self._pool.map(work, jobs)
 
     def start(self, batch: Batch) -> EngineState:
-        """A decoder's state before its first word; for a pair, after reading the source."""
+        """Create the state of a decoder before its first token; an encoder-decoder model encodes the source."""
         rows = len(batch.ids)
         empty, top = np.zeros((rows, 0), np.int64), self.shape.top
         memory: dict[str, Array] = {}
@@ -171,123 +175,142 @@ class EngineRunner:
             mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
             session = self._session("memory", lambda: assemble_encoder(self.shape, self.tensors, dense=self._decoding))
             memory = session.run({"ids": batch.ids, "mask": mask})
-        nothing = {
+        empty_cache = {
             f"past_{name}.{layer}": np.zeros((rows, top.heads, 0, top.head_width), np.float32)
             for name in ("key", "value")
             for layer in range(top.layers)
         }
         return EngineState(
-            store=KeyValueBuffers(nothing, 0),
-            holders=empty.astype(np.int32),
-            group=1,
+            buffers=KeyValueBuffers(empty_cache, 0),
+            cache_indirection=empty.astype(np.int32),
+            beam_width=1,
             memory=memory,
             sources=np.arange(rows),
             present=empty.astype(np.bool_),
-            places=empty,
+            positions=empty,
         )
 
     def step(
         self, state: EngineState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
     ) -> tuple[Array, EngineState]:
-        """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
+        """Feed tokens (batch, new); return logits or log-probabilities, all or only the `last`, and the new state."""
         top, new = self.shape.top, as_ids(ids, "ids")
         if self.shape.head is None:
             raise InputError("This model has no language-model head to predict the next token.")
         if not top.causal:
-            raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
+            raise InputError(f"{self.shape.family} cannot generate token by token: its attention is not causal.")
         if new.ndim != 2 or new.size == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab_size:
-            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab_size - 1}.")
-        longest = state.length + new.shape[1]
-        if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
-            raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
+            raise InputError(f"ids must be a (batch, new) array of token ids from 0 to {top.vocab_size - 1}.")
+        new_length = state.length + new.shape[1]
+        if top.positions == "learned" and top.max_length is not None and new_length > top.max_length:
+            raise InputError(f"The model has {top.max_length} positions, and this step needs position {new_length}.")
         real = np.ones(new.shape, np.bool_) if mask is None else as_ids(mask, "mask").astype(np.bool_)
-        places = state.present.sum(1, keepdims=True) + real.cumsum(1) - 1  # padding takes no place
-        places = np.maximum(places, 0)
-        after = replace(
-            state, present=np.concatenate([state.present, real], 1), places=np.concatenate([state.places, places], 1)
+        positions = state.present.sum(1, keepdims=True) + real.cumsum(1) - 1  # padding occupies no position
+        positions = np.maximum(positions, 0)
+        new_state = replace(
+            state,
+            present=np.concatenate([state.present, real], 1),
+            positions=np.concatenate([state.positions, positions], 1),
         )
-        alike = new.shape[1] == 1 and bool(after.present.all())
-        if alike and supports_in_place_step(self.shape):
-            logits, after = self._step_in_place(state, after, new, places)
+        is_in_place = new.shape[1] == 1 and bool(new_state.present.all())
+        if is_in_place and supports_in_place_step(self.shape):
+            logits, new_state = self._step_in_place(state, new_state, new, positions)
         else:
-            logits, after = self._step_with_growing_cache(state, after, new, places, new.shape[1] - 1 if last else 0)
+            logits, new_state = self._step_with_growing_cache(
+                state, new_state, new, positions, new.shape[1] - 1 if last else 0
+            )
         if log:
             logits = self._session("log", assemble_log_probs, 1).run_values({"logits": logits})["log_probs"]
-        found: Array = logits.numpy()
-        return found, after
+        result: Array = logits.numpy()
+        return result, new_state
 
     def _step_in_place(
-        self, state: EngineState, after: EngineState, ids: Array, places: Array
+        self, state: EngineState, new_state: EngineState, ids: Array, positions: Array
     ) -> tuple[Any, EngineState]:
-        """One word a row, each as far as the others: nothing that was computed is moved."""
+        """Feed one token per row, all at the same position; caches are updated in place."""
         session = self._session("word", lambda: assemble_in_place_step(self.shape, self.tensors, dense=self._decoding))
-        store, length = state.store.reserve_next(state.length), state.length
-        holders = np.zeros((len(ids), store.capacity), np.int32)
-        holders[:, :length] = state.holders
-        holders[:, length] = own = np.arange(len(ids), dtype=np.int32) % state.group
-        given = {
+        buffers, length = state.buffers.reserve_next(state.length), state.length
+        cache_indirection = np.zeros((len(ids), buffers.capacity), np.int32)
+        cache_indirection[:, :length] = state.cache_indirection
+        cache_indirection[:, length] = row_in_group = np.arange(len(ids), dtype=np.int32) % state.beam_width
+        feeds = {
             "ids": ids,
-            "places": places,
+            "positions": positions,
             "length": np.array([length], np.int32),
-            "group": np.array([state.group], np.int32),
-            "holders": holders.reshape(-1, state.group, store.capacity),
+            "beam_width": np.array([state.beam_width], np.int32),
+            "cache_indirection": cache_indirection.reshape(-1, state.beam_width, buffers.capacity),
         }
         if self.shape.top.relative == "buckets":
-            given["key_places"] = after.places[:1]
-        if store.bound is None:
-            store.bound = session.bind(store.arrays, {f"kept_{name[5:]}": one for name, one in store.arrays.items()})
-        logits = store.bound.run({**given, **state.memory})
-        return logits, replace(after, store=store, holders=np.concatenate([state.holders, own[:, None]], 1))
+            feeds["key_positions"] = new_state.positions[:1]
+        if buffers.bound is None:
+            buffers.bound = session.bind(
+                buffers.arrays, {f"present_{name[5:]}": array for name, array in buffers.arrays.items()}
+            )
+        logits = buffers.bound.run({**feeds, **state.memory})
+        return logits, replace(
+            new_state,
+            buffers=buffers,
+            cache_indirection=np.concatenate([state.cache_indirection, row_in_group[:, None]], 1),
+        )
 
     def _step_with_growing_cache(
-        self, state: EngineState, after: EngineState, ids: Array, places: Array, first: int
+        self, state: EngineState, new_state: EngineState, ids: Array, positions: Array, first: int
     ) -> tuple[Any, EngineState]:
-        """Several words a row, or rows that are not alike: caches go in, and come out longer."""
-        given = {"ids": ids, "places": places, "key_places": after.places, "present": after.present}
-        given["first"] = np.array([first])  # whose logits are wanted, and those after it
+        """Feed several tokens per row, or rows at different positions; caches are copied and extended."""
+        feeds = {"ids": ids, "positions": positions, "key_positions": new_state.positions, "present": new_state.present}
+        feeds["first"] = np.array([first])  # index of the first new token whose logits are computed
         session = self._session("step", lambda: assemble_step(self.shape, self.tensors, dense=self._decoding))
-        found = session.run_values({**given, **state.cache(), **state.repeat_memory()})
-        logits = found.pop("logits")
-        store = KeyValueBuffers(
-            {name.replace("kept_", "past_"): one.numpy() for name, one in found.items()}, after.length
+        outputs = session.run_values({**feeds, **state.cache(), **state.repeat_memory()})
+        logits = outputs.pop("logits")
+        buffers = KeyValueBuffers(
+            {name.replace("present_", "past_"): value.numpy() for name, value in outputs.items()}, new_state.length
         )
-        return logits, replace(after, store=store, holders=identity_indirection(len(ids), state.group, after.length))
+        return logits, replace(
+            new_state,
+            buffers=buffers,
+            cache_indirection=identity_indirection(len(ids), state.beam_width, new_state.length),
+        )
 
-    def _to_output(self, found: Mapping[str, Array]) -> Output:
+    def _to_output(self, outputs: Mapping[str, Array]) -> Output:
         def layers(name: str) -> list[Array]:
-            return [found[f"{name}.{place}"] for place in range(sum(one.startswith(f"{name}.") for one in found))]
+            return [outputs[f"{name}.{index}"] for index in range(sum(key.startswith(f"{name}.") for key in outputs))]
 
         is_next = self.shape.head is not None and self.shape.head.kind == "next"
         return Output(
             hidden=layers("hidden"),
             target_hidden=layers("target_hidden") or None,
-            last=found.get("last"),
-            pooled=found.get("pooled"),
-            logits=found.get("logits"),
-            next_sentence=found.get("logits" if is_next else "next_sentence"),
+            last=outputs.get("last"),
+            pooled=outputs.get("pooled"),
+            logits=outputs.get("logits"),
+            next_sentence=outputs.get("logits" if is_next else "next_sentence"),
         )
 
-    def _run_graph(self, wanted: GraphSpec, given: Mapping[str, Array], *, beside: bool = False) -> dict[str, Array]:
-        """The graph for what is wanted: on one thread beside others, or on all of them.
+    def _run_graph(
+        self, spec: GraphSpec, feeds: Mapping[str, Array], *, runs_parallel: bool = False
+    ) -> dict[str, Array]:
+        """Run the graph of a spec, on one thread beside other calls or on all threads.
 
-        An encoder's rows go alone in eight bits: a call has one scale, and so no neighbour changes an answer.
+        With int8, an encoder runs each row in its own call: a call has one activation scale, and a row must not depend
+        on its batch.
         """
-        threads = 1 if beside else self.threads
+        threads = 1 if runs_parallel else self.threads
 
-        def made() -> Graph:
-            return assemble(self.shape, self.tensors, wanted, dense=self._dense)
+        def build() -> Graph:
+            return assemble(self.shape, self.tensors, spec, dense=self._dense)
 
-        session, count = self._session((wanted, threads), made, threads), len(given["ids"])
+        session, count = self._session((spec, threads), build, threads), len(feeds["ids"])
         if not self._runs_rows_alone or count == 1:
-            return session.run(given)
-        rows = [session.run({name: one[row : row + 1] for name, one in given.items()}) for row in range(count)]
+            return session.run(feeds)
+        rows = [session.run({name: array[row : row + 1] for name, array in feeds.items()}) for row in range(count)]
         return {name: np.concatenate([row[name] for row in rows]) for name in session.outputs}
 
-    def _session(self, key: Any, made: Callable[[], Graph], threads: int | None = None) -> Session:
+    def _session(self, key: Any, build: Callable[[], Graph], threads: int | None = None) -> Session:
         with self._lock:
             if key not in self._sessions:
-                self._sessions[key] = Session(made(), threads=threads or self.threads)
-                release_pages(self.tensors.values())  # matrices are packed now, and of the words only some are read
+                self._sessions[key] = Session(build(), threads=threads or self.threads)
+                release_pages(
+                    self.tensors.values()
+                )  # matrices are packed by now, and only some embeddings will be read
             return self._sessions[key]
 
     def _segments(self, ids: Array, segments: Array | None) -> dict[str, Array]:
@@ -296,41 +319,41 @@ class EngineRunner:
         return {"segments": np.zeros(ids.shape, np.int64) if segments is None else segments}
 
 
-def silence_pruned_heads(given: dict[str, Array], shape: ModelShape, pruned: PrunedHeads) -> dict[str, Array]:
-    """The same tensors, with pruned heads that say nothing: zeros in the columns of W_O that read them."""
+def silence_pruned_heads(tensors: dict[str, Array], shape: ModelShape, pruned: PrunedHeads) -> dict[str, Array]:
+    """Set the columns of W_O that read pruned heads to zero."""
     for part, blocks in pruned.items():
-        own = shape.stack if part == "encoder" else shape.top
-        where = f"{'stack' if part == 'encoder' else 'decoder'}.blocks.%s.{'cross' if part == 'cross' else 'attend'}"
+        stack_shape = shape.stack if part == "encoder" else shape.top
+        pattern = f"{'stack' if part == 'encoder' else 'decoder'}.blocks.%s.{'cross' if part == 'cross' else 'attend'}"
         for block, heads in blocks.items():
-            name = f"{where % int(block)}.inner.out.weight"
-            given[name] = given[name].copy()
+            name = f"{pattern % int(block)}.inner.out.weight"
+            tensors[name] = tensors[name].copy()
             for head in heads:
-                given[name][:, head * own.head_width : (head + 1) * own.head_width] = 0.0
-    return given
+                tensors[name][:, head * stack_shape.head_width : (head + 1) * stack_shape.head_width] = 0.0
+    return tensors
 
 
-def group_by_length(lengths: Array, together: int, most_tokens: int | None = MAX_TOKENS) -> Iterator[Array]:
-    """Rows of one length in small groups, the longest first, so that no worker ends with a long one alone."""
+def group_by_length(lengths: Array, max_rows: int, max_tokens: int | None = MAX_TOKENS) -> Iterator[Array]:
+    """Group rows of equal length, longest first, so that no worker ends with a long row."""
     order = np.argsort(-lengths, kind="stable")
-    begin = 0
-    for place in range(1, len(order) + 1):
-        length = lengths[order[begin]]
-        fits = together if most_tokens is None else most_tokens // max(int(length), 1)
-        most = max(1, min(together, fits))
-        if place == len(order) or lengths[order[place]] != length or place - begin == most:
-            yield order[begin:place]
-            begin = place
+    start = 0
+    for index in range(1, len(order) + 1):
+        length = lengths[order[start]]
+        rows_that_fit = max_rows if max_tokens is None else max_tokens // max(int(length), 1)
+        group_size = max(1, min(max_rows, rows_that_fit))
+        if index == len(order) or lengths[order[index]] != length or index - start == group_size:
+            yield order[start:index]
+            start = index
 
 
 def _is_right_padded(mask: Array | None) -> bool:
-    """Whether padding, where there is any, stands at the ends of rows that have a token at least."""
+    """Whether padding is only at the ends of rows, and each row has a token."""
     if mask is None:
         return True
     return bool((mask[:, :-1] >= mask[:, 1:]).all()) and bool(mask[:, 0].all())
 
 
 def _has_token_rows(name: str, shape: ModelShape) -> bool:
-    """Whether a result has a row for each token."""
+    """Whether an output has a row for each token."""
     if name == "logits":
         return shape.head is not None and shape.head.pooling == "each"
     return name == "last" or name.startswith("hidden")

@@ -1,6 +1,6 @@
-"""ONNX Runtime's fused operators, written out in the standard's own, for other runtimes.
+"""Expansions of ONNX Runtime's fused operators into standard operators, for other runtimes.
 
-Each is written in the form that exporters write, so that optimisers know it again and fuse it as they like.
+Each uses the pattern that common exporters write, so that optimizers can recognize and fuse it.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def rms_norm(g: Graph, x: str, scale: str, *, epsilon: float, **_: Any) -> tuple
 
 
 def rotary(g: Graph, x: str, _: str, cos: str, sin: str, *, num_heads: int) -> tuple[str, ...]:
-    """(batch, length, width): each head's halves turned by the angle of their place; places are 0, 1, 2, ..."""
+    """Rotate the halves of each head of (batch, length, width) by the angles of positions 0, 1, 2, ..."""
     split = g.add("Reshape", x, g.constant([0, 0, num_heads, -1]))
     first, second = g.add_with_outputs("Split", split, outputs=2, axis=-1, num_outputs=2)
-    cos, sin = (g.add("Unsqueeze", one, g.constant([1])) for one in (cos, sin))  # (length, 1, half)
+    cos, sin = (g.add("Unsqueeze", table, g.constant([1])) for table in (cos, sin))  # (length, 1, half)
     left = g.add("Sub", g.add("Mul", first, cos), g.add("Mul", second, sin))
     right = g.add("Add", g.add("Mul", second, cos), g.add("Mul", first, sin))
     return (g.add("Reshape", g.add("Concat", left, right, axis=-1), g.constant([0, 0, -1])),)
 
 
-def dynamic_quantize_matmul(g: Graph, x: str, bytes_: str, scale: str, *more: str) -> tuple[str, ...]:
-    """x in eight bits by its own least and largest number, times bytes, back in float; a bias comes last."""
-    whole, step, zero = g.add_with_outputs("DynamicQuantizeLinear", x, outputs=3)
-    product = g.add("Cast", g.add("MatMulInteger", whole, bytes_, zero), to=1)
-    made = g.add("Mul", product, g.add("Mul", step, scale))
-    return (g.add("Add", made, more[-1]) if more else made,)
+def dynamic_quantize_matmul(g: Graph, x: str, weight: str, scale: str, *bias: str) -> tuple[str, ...]:
+    """Quantize x to uint8 by its range, multiply by an int8 matrix, and convert back to float; the bias is last."""
+    quantized, step, zero = g.add_with_outputs("DynamicQuantizeLinear", x, outputs=3)
+    product = g.add("Cast", g.add("MatMulInteger", quantized, weight, zero), to=1)
+    output = g.add("Mul", product, g.add("Mul", step, scale))
+    return (g.add("Add", output, bias[-1]) if bias else output,)
 
 
 EXPANSIONS: dict[str, Expansion] = {
