@@ -183,7 +183,7 @@ def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("texts", "said"),
-    [("one text", "put it in a list"), (None, "given NoneType"), ([1], r"texts\[0\] is int"), (["a", b"b"], "bytes")],
+    [("one text", "put it in a list"), (None, "got NoneType"), ([1], r"texts\[0\] is int"), (["a", b"b"], "bytes")],
 )
 def test_texts_that_are_none_are_refused(texts: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -151,8 +151,8 @@ def test_the_recurrent_ancestor_aligns_by_its_one_attention() -> None:
             lambda: spoken("marian").align(["a"], [3]),  # type: ignore[list-item]
             r"targets\[0\] is int",
         ),
-        (lambda: spoken("marian").align(["a"], ["b"], layer=9), "layer must be from 0 to"),
-        (lambda: spoken("marian").align(["a"], ["b"], head=-1), "head must be from 0 to"),
+        (lambda: spoken("marian").align(["a"], ["b"], layer=9), "layer must be an integer from 0 to"),
+        (lambda: spoken("marian").align(["a"], ["b"], head=-1), "head must be an integer from 0 to"),
     ],
 )
 def test_what_cannot_be_aligned_is_said(call: Any, said: str) -> None:
@@ -180,7 +180,7 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
     source = "say: Der HUND-Ω, schläft"
     made = replace_unknown(model, [answered(model, source, ids)], "say: ")[0]
     aligner = Aligner(model)
-    read = aligner.read(source)
+    read = aligner.encode_source(source)
     row = aligner.cross_attention([read.ids], [ids])[0][2]
     words = written_words(source.removeprefix("say: "))
     spans = find_word_spans(source.removeprefix("say: "), keep_contractions=True)

@@ -128,7 +128,11 @@ def _write(
 ) -> Vectors:
     """Chunk after chunk from where the counts stand; `save` is called when one is written."""
     resumed, width = counts.rows, embedder.width
-    embedder.seen, embedder.cut, embedder.lost = counts.rows, counts.truncated, counts.lost
+    embedder.text_count, embedder.truncated_texts, embedder.truncated_tokens = (
+        counts.rows,
+        counts.truncated,
+        counts.lost,
+    )
     chunk = {".npy": _npy_rows, ".jsonl": _json_lines, ".jsonl.gz": _gzipped_lines, ".parquet": _arrow_rows}[ending]
     if ending == ".npy" and not resumed:
         _write_header(file, 0, width)
@@ -136,7 +140,7 @@ def _write(
     for vectors in embedder.stream(_kept(texts, waiting, resumed), batch_tokens, skip=resumed):
         file.write(chunk([waiting.popleft() for _ in range(len(vectors))], vectors))
         counts.rows += len(vectors)
-        counts.truncated, counts.lost = embedder.cut, embedder.lost
+        counts.truncated, counts.lost = embedder.truncated_texts, embedder.truncated_tokens
         save(file)
         progress("embedding", counts.rows, None)
     if ending == ".npy":

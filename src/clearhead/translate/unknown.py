@@ -47,7 +47,7 @@ def replace_unknown(model: Model, generated: Sequence[Generated], prefix: str = 
     if not marked_texts:
         return list(generated)
     aligner, with_punctuation = Aligner(model), unknown_includes_punctuation(tokenizer)
-    sources = {row: aligner.read(generated[row].source) for row, _, _ in marked_texts}
+    sources = {row: aligner.encode_source(generated[row].source) for row, _, _ in marked_texts}
     attention = aligner.cross_attention(
         [sources[row].ids for row, _, _ in marked_texts],
         [generated[row].best[rank].ids for row, rank, _ in marked_texts],
