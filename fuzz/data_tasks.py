@@ -113,7 +113,7 @@ def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[boo
         promise(len(part.annotations["has_token"]) == len(part.targets.values), "as many tags as words")
         promise(bool((part.annotations["token_indices"] < len(part.ids)).all()), "a word is read beyond the tokens")
     elif task.name == "span":
-        promise(bool((part.lengths > part.annotations["right"].T).all()), "an answer beyond its window")
+        promise(bool((part.lengths > part.annotations["answer"].T).all()), "an answer beyond its window")
     else:
         promise(bool((part.targets < table.annotations.counts).all()), "a right option that is not there")
     seen, called = build_plain_view(rows, rows.plain_view, source, columns)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, train
-from clearhead.aspects.reviews import reviews
+from clearhead.aspects.reviews import read_reviews
 from clearhead.data import open_source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.plan import make_plan
@@ -39,7 +39,7 @@ def test_finds_and_judges(trained: Run) -> None:
     assert set(trained.rows) == {"train", "dev", "test"}
     assert trained.metrics["f1"].value > 0.8
     assert [note.split(":")[0] for note in trained.notes[:2]] == [
-        "aspects found, whatever is thought of them",
+        "aspects found, regardless of polarity",
         "polarity of given aspects",
     ]
     assert trained.report is not None
@@ -102,7 +102,7 @@ def test_a_row_for_each_aspect_can_be_measured(trained: Run) -> None:
 def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
     place = tmp_path / "a.conll"
     place.write_text("the\tO\nred\tB-good\nwine\tI-good\nhelped\tO\n\nbad\tO\nbread\tB-bad\n")
-    found = reviews(open_source(place), make_plan({"task": "aspect"}), lambda _: None)
+    found = read_reviews(open_source(place), make_plan({"task": "aspect"}), lambda _: None)
     assert [(one.text, one.spans) for one in found] == [
         ("the red wine helped", ((4, 12, "good"),)),
         ("bad bread", ((4, 9, "bad"),)),
@@ -114,15 +114,15 @@ def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
     both = [{"start": 4, "end": 8, "label": "positive"}, {"start": 27, "end": 32, "label": "negative"}]
     rows[0] = {"text": "the film was great but the story was awful", "spans": both}
     plan = make_plan({"task": "aspect"})
-    ours = reviews(open_source(rows), plan, lambda _: None)
-    theirs = reviews(open_source(flat(rows)), plan, lambda _: None)
+    ours = read_reviews(open_source(rows), plan, lambda _: None)
+    theirs = read_reviews(open_source(flat(rows)), plan, lambda _: None)
     once = list({review.text: review for review in ours}.values())  # the same text twice is one review
     assert [(one.text, one.spans) for one in theirs] == [(one.text, one.spans) for one in once]
 
 
 def test_without_a_place_the_first_occurrence_is_meant() -> None:
     rows = [{"text": "good wine and wine again", "aspect": "wine", "label": "positive"}] * 3
-    found = reviews(open_source(rows), make_plan({"task": "aspect"}), lambda _: None)
+    found = read_reviews(open_source(rows), make_plan({"task": "aspect"}), lambda _: None)
     assert found[0].spans == ((5, 9, "positive"),)
 
 
@@ -138,7 +138,7 @@ def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([{"text": f"the film was {n}", "spans": []} for n in range(20)], "marks no aspect"),
+        ([{"text": f"the film was {n}", "spans": []} for n in range(20)], "has no aspects in any text"),
         (
             [{"text": f"the film was {n}", "spans": [{"start": 4, "end": 8, "label": "good"}]} for n in range(20)],
             "nothing to learn",
@@ -151,7 +151,7 @@ def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], said: str,
 
 
 def test_methods_that_cannot_are_said(tiny: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="aspect is learned by finetune, head, features, and not by tfidf"):
+    with pytest.raises(InputError, match="aspect is trained with finetune, head, features, not with tfidf"):
         train(marked(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
 
 
@@ -169,16 +169,16 @@ def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
     shutil.copytree(trained.folder, copy)
     mark = copy / "aspects.json"
     mark.write_text(mark.read_text().replace("positive", "happy"))
-    with pytest.raises(CheckpointError, match="do not fit"):
+    with pytest.raises(CheckpointError, match="do not match"):
         load_predictor(copy)
 
 
 def test_what_is_found_stays_found_however_unsure_its_polarity() -> None:
-    from clearhead.aspects.predictor import shared
+    from clearhead.aspects.predictor import combine_probabilities
 
     probs = np.array([[0.4, 0.6, 0.0], [0.9, 0.05, 0.05]])  # O, B, I
     opinion = np.full((2, 3), 1 / 3)
-    made = np.exp(shared(probs, opinion, np.array([1, 0]), ["O", "B-ASPECT", "I-ASPECT"]))
+    made = np.exp(combine_probabilities(probs, opinion, np.array([1, 0]), ["O", "B-ASPECT", "I-ASPECT"]))
     assert made[0].argmax() == 1  # 0.2 each, and O below them
     assert made[1].argmax() == 0
     assert made[0, 1::2] == pytest.approx([0.2] * 3)

@@ -201,7 +201,9 @@ def judged(place: Path) -> Path:
 def test_describe_tells_both_models_of_aspects(judged: Path, run: Run) -> None:
     code, out, err = run("describe", judged)
     assert code == 0, err
-    assert all(said in out for said in ("where the aspects are", "what is thought of each", "negative, positive"))
+    assert all(
+        said in out for said in ("finds the aspects", "predicts the polarity of each aspect", "negative, positive")
+    )
     assert all(said in out for said in ("tag: 3 outputs", "classify: 2 outputs", "B-ASPECT"))
     code, out, _ = run("describe", judged, "--json")
     told = json.loads(out)

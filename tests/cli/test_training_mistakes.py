@@ -22,7 +22,7 @@ MISTAKES = {
     "train reviews.csv --text body": "has no column 'body' for --text",
     "train reviews.csv --task cluster": "task must be one of classify, pair, regress",
     "train reviews.csv --task pair": "no second column of texts",
-    "train reviews.csv --task classify --text-b id": "classify reads one text, and there are two; use --task pair",
+    "train reviews.csv --task classify --text-b id": "classify takes one text, got two; use --task pair",
     "train reviews.csv --task regress": "reads like a label",
     "train reviews.csv --task regress --label label": "label 'bad' is not a number",
     "train reviews.csv --method lstm": "Choices: finetune, head, features, tfidf, majority",

@@ -44,7 +44,7 @@ def row(text: str, text_b: str | None = None) -> TextRow:
 
 def watch(given_row: TextRow) -> OcclusionPlan:
     """All words may be left out; the one output is watched."""
-    runs = (split_words(given_row.text), split_words(given_row.text_b or "", second=True))
+    runs = (split_words(given_row.text), split_words(given_row.text_b or "", in_second_text=True))
     return OcclusionPlan(runs=runs, measure=lambda logits, _: logits[:, 0], omit=omit_words)
 
 

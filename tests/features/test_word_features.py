@@ -18,7 +18,7 @@ from clearhead.features.taggers import compute_word_features
 from clearhead.jobs.method import LayerChoice
 from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import compute_word_states, encode_unlabeled
-from clearhead.tasks.tag.rows import check
+from clearhead.tasks.tag.rows import check_row
 from clearhead.tasks.tag.task import TAG_ROWS
 from tests.task_rows import conll, words_and_tags
 from tests.tiny_models import tiny_model
@@ -39,7 +39,7 @@ def tagged_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def encode_words(model: Any, texts: list[list[str]], max_length: int | None = None) -> Any:
-    rows = [check(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
+    rows = [check_row(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
     length_policy = LengthPolicy(max_length=max_length, stride=2)
     table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=length_policy, form=TAG_ROWS)  # type: ignore[arg-type]
     return encode_unlabeled(table, model)

@@ -40,7 +40,7 @@ def classes(
     logits[np.arange(rows), targets] += 3.5
     space = LabelSpace(names=labels)
     return evaluate_logits(
-        TASKS["classify"], space, logits, targets, Calibration(temperature=temperature), draws=200, **more
+        TASKS["classify"], space, logits, targets, Calibration(temperature=temperature), resamples=200, **more
     )
 
 
@@ -51,7 +51,7 @@ def multilabel(rows: int = 200, seed: int = 1, **more: Any) -> Evaluation:
     logits = np.where(targets == 1, 1.5, -1.5) + drawn.normal(0, 1.2, targets.shape)
     space = LabelSpace(names=LABELS, kind="multilabel", separator="|")
     reading = Calibration(temperature=1.2, thresholds=(0.4,) * len(LABELS))
-    return evaluate_logits(TASKS["classify"], space, logits, targets, reading, draws=200, **more)
+    return evaluate_logits(TASKS["classify"], space, logits, targets, reading, resamples=200, **more)
 
 
 def numbers(rows: int = 150, seed: int = 2, **more: Any) -> Evaluation:
@@ -60,7 +60,7 @@ def numbers(rows: int = 150, seed: int = 2, **more: Any) -> Evaluation:
     targets = drawn.uniform(0, 5, rows)
     logits = (targets + drawn.normal(0, 0.7, rows))[:, None]
     space = LabelSpace(kind="number")
-    return evaluate_logits(TASKS["regress"], space, logits, targets, Calibration(), draws=200, **more)
+    return evaluate_logits(TASKS["regress"], space, logits, targets, Calibration(), resamples=200, **more)
 
 
 def sliced(rows: int, seed: int = 3) -> dict[str, list[Any]]:
@@ -92,7 +92,7 @@ def looked(one: Evaluation, text: str = "where is the parcel number", text_b: st
 def counted(rows: int) -> dict[str, Any]:
     """What makes an evaluation pick rows, and slice them by their length."""
     drawn = np.random.default_rng(rows)
-    return {"numbers": range(1, rows + 1), "slices": {"length in tokens": drawn.integers(3, 90, rows).tolist()}}
+    return {"row_numbers": range(1, rows + 1), "slices": {"length in tokens": drawn.integers(3, 90, rows).tolist()}}
 
 
 def inspected(labels: tuple[str, ...] = LABELS, rows: int = 240) -> Inspection:
@@ -200,7 +200,7 @@ def whole(**changes: Any) -> ReportData:
     test = classes(
         300,
         slices=sliced(300) | more["slices"],
-        numbers=more["numbers"],
+        row_numbers=more["row_numbers"],
         seconds=1.25,
         truncated=2,
         windowed=5,

@@ -109,7 +109,7 @@ def hostile(word: str) -> ReportData:
         labels=labels,
         slices={word: [labels[n % len(labels)] for n in range(200)], "length in tokens": list(range(200))},
         skipped={word: 3},
-        numbers=range(1, 201),
+        row_numbers=range(1, 201),
     )
     shown = looked(one, word, word)
     marks = (

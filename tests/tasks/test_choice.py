@@ -19,9 +19,9 @@ from clearhead.data.sources.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
 from clearhead.tasks import Calibration, detect_task, get_task
-from clearhead.tasks.choice.decoding import collect, fit, read
+from clearhead.tasks.choice.decoding import collect_scores, decode, fit_calibration
 from clearhead.tasks.choice.metrics import measure
-from clearhead.tasks.choice.rows import Options, check, name_of, place_of
+from clearhead.tasks.choice.rows import Options, check_row, find_option, name_option
 from clearhead.tasks.choice.task import OPTION_ROWS
 from clearhead.tasks.packed import pack_table
 from clearhead.tasks.ragged import RaggedArray, compute_bounds
@@ -41,9 +41,9 @@ def look(data: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
     source = open_source(data)
     assert CHOICE.rows.label_counter is not None
     columns = resolve_columns(source, CHOICE.rows.layout)
-    space = survey_rows(source, columns, check=check, counter=CHOICE.rows.label_counter())
+    space = survey_rows(source, columns, check=check_row, counter=CHOICE.rows.label_counter())
     assert space is not None
-    rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
+    rows = [check_row(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return columns, space, [row for row in rows if isinstance(row, TextRow)]
 
 
@@ -98,7 +98,7 @@ def test_every_form_is_read(form: str, tmp_path: Path) -> None:
     assert [row.label for row in found] == list(labels)
     assert detect_task(open_source(path)) is CHOICE
     for row, place in zip(found, labels, strict=True):
-        written = name_of(place, row.extra, space.scheme)
+        written = name_option(place, row.extra, space.scheme)
         assert written.casefold() == str(labels[place]).casefold()
     if not any(isinstance(value, dict | list) for value in values.values()):
         assert [row.label for row in look(write_csv(tmp_path / "rows.csv", rows))[2]] == list(labels)
@@ -118,33 +118,33 @@ def test_rows_may_have_fewer_options() -> None:
     columns, space, found = look(rows)
     assert [len(row.extra.texts) for row in found] == [3, 2]
     assert space == LabelSpace(names=("0", "1", "2"), kind="options", scheme="1")
-    gap = check(Row(1, {"question": Q, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space)
+    gap = check_row(Row(1, {"question": Q, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space)
     assert isinstance(gap, BadRow)
     assert "an option before the last one is empty" in str(gap)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "null": ({"options": None}, "options is no list of options"),
-    "a number": ({"options": 5}, "options is no list of options"),
-    "an object of others": ({"options": {"a": 1}}, "options is no list of options"),
-    "one": ({"options": ["a"]}, "1 options, expected from 2 to 1,000"),
+    "null": ({"options": None}, "options is not a list of options"),
+    "a number": ({"options": 5}, "options is not a list of options"),
+    "an object of others": ({"options": {"a": 1}}, "options is not a list of options"),
+    "one": ({"options": ["a"]}, "1 options, expected 2 to 1,000"),
     "none": ({"options": []}, "0 options"),
     "too many": ({"options": ["a"] * 1001}, "1001 options"),
-    "a null among them": ({"options": ["a", None]}, "an option is empty or no text"),
-    "not a number": ({"options": ["a", float("nan")]}, "an option is empty or no text"),
-    "an empty one": ({"options": ["a", " "]}, "an option is empty or no text"),
-    "an empty one in a cell": ({"options": '["a", "", "b"]'}, "an option is empty or no text"),
-    "a list among them": ({"options": ["a", ["b"]]}, "an option is empty or no text"),
-    "half a character": ({"options": ["a", "\ud800"]}, "an option is empty or no text"),
-    "objects without text": ({"options": [{"label": "A"}, {"label": "B"}]}, "an option is empty or no text"),
+    "a null among them": ({"options": ["a", None]}, "an option is empty or not text"),
+    "not a number": ({"options": ["a", float("nan")]}, "an option is empty or not text"),
+    "an empty one": ({"options": ["a", " "]}, "an option is empty or not text"),
+    "an empty one in a cell": ({"options": '["a", "", "b"]'}, "an option is empty or not text"),
+    "a list among them": ({"options": ["a", ["b"]]}, "an option is empty or not text"),
+    "half a character": ({"options": ["a", "\ud800"]}, "an option is empty or not text"),
+    "objects without text": ({"options": [{"label": "A"}, {"label": "B"}]}, "an option is empty or not text"),
     "no label": ({"label": None}, "the label is missing"),
     "a list for a label": ({"label": [0]}, "the label is missing"),
-    "too high": ({"label": 4}, "the label '4' is none of the 4 options"),
-    "below 0": ({"label": -1}, "is none of the 4 options"),
-    "two signs": ({"label": "--1"}, "is none of the 4 options"),
-    "a small two": ({"label": "²"}, "is none of the 4 options"),
-    "without end": ({"label": "1" * 5000}, "is none of the 4 options"),
-    "yes": ({"label": True}, "is none of the 4 options"),
+    "too high": ({"label": 4}, "the label '4' is not one of the 4 options"),
+    "below 0": ({"label": -1}, "is not one of the 4 options"),
+    "two signs": ({"label": "--1"}, "is not one of the 4 options"),
+    "a small two": ({"label": "²"}, "is not one of the 4 options"),
+    "without end": ({"label": "1" * 5000}, "is not one of the 4 options"),
+    "yes": ({"label": True}, "is not one of the 4 options"),
     "no question": ({"question": " "}, "question is empty"),
 }
 
@@ -152,11 +152,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD)
 def test_rows_that_cannot_be_used_are_said(what: str) -> None:
     values, said = BAD[what]
-    found = check(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
+    found = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
     assert isinstance(found, BadRow), found
     assert said in str(found)
     assert len(str(found)) < 300
-    early = check(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
+    early = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
     if isinstance(early, TextRow):  # what the labels are is not known yet
         assert CHOICE.rows.label_counter is not None
         CHOICE.rows.label_counter().add(early.label)
@@ -171,7 +171,7 @@ def test_all_of_them_are_in_one_error() -> None:
 
 
 def test_keys_that_come_twice_are_no_names() -> None:
-    found = check(
+    found = check_row(
         Row(1, {"question": Q, "options": {"text": ["a", "b"], "label": ["A", "A"]}, "label": 1}), COLUMNS, SPACE
     )
     assert isinstance(found, TextRow)
@@ -181,15 +181,15 @@ def test_keys_that_come_twice_are_no_names() -> None:
 
 def test_a_label_means_one_option() -> None:
     options = Options(("x", "y"), ("k", "l"))
-    assert [place_of(label, options, "0") for label in ("k", "l", "0", "1", "2", "m")] == [0, 1, 0, 1, None, None]
-    assert name_of(30, Options(tuple(map(str, range(40)))), "A") == "30"
+    assert [find_option(label, options, "0") for label in ("k", "l", "0", "1", "2", "m")] == [0, 1, 0, 1, None, None]
+    assert name_option(30, Options(tuple(map(str, range(40)))), "A") == "30"
 
 
 def batch(counts: list[int], length: int | None = None) -> Any:
     rows = []
     for number, count in enumerate(counts):
         texts = [f"option {'keeper ' * (place + number % 3)}{place}" for place in range(count)]
-        row = check(Row(number + 1, {"question": Q, "options": texts, "label": number % count}), COLUMNS, SPACE)
+        row = check_row(Row(number + 1, {"question": Q, "options": texts, "label": number % count}), COLUMNS, SPACE)
         assert isinstance(row, TextRow)
         rows.append(row)
     table = encode_rows(
@@ -231,14 +231,14 @@ def test_scores_of_windows_are_collected_by_option() -> None:
     assert int(data.annotations.window_counts.max()) > 1
     windows = int(data.row_windows.sum())
     values = np.random.default_rng(0).normal(size=(windows, 1)).astype(np.float32)
-    found = collect(values, data)
+    found = collect_scores(values, data)
     assert found.counts.tolist() == [2, 5, 3]
     bounds = np.concatenate([[0], np.cumsum(data.annotations.window_counts)])
     for option, score in enumerate(found.values.tolist()):
         assert score == pytest.approx(float(values[bounds[option] : bounds[option + 1], 0].mean()), rel=1e-5)
     some = data.select(np.array([2, 0]))
     kept = np.concatenate([values[bounds[7] : bounds[10]], values[bounds[0] : bounds[2]]])
-    assert collect(kept, some).values.tolist() == pytest.approx([*found.row(2).tolist(), *found.row(0).tolist()])
+    assert collect_scores(kept, some).values.tolist() == pytest.approx([*found.row(2).tolist(), *found.row(0).tolist()])
 
 
 @settings(max_examples=scaled(60), deadline=None)
@@ -246,13 +246,15 @@ def test_scores_of_windows_are_collected_by_option() -> None:
 def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
     draw = np.random.default_rng(seed)
     scores = RaggedArray(values=draw.normal(size=sum(counts)).astype(np.float32), bounds=compute_bounds(counts))
-    answers = read(scores, SPACE, Calibration(temperature=temperature))
+    answers = decode(scores, SPACE, Calibration(temperature=temperature))
     for place, count in enumerate(counts):
         np.testing.assert_allclose(answers.probs[place, :count].sum(), 1.0)
         assert (answers.probs[place, count:] == 0).all()
         assert answers.labels[place] == scores.row(place).argmax()
         mixed = draw.permutation(count)
-        again = read(RaggedArray(values=scores.row(place)[mixed], bounds=compute_bounds([count])), SPACE, Calibration())
+        again = decode(
+            RaggedArray(values=scores.row(place)[mixed], bounds=compute_bounds([count])), SPACE, Calibration()
+        )
         assert mixed[again.labels[0]] == answers.labels[place]  # another order of options, the same option
 
 
@@ -263,9 +265,9 @@ def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
         values=(8 * draw.normal(size=int(counts.sum()))).astype(np.float32), bounds=compute_bounds(counts)
     )
     targets = np.array([draw.integers(0, count) for count in counts])
-    reading = fit(scores, targets, SPACE)
+    reading = fit_calibration(scores, targets, SPACE)
     assert reading.temperature > 2  # it was far too sure of itself
-    plain = measure(read(scores, SPACE, Calibration()), targets, SPACE, 0)
-    scaled = measure(read(scores, SPACE, reading), targets, SPACE, 0)
+    plain = measure(decode(scores, SPACE, Calibration()), targets, SPACE, 0)
+    scaled = measure(decode(scores, SPACE, reading), targets, SPACE, 0)
     assert plain["accuracy"].value == scaled["accuracy"].value
     assert scaled["log_loss"].value < plain["log_loss"].value

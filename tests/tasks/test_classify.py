@@ -8,8 +8,8 @@ from sklearn.metrics import f1_score
 
 from clearhead.data import LabelSpace
 from clearhead.tasks import Calibration, get_task
-from clearhead.tasks.classify.decoding import confidence, fit, read
-from clearhead.tasks.classify.metrics import right
+from clearhead.tasks.classify.decoding import decode, fit_calibration, get_confidence
+from clearhead.tasks.classify.metrics import is_correct
 from clearhead.tasks.classify.task import CLASSIFY
 from clearhead.tasks.task import Answers
 
@@ -38,7 +38,7 @@ def drawn(probs: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def test_classes_are_read_by_softmax() -> None:
-    answers = read(LOGITS, THREE, Calibration())
+    answers = decode(LOGITS, THREE, Calibration())
     np.testing.assert_allclose(probs_of(answers), softmax(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [0, 1, 2]
     assert answers.abstained is None
@@ -46,51 +46,51 @@ def test_classes_are_read_by_softmax() -> None:
 
 
 def test_a_temperature_changes_how_sure_an_answer_is_and_not_which_it_is() -> None:
-    plain, cool, hot = (read(LOGITS, THREE, Calibration(temperature=t)) for t in (1.0, 0.5, 4.0))
+    plain, cool, hot = (decode(LOGITS, THREE, Calibration(temperature=t)) for t in (1.0, 0.5, 4.0))
     assert plain.labels.tolist() == cool.labels.tolist() == hot.labels.tolist()
     np.testing.assert_allclose(probs_of(hot), softmax(LOGITS.astype(np.float64) / 4), atol=1e-12)
-    assert (confidence(cool) > confidence(plain)).all()
-    assert (confidence(hot) < confidence(plain)).all()
+    assert (get_confidence(cool) > get_confidence(plain)).all()
+    assert (get_confidence(hot) < get_confidence(plain)).all()
 
 
 def test_several_labels_are_read_by_sigmoids_and_thresholds() -> None:
-    answers = read(LOGITS, SEVERAL, Calibration())
+    answers = decode(LOGITS, SEVERAL, Calibration())
     np.testing.assert_allclose(probs_of(answers), sigmoid(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]  # 0.5 is enough
-    strict = read(LOGITS, SEVERAL, Calibration(thresholds=(0.9, 0.6, 0.4)))
+    strict = decode(LOGITS, SEVERAL, Calibration(thresholds=(0.9, 0.6, 0.4)))
     assert strict.labels.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
 
 
 def test_abstaining_marks_rows_and_keeps_their_labels() -> None:
-    limit = float(confidence(read(LOGITS, THREE, Calibration()))[0])
-    answers = read(LOGITS, THREE, Calibration(abstain_below=limit))
+    limit = float(get_confidence(decode(LOGITS, THREE, Calibration()))[0])
+    answers = decode(LOGITS, THREE, Calibration(abstain_below=limit))
     assert answers.abstained is not None
     assert answers.abstained.tolist() == [False, True, False]  # as sure as that is sure enough
     assert answers.labels.tolist() == [0, 1, 2]
-    none = read(LOGITS, THREE, Calibration(abstain_below=0.0)).abstained
+    none = decode(LOGITS, THREE, Calibration(abstain_below=0.0)).abstained
     assert none is not None
     assert not none.any()
 
 
 def test_of_several_labels_the_least_sure_decision_counts() -> None:
-    answers = read(LOGITS, SEVERAL, Calibration())
+    answers = decode(LOGITS, SEVERAL, Calibration())
     expected = sigmoid(np.array([1.0, 0.0, 0.0]))  # the smallest |logit| of each row
-    np.testing.assert_allclose(confidence(answers), expected, atol=1e-12)
-    silent = read(LOGITS, SEVERAL, Calibration(abstain_below=0.6)).abstained
+    np.testing.assert_allclose(get_confidence(answers), expected, atol=1e-12)
+    silent = decode(LOGITS, SEVERAL, Calibration(abstain_below=0.6)).abstained
     assert silent is not None
     assert silent.tolist() == [False, True, True]
 
 
 def test_a_row_is_right_when_all_its_labels_are() -> None:
-    assert right(read(LOGITS, THREE, Calibration()), np.array([0, 2, 2])).tolist() == [True, False, True]
+    assert is_correct(decode(LOGITS, THREE, Calibration()), np.array([0, 2, 2])).tolist() == [True, False, True]
     targets = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]])
-    assert right(read(LOGITS, SEVERAL, Calibration()), targets).tolist() == [True, False, True]
+    assert is_correct(decode(LOGITS, SEVERAL, Calibration()), targets).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("true", [0.4, 1.0, 3.0])
 def test_a_known_temperature_is_found_again(true: float) -> None:
     honest = np.random.default_rng(1).normal(0, 2, (8000, 3))
-    found = fit((honest * true).astype(np.float32), drawn(softmax(honest)), THREE)
+    found = fit_calibration((honest * true).astype(np.float32), drawn(softmax(honest)), THREE)
     assert found.temperature == pytest.approx(true, rel=0.06)
     assert found.thresholds == ()
     assert found.abstain_below is None
@@ -100,7 +100,7 @@ def test_a_known_temperature_of_several_labels_is_found_again() -> None:
     draw = np.random.default_rng(2)
     honest = draw.normal(0, 2, (6000, 3))
     targets = (draw.random(honest.shape) < sigmoid(honest)).astype(np.uint8)
-    assert fit(honest * 2.5, targets, SEVERAL).temperature == pytest.approx(2.5, rel=0.06)
+    assert fit_calibration(honest * 2.5, targets, SEVERAL).temperature == pytest.approx(2.5, rel=0.06)
 
 
 @pytest.mark.parametrize("margin", [0.5, 5.0, 50.0])
@@ -108,27 +108,27 @@ def test_a_known_temperature_of_several_labels_is_found_again() -> None:
 def test_rows_that_are_all_right_do_not_make_a_model_infallible(margin: float, rows: int) -> None:
     targets = (np.arange(rows) % 3).astype(np.int32)
     logits = np.eye(3)[targets] * margin
-    reading = fit(logits, targets, THREE)
-    sure = confidence(read(logits, THREE, reading))
+    reading = fit_calibration(logits, targets, THREE)
+    sure = get_confidence(decode(logits, THREE, reading))
     assert 1 - 2 / rows < sure.min() <= sure.max() < 1 - 0.5 / rows  # as sure as one error in all of them and one more
 
 
 def test_a_handful_of_rows_says_nothing_about_a_temperature() -> None:
     targets = np.array([0, 1, 2], np.int32)
-    assert fit(np.eye(3) * 9, targets, THREE).temperature == 1.0
+    assert fit_calibration(np.eye(3) * 9, targets, THREE).temperature == 1.0
 
 
 def test_equal_logits_keep_the_temperature() -> None:
     targets = (np.arange(30) % 3).astype(np.int32)
-    assert fit(np.zeros((30, 3)), targets, THREE).temperature == 1.0
+    assert fit_calibration(np.zeros((30, 3)), targets, THREE).temperature == 1.0
 
 
 def test_thresholds_of_each_label_beat_one_half_on_skewed_logits() -> None:
     draw = np.random.default_rng(3)
     targets = (draw.random((600, 3)) < (0.3, 0.1, 0.5)).astype(np.uint8)
     logits = 2 * targets + draw.normal(0, 1, targets.shape) - np.array([4.0, 2.5, 0.0])  # rare labels speak too softly
-    reading = fit(logits[:300], targets[:300], SEVERAL)
-    tuned, plain = (read(logits[300:], SEVERAL, one).labels for one in (reading, Calibration()))
+    reading = fit_calibration(logits[:300], targets[:300], SEVERAL)
+    tuned, plain = (decode(logits[300:], SEVERAL, one).labels for one in (reading, Calibration()))
     score = {name: f1_score(targets[300:], labels, average=None) for name, labels in (("tuned", tuned), ("0.5", plain))}
     assert (score["tuned"][:2] > score["0.5"][:2] + 0.1).all()
     assert score["tuned"][2] > score["0.5"][2] - 0.02
@@ -140,13 +140,13 @@ def test_a_label_that_dev_never_saw_keeps_one_half() -> None:
     draw = np.random.default_rng(4)
     targets = (draw.random((100, 3)) < (0.3, 0.3, 0.0)).astype(np.uint8)
     logits = 3 * targets + draw.normal(0, 1, targets.shape) - 3
-    reading = fit(logits, targets, SEVERAL)
+    reading = fit_calibration(logits, targets, SEVERAL)
     assert reading.thresholds[2] == 0.5
     assert reading.thresholds[0] != 0.5
 
 
 def test_every_metric_of_classes_comes_with_an_interval() -> None:
-    answers = read(np.tile(LOGITS, (20, 1)), THREE, Calibration())
+    answers = decode(np.tile(LOGITS, (20, 1)), THREE, Calibration())
     found = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 100)
     assert found["accuracy"].value == pytest.approx(2 / 3)
     assert found["accuracy"].low < 2 / 3 < found["accuracy"].high

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, mean_abs
 from clearhead.data import LabelSpace
 from clearhead.metrics import expected_calibration_error
 from clearhead.tasks import Calibration, get_task
-from clearhead.tasks.classify.metrics import MOST_SQUARE
+from clearhead.tasks.classify.metrics import MAX_CONFUSION_LABELS
 from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 
 CLASSIFY, REGRESS = get_task("classify"), get_task("regress")
@@ -44,7 +44,7 @@ def strict(made: Evaluation) -> dict[str, Any]:
 
 def test_classes() -> None:
     logits, targets = classes()
-    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), draws=50)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), resamples=50)
     said = logits.argmax(1)
     assert made.value == made.metrics["accuracy"].value == pytest.approx(accuracy_score(targets, said))
     assert made.metrics["f1_macro"].value == pytest.approx(f1_score(targets, said, average="macro"))
@@ -58,8 +58,8 @@ def test_classes() -> None:
 def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
     logits, targets = classes(1000)
     reading = CLASSIFY.decoding.fit(logits, targets, THREE)
-    made = evaluate_logits(CLASSIFY, THREE, logits, targets, reading, draws=20)
-    plain = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), draws=20)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, reading, resamples=20)
+    plain = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), resamples=20)
     assert made.calibration is not None
     assert plain.calibration is not None
     assert made.calibration.temperature == reading.temperature > 2
@@ -75,7 +75,7 @@ def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
 
 def test_coverage_falls_and_its_accuracy_rises() -> None:
     logits, targets = classes(1000)
-    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(temperature=4.0), draws=20)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(temperature=4.0), resamples=20)
     thresholds = [point.threshold for point in made.coverage]
     assert thresholds == sorted(thresholds, reverse=True)
     assert len(made.coverage) <= 50
@@ -90,8 +90,8 @@ def test_coverage_falls_and_its_accuracy_rises() -> None:
 
 def test_abstentions_are_counted_and_do_not_flatter() -> None:
     logits, targets = classes()
-    free = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), draws=20)
-    silent = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(abstain_below=0.9), draws=20)
+    free = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), resamples=20)
+    silent = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(abstain_below=0.9), resamples=20)
     assert free.abstained == 0
     assert 0 < silent.abstained < 400
     assert silent.metrics["accuracy"] == free.metrics["accuracy"]
@@ -100,7 +100,7 @@ def test_abstentions_are_counted_and_do_not_flatter() -> None:
 def test_several_labels() -> None:
     logits, targets = several()
     reading = Calibration(thresholds=(0.5, 0.9, 0.1))
-    made = evaluate_logits(CLASSIFY, SEVERAL, logits, targets, reading, draws=20)
+    made = evaluate_logits(CLASSIFY, SEVERAL, logits, targets, reading, resamples=20)
     said = 1 / (1 + np.exp(-logits)) >= np.array(reading.thresholds)
     assert made.main == "f1_micro"
     assert made.value == pytest.approx(f1_score(targets, said, average="micro"))
@@ -118,7 +118,7 @@ def test_numbers() -> None:
     targets = draw.normal(1000, 300, 200)
     logits = (targets + draw.normal(0, 100, 200))[:, None].astype(np.float32)
     sizes = ["small" if target < 1000 else "large" for target in targets]
-    made = evaluate_logits(REGRESS, NUMBERS, logits, targets, Calibration(), slices={"size": sizes}, draws=20)
+    made = evaluate_logits(REGRESS, NUMBERS, logits, targets, Calibration(), slices={"size": sizes}, resamples=20)
     assert made.main == "r2"
     assert made.value == pytest.approx(r2_score(targets, logits[:, 0]))
     assert made.metrics["pearson"].value == pytest.approx(np.corrcoef(targets, logits[:, 0])[0, 1])
@@ -134,7 +134,7 @@ def test_numbers() -> None:
 def test_slices_of_classes_are_shares_of_right_answers() -> None:
     logits, targets = classes()
     names = [THREE.names[target] for target in targets]
-    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), slices={"label": names}, draws=20)
+    made = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), slices={"label": names}, resamples=20)
     correct = logits.argmax(1) == targets
     for one in made.slices:
         own = np.array([name == one.name for name in names])
@@ -163,9 +163,9 @@ def test_one_row_leaves_much_unknown_and_the_json_strict(
 
 
 def test_a_square_of_very_many_classes_is_not_kept() -> None:
-    many = LabelSpace(names=tuple(f"c{place}" for place in range(MOST_SQUARE + 1)))
+    many = LabelSpace(names=tuple(f"c{place}" for place in range(MAX_CONFUSION_LABELS + 1)))
     logits = np.eye(len(many), dtype=np.float32)
-    made = evaluate_logits(CLASSIFY, many, logits, np.arange(len(many), dtype=np.int32), Calibration(), draws=0)
+    made = evaluate_logits(CLASSIFY, many, logits, np.arange(len(many), dtype=np.int32), Calibration(), resamples=0)
     assert made.confusion is None
     assert len(made.label_scores) == len(many)
 
@@ -173,7 +173,7 @@ def test_a_square_of_very_many_classes_is_not_kept() -> None:
 def test_counts_of_the_way_are_kept() -> None:
     logits, targets = classes(20)
     made = evaluate_logits(
-        CLASSIFY, THREE, logits, targets, Calibration(), draws=0, skipped={"empty text": 2}, truncated=3, windowed=4
+        CLASSIFY, THREE, logits, targets, Calibration(), resamples=0, skipped={"empty text": 2}, truncated=3, windowed=4
     )
     plain = strict(made)
     assert (plain["skipped"], plain["truncated"], plain["windowed"]) == ({"empty text": 2}, 3, 4)

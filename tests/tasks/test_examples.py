@@ -104,7 +104,9 @@ def test_very_many_classes_keep_few_rows() -> None:
     targets = drawn.integers(0, 1000, 5000)
     logits = drawn.normal(0, 1, (5000, 1000))
     logits[np.arange(5000), targets // 2] += 8
-    made = evaluate_logits(TASKS["classify"], space, logits, targets, Calibration(), draws=0, numbers=range(5000))
+    made = evaluate_logits(
+        TASKS["classify"], space, logits, targets, Calibration(), resamples=0, row_numbers=range(5000)
+    )
     assert made.picks is not None
     assert len(made.picks.cells) == MAX_CELLS
     assert all(len(cell.rows) <= MAX_ROWS_PER_CELL for cell in made.picks.cells)
@@ -113,6 +115,6 @@ def test_very_many_classes_keep_few_rows() -> None:
 
 
 def test_without_numbers_nothing_is_picked() -> None:
-    made = evaluate_logits(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), draws=0)
+    made = evaluate_logits(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), resamples=0)
     assert made.picks is None
     assert made.to_json()["picks"] is None

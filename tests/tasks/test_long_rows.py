@@ -98,21 +98,21 @@ def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
 
 def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    part = asked._trimmed_part
+    part = asked._trim_offsets
 
     def counted(offsets: Any, passage: str) -> Any:
         seen.append(len(passage))
         return part(offsets, passage)
 
-    monkeypatch.setattr(asked, "_trimmed_part", counted)
+    monkeypatch.setattr(asked, "_trim_offsets", counted)
     values = {"question": "Who wrote?", "context": LONG, "answers": [{"text": "keeper", "answer_start": 4}]}
     row = checked(SPAN_ROWS, SPANS, values, ANSWERS)
     table = table_of([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
     assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
     assert sum(seen) < 3 * len(LONG)  # not the whole passage for each window
     assert (
-        LONG[int(table.annotations.begins[1]) : int(table.annotations.ends[1])]
-        == "keeper"[: int(table.annotations.ends[1]) - 4]
+        LONG[int(table.annotations.char_starts[1]) : int(table.annotations.char_ends[1])]
+        == "keeper"[: int(table.annotations.char_ends[1]) - 4]
     )
 
 
@@ -121,9 +121,9 @@ def test_where_tokens_begin_without_their_spaces(name: str) -> None:
     passage = "  Two  words\tand \u3000 more " * 4
     encoding = tokenizer(name).encode("Who?", passage)
     offsets = [pair for pair, side in zip(encoding.offsets, encoding.sides, strict=True) if side == 1]
-    begins, ends = asked._trimmed(offsets, passage)
+    begins, ends = asked._trim_spaces(offsets, passage)
     for at in range(0, len(offsets), 3):  # a part of the tokens alone gives the same places
-        some = asked._trimmed(offsets[at : at + 5], passage)
+        some = asked._trim_spaces(offsets[at : at + 5], passage)
         assert some[0].tolist() == begins[at : at + 5].tolist()
         assert some[1].tolist() == ends[at : at + 5].tolist()
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):

@@ -14,7 +14,7 @@ from clearhead.tasks.examples import LabeledSpan, SelectedRow
 from clearhead.tasks.occlusion import OcclusionPlan, WordSpan
 from clearhead.tasks.ragged import to_ragged
 from clearhead.tasks.span.decoding import Candidates
-from clearhead.tasks.tag.examples import pick_tags
+from clearhead.tasks.tag.examples import select_tag_errors
 from clearhead.tasks.task import Answers, Calibration
 
 TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
@@ -74,10 +74,10 @@ def test_an_answer_is_followed_wherever_it_ranks() -> None:
     )
     space = LabelSpace(kind="answers", scheme="some")
     logits = Candidates(
-        begins=np.array([[0, 9], [9, 0], [9, 5]]),
+        starts=np.array([[0, 9], [9, 0], [9, 5]]),
         ends=np.array([[4, 12], [12, 4], [12, 8]]),
         scores=np.log([[0.6, 0.2], [0.5, 0.3], [0.7, 0.1]]),
-        none=np.log([0.2, 0.2, 0.2]),
+        no_answer=np.log([0.2, 0.2, 0.2]),
     )
     made = watching("span", said, given, space)
     assert words("who wrote it", made) == [["who", "wrote", "it"]]
@@ -105,7 +105,7 @@ def test_the_words_of_the_surest_mistake_stay(
     probs = np.full((4, 3), 0.1)
     probs[range(4), said] = 0.8
     answers = Answers(labels=to_ragged([said], "int64"), probs=to_ragged([probs.tolist()], "float64"))
-    (pick,) = pick_tags(answers, to_ragged([true], "int64"), TAGS, [1]).worst
+    (pick,) = select_tag_errors(answers, to_ragged([true], "int64"), TAGS, [1]).worst
     assert (pick.word_range, pick.predicted_tags) == (place, tuple(said[slice(*place)]))
     made = watching("tag", pick, given, TAGS)
     assert made.target_name == name

@@ -18,8 +18,16 @@ from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks import Calibration
 from clearhead.tasks.packed import PackedDataset, pack_table
-from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
-from clearhead.tasks.span.rows import AnswerTruth, check
+from clearhead.tasks.span.decoding import (
+    MAX_CANDIDATES,
+    Candidates,
+    collect_candidates,
+    decode,
+    fit_calibration,
+    get_answer_texts,
+    no_answer_margin,
+)
+from clearhead.tasks.span.rows import AnswerTruth, check_row
 from clearhead.tasks.span.task import SPAN_ROWS
 from clearhead.training.objectives import NetworkOutput, SpanCrossEntropy
 from tests.tasks.tokenizers import KINDS, tokenizer
@@ -51,7 +59,7 @@ def row_of(
 ) -> TextRow:
     at = story.find(answer) if answer is not None and start is None else start
     said = [] if answer is None else [{"text": answer, "answer_start": at}]
-    found = check(Row(1, {"question": question, "context": story, "answers": said}), COLUMNS, ALL)
+    found = check_row(Row(1, {"question": question, "context": story, "answers": said}), COLUMNS, ALL)
     assert isinstance(found, TextRow), found
     return found
 
@@ -78,12 +86,12 @@ def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -
     row = row_of(answer)
     data = pack_table(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
     assert (data.annotations.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
-    answers = read(collect(perfect(data), data), ALL, Calibration())
+    answers = decode(collect_candidates(perfect(data), data), ALL, Calibration())
     found: Candidates = answers.extra
-    start, end = int(found.begins[0, 0]), int(found.ends[0, 0])
+    start, end = int(found.starts[0, 0]), int(found.ends[0, 0])
     said = STORY[start:end]
     assert said == said.strip()
-    assert texts(answers, np.array([row.label], object)) == [said]
+    assert get_answer_texts(answers, np.array([row.label], object)) == [said]
     # a token may hold more than the answer, never less: two letters of a script without spaces, an unknown word
     assert answer in said
     assert len(said) <= len(answer) + 4
@@ -105,10 +113,12 @@ def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: 
         at = next(place for place in range(len(ids)) if ids[place : place + len(asked)] == asked)
         assert at <= 1
         seen |= set(
-            table.annotations.begins[table.annotations.bounds[window] : table.annotations.bounds[window + 1]].tolist()
+            table.annotations.char_starts[
+                table.annotations.token_bounds[window] : table.annotations.token_bounds[window + 1]
+            ].tolist()
         )
     whole_table = table_of([row], kind, LengthPolicy())
-    assert seen == set(whole_table.annotations.begins.tolist())
+    assert seen == set(whole_table.annotations.char_starts.tolist())
     assert int(table.truncated[0]) == 0
 
 
@@ -124,9 +134,9 @@ def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
             if first == last == 0:
                 continue
             hits += 1
-            begins = marks.begins[marks.bounds[window] : marks.bounds[window + 1]]
-            ends = marks.ends[marks.bounds[window] : marks.bounds[window + 1]]
-            at = int(marks.first[window])
+            begins = marks.char_starts[marks.token_bounds[window] : marks.token_bounds[window + 1]]
+            ends = marks.char_ends[marks.token_bounds[window] : marks.token_bounds[window + 1]]
+            at = int(marks.passage_starts[window])
             assert words[begins[first - at] : ends[last - at]] == row.label.answers[0]
         assert 1 <= hits <= 2
 
@@ -138,8 +148,8 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
     row = row_of(answer, story=story)
     data = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
     assert data.annotations.targets.tolist() != [[0, 0]]
-    answers = read(collect(perfect(data), data), ALL, Calibration())
-    assert texts(answers, np.array([row.label], object)) == ["a letter"]
+    answers = decode(collect_candidates(perfect(data), data), ALL, Calibration())
+    assert get_answer_texts(answers, np.array([row.label], object)) == ["a letter"]
 
 
 def test_spaces_are_no_answer() -> None:
@@ -148,8 +158,8 @@ def test_spaces_are_no_answer() -> None:
     for kind in KINDS:
         data = pack_table(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
         values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
-        found = collect(values, data)
-        for begin, end, score in zip(found.begins[0], found.ends[0], found.scores[0], strict=True):
+        found = collect_candidates(values, data)
+        for begin, end, score in zip(found.starts[0], found.ends[0], found.scores[0], strict=True):
             if np.isfinite(score):
                 assert story[begin:end].strip() == story[begin:end] != ""
 
@@ -165,7 +175,7 @@ def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longes
     )
     draw = np.random.default_rng(seed)
     values = draw.normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
-    found = collect(values, data)
+    found = collect_candidates(values, data)
     marks, at = data.annotations, 0
     for place in range(2):
         best: dict[tuple[int, int], float] = {}
@@ -174,22 +184,22 @@ def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longes
             size = int(data.starts[window + 1] - data.starts[window])
             own, at = values[at : at + size], at + size
             none.append(own[0].sum())
-            first, low = int(marks.first[window]), int(marks.bounds[window])
-            count = int(marks.last[window]) - first
+            first, low = int(marks.passage_starts[window]), int(marks.token_bounds[window])
+            count = int(marks.passage_ends[window]) - first
             for one in range(count):
                 for two in range(one, min(one + longest, count)):
-                    begin, end = int(marks.begins[low + one]), int(marks.ends[low + two])
-                    real = all(marks.ends[low + token] > marks.begins[low + token] for token in (one, two))
+                    begin, end = int(marks.char_starts[low + one]), int(marks.char_ends[low + two])
+                    real = all(marks.char_ends[low + token] > marks.char_starts[low + token] for token in (one, two))
                     if real:
                         score = float(own[first + one, 0] + own[first + two, 1])
                         best[begin, end] = max(best.get((begin, end), -np.inf), score)
-        expected = sorted(best.values(), reverse=True)[:KEPT]
+        expected = sorted(best.values(), reverse=True)[:MAX_CANDIDATES]
         np.testing.assert_allclose(found.scores[place][: len(expected)], expected, rtol=1e-6)
         assert (found.scores[place][len(expected) :] == -np.inf).all()
-        for begin, end, score in zip(found.begins[place], found.ends[place], found.scores[place], strict=True):
+        for begin, end, score in zip(found.starts[place], found.ends[place], found.scores[place], strict=True):
             if np.isfinite(score):
                 assert best[int(begin), int(end)] == pytest.approx(float(score), rel=1e-6)
-        assert found.none[place] == pytest.approx(min(none), rel=1e-6)
+        assert found.no_answer[place] == pytest.approx(min(none), rel=1e-6)
 
 
 @pytest.mark.parametrize("long", ["window", "cut"])
@@ -209,10 +219,13 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
         asked = (
             40
             - inserted
-            - (int(table.annotations.last[owners.index(1)]) - int(table.annotations.first[owners.index(1)]))
+            - (
+                int(table.annotations.passage_ends[owners.index(1)])
+                - int(table.annotations.passage_starts[owners.index(1)])
+            )
         )
         # a short passage leaves the question all the room that it does not need itself
-        assert int(table.annotations.first[owners.index(1)]) == asked + 2
+        assert int(table.annotations.passage_starts[owners.index(1)]) == asked + 2
     assert (table.annotations.targets[owners.index(1)] > 0).all()
     if long == "window":
         assert (table.annotations.targets[: owners.index(1)].sum(1) > 0).any()
@@ -230,10 +243,10 @@ def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.window_rows.tolist(), strict=True)):
         own = logits[at : at + length]
         at += length
-        first, last = int(part.annotations["first"][window]), int(part.annotations["last"][window])
+        first, last = int(part.annotations["passage_start"][window]), int(part.annotations["passage_end"][window])
         may = [0, *range(first, last)]
         for side in range(2):
-            right = may.index(int(part.annotations["right"][window][side]))
+            right = may.index(int(part.annotations["answer"][window][side]))
             loss = torch.nn.functional.cross_entropy(own[may, side][None], torch.tensor([right]))
             expected[owner].append(loss)
     torch.testing.assert_close(losses, torch.stack([torch.stack(one).mean() for one in expected]))
@@ -244,21 +257,21 @@ def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
 
 
 def candidates(scores: list[float], none: list[float]) -> Candidates:
-    made = np.full((len(none), KEPT), -np.inf, np.float32)
+    made = np.full((len(none), MAX_CANDIDATES), -np.inf, np.float32)
     made[:, 0] = scores
-    begins = np.zeros((len(none), KEPT), np.int32)
-    return Candidates(begins=begins, ends=begins + 4, scores=made, none=np.array(none, np.float32))
+    begins = np.zeros((len(none), MAX_CANDIDATES), np.int32)
+    return Candidates(starts=begins, ends=begins + 4, scores=made, no_answer=np.array(none, np.float32))
 
 
 def test_no_answer_is_said_from_the_threshold_on() -> None:
     found = candidates([5.0, 5.0, 5.0], [4.0, 6.0, 9.0])
-    assert doubt(found).tolist() == [-1.0, 1.0, 4.0]
-    assert read(found, SOME, Calibration()).labels.tolist() == [0, -1, -1]
-    assert read(found, SOME, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, -1]
-    assert read(found, ALL, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
-    probs = read(found, SOME, Calibration()).probs
+    assert no_answer_margin(found).tolist() == [-1.0, 1.0, 4.0]
+    assert decode(found, SOME, Calibration()).labels.tolist() == [0, -1, -1]
+    assert decode(found, SOME, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, -1]
+    assert decode(found, ALL, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
+    probs = decode(found, SOME, Calibration()).probs
     np.testing.assert_allclose(probs.sum(1), 1.0)
-    np.testing.assert_allclose(read(found, ALL, Calibration()).probs[:, -1], 0.0)
+    np.testing.assert_allclose(decode(found, ALL, Calibration()).probs[:, -1], 0.0)
 
 
 def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
@@ -271,18 +284,20 @@ def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
     targets = np.empty(4, object)
     targets[:] = truth
     found = candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
-    reading = fit(found, targets, SOME)
-    assert read(found, SOME, reading).labels.tolist() == [0, -1, 0, -1]
-    assert fit(found, targets, ALL) == Calibration()
-    assert read(found, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
+    reading = fit_calibration(found, targets, SOME)
+    assert decode(found, SOME, reading).labels.tolist() == [0, -1, 0, -1]
+    assert fit_calibration(found, targets, ALL) == Calibration()
+    assert decode(found, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
 
 
 def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
     story = "\u200b\x07\u200b"
-    row = check(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
+    row = check_row(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)
     data = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
-    answers = read(collect(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Calibration())
+    answers = decode(
+        collect_candidates(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Calibration()
+    )
     assert answers.labels.tolist() == [-1]
-    assert texts(answers, np.array([row.label], object)) == [""]
+    assert get_answer_texts(answers, np.array([row.label], object)) == [""]
     assert answers.probs[0, -1] == 1.0

@@ -13,7 +13,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import detect_task, get_task
-from clearhead.tasks.span.rows import AnswerTruth, check
+from clearhead.tasks.span.rows import AnswerTruth, check_row
 from tests.tiny_models import write_csv
 
 SPAN = get_task("span")
@@ -26,9 +26,9 @@ def read(data: Any) -> tuple[list[AnswerTruth], str]:
     source: Source = open_source(data)
     assert SPAN.rows.label_counter is not None
     columns = resolve_columns(source, SPAN.rows.layout)
-    space = survey_rows(source, columns, check=check, counter=SPAN.rows.label_counter())
+    space = survey_rows(source, columns, check=check_row, counter=SPAN.rows.label_counter())
     assert space is not None
-    rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
+    rows = [check_row(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return [row.label for row in rows if isinstance(row, TextRow)], str(space.scheme)
 
 
@@ -109,7 +109,7 @@ def test_no_answer_is_an_answer(none: dict[str, Any]) -> None:
 def test_answers_are_exact_and_may_have_brackets() -> None:
     story = 'He wrote [1] and ["a"] in  Tōkyō \tthere.'
     for answer in ("[1]", '["a"]', "in  Tōkyō \tthere"):
-        found = check(
+        found = check_row(
             Row(
                 1,
                 {
@@ -123,10 +123,10 @@ def test_answers_are_exact_and_may_have_brackets() -> None:
         )
         assert isinstance(found, TextRow)
         assert found.label.answers == (answer,)
-    found = check(Row(1, {"question": "Where?", "context": story, "answers": "[1]"}), COLUMNS, None)
+    found = check_row(Row(1, {"question": "Where?", "context": story, "answers": "[1]"}), COLUMNS, None)
     assert isinstance(found, TextRow)
     assert found.label == AnswerTruth(story, ("[1]",), (9,))
-    spaced = check(
+    spaced = check_row(
         Row(1, {"question": "?", "context": story, "answers": [{"text": " in ", "answer_start": 22}]}), COLUMNS, None
     )
     assert isinstance(spaced, TextRow)
@@ -136,22 +136,22 @@ def test_answers_are_exact_and_may_have_brackets() -> None:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "elsewhere": (
         {"answers": [{"text": "Tim", "answer_start": 9}]},
-        "at 9 the passage has 'im ', and not the answer 'Tim'",
+        "character 9 of the passage: expected the answer 'Tim', got 'im '",
     ),
-    "beyond": ({"answers": [{"text": "Tim", "answer_start": 10**30}]}, "and not the answer 'Tim'"),
+    "beyond": ({"answers": [{"text": "Tim", "answer_start": 10**30}]}, "expected the answer 'Tim', got ''"),
     "below 0": ({"answers": [{"text": "Tim", "answer_start": -1}]}, "is not in the passage"),
     "not there": ({"answers": ["Bob"]}, "the answer 'Bob' is not in the passage"),
     "another case": ({"answers": ["tim"]}, "the answer 'tim' is not in the passage"),
-    "a start that is none": ({"answers": [{"text": "Tim", "answer_start": "x"}]}, "is no whole number"),
-    "a start that is yes": ({"answers": [{"text": "Tim", "answer_start": True}]}, "is no whole number"),
-    "a start and a half": ({"answers": [{"text": "Tim", "answer_start": 8.5}]}, "is no whole number"),
-    "an empty answer": ({"answers": [{"text": " ", "answer_start": 3}]}, "an answer is empty or no text"),
-    "a number": ({"answers": [{"text": 5, "answer_start": 3}]}, "an answer is empty or no text"),
-    "half a character": ({"answers": ["\ud800"]}, "an answer is empty or no text"),
-    "lists of two lengths": ({"answers": {"text": ["Tim"], "answer_start": [8, 21]}}, "is no list of answers"),
-    "a list of lists": ({"answers": [["Tim"]]}, "is no list of answers"),
-    "an object of others": ({"answers": {"a": 1}}, "is no list of answers"),
-    "7": ({"answers": 7}, "is no list of answers"),
+    "a start that is none": ({"answers": [{"text": "Tim", "answer_start": "x"}]}, "is not an integer"),
+    "a start that is yes": ({"answers": [{"text": "Tim", "answer_start": True}]}, "is not an integer"),
+    "a start and a half": ({"answers": [{"text": "Tim", "answer_start": 8.5}]}, "is not an integer"),
+    "an empty answer": ({"answers": [{"text": " ", "answer_start": 3}]}, "an answer is empty or not text"),
+    "a number": ({"answers": [{"text": 5, "answer_start": 3}]}, "an answer is empty or not text"),
+    "half a character": ({"answers": ["\ud800"]}, "an answer is empty or not text"),
+    "lists of two lengths": ({"answers": {"text": ["Tim"], "answer_start": [8, 21]}}, "is not a list of answers"),
+    "a list of lists": ({"answers": [["Tim"]]}, "is not a list of answers"),
+    "an object of others": ({"answers": {"a": 1}}, "is not a list of answers"),
+    "7": ({"answers": 7}, "is not a list of answers"),
     "no question": ({"question": "", "answers": []}, "question is empty"),
     "no passage": ({"context": None, "answers": []}, "context is missing"),
     "a NUL byte": ({"context": "a\0", "answers": []}, "context holds a NUL byte"),
@@ -161,7 +161,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD)
 def test_an_answer_that_is_not_there_is_said(what: str) -> None:
     values, said = BAD[what]
-    found = check(Row(4, {"question": "Whom?", "context": STORY} | values), COLUMNS, None)
+    found = check_row(Row(4, {"question": "Whom?", "context": STORY} | values), COLUMNS, None)
     assert isinstance(found, BadRow), found
     assert said in str(found)
     assert "\n" not in str(found)

@@ -40,11 +40,11 @@ def test_columns_and_labels_say_the_task(columns: Columns, space: LabelSpace, na
 @pytest.mark.parametrize(
     ("name", "columns", "space", "said"),
     [
-        ("pair", ONE, CLASSES, "pair needs a second text; say which column holds it with text_b="),
-        ("classify", TWO, CLASSES, 'classify reads one text, and there are two; use task="pair"'),
-        ("regress", ONE, CLASSES, "regress learns numbers, and column 'label' holds classes"),
-        ("regress", ONE, SEVERAL, "regress learns numbers, and column 'label' holds several labels a row"),
-        ("classify", ONE, NUMBERS, "classify learns classes, and column 'label' holds numbers"),
+        ("pair", ONE, CLASSES, "pair needs a second text; name its column with text_b="),
+        ("classify", TWO, CLASSES, 'classify takes one text, got two; use task="pair"'),
+        ("regress", ONE, CLASSES, "regress expects numbers, but column 'label' contains classes"),
+        ("regress", ONE, SEVERAL, "regress expects numbers, but column 'label' contains several labels per row"),
+        ("classify", ONE, NUMBERS, "classify expects classes, but column 'label' contains numbers"),
         ("classify", ONE, LabelSpace(names=("a",)), "all rows have the label 'a'; there is nothing to learn"),
         ("classify", ONE, LabelSpace(kind="multilabel"), "no row has a label; there is nothing to learn"),
     ],
@@ -59,7 +59,7 @@ def test_one_label_that_rows_have_or_not_can_be_learned() -> None:
 
 
 def test_an_unknown_task_is_answered_with_those_there_are() -> None:
-    said = "There is no task 'tagging'; there are classify, pair, regress, tag, span, choice"
+    said = "Unknown task 'tagging'; expected one of classify, pair, regress, tag, span, choice"
     with pytest.raises(InputError, match=said):
         get_task("tagging")
 

@@ -14,7 +14,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import detect_task, get_task
-from clearhead.tasks.tag.rows import check
+from clearhead.tasks.tag.rows import check_row
 from tests.tiny_models import write_csv
 
 TAG = get_task("tag")
@@ -31,14 +31,14 @@ def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
     source = open_source(data)
     assert TAG.rows.label_counter is not None
     columns = resolve_columns(source, TAG.rows.layout)
-    space = survey_rows(source, columns, check=check, counter=TAG.rows.label_counter())
+    space = survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter())
     assert space is not None
     return source, columns, space
 
 
 def tags_of(data: Any) -> list[list[str]]:
     source, columns, space = look(data)
-    rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
+    rows = [check_row(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return [[space.names[tag] for tag in row.label] for row in rows if isinstance(row, TextRow)]
 
 
@@ -163,17 +163,20 @@ def test_arrays_in_a_frame_are_lists() -> None:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "inside a word": ({"text": TEXT, "spans": [[0, 2, "PER"]]}, "the span 0 to 2 .PER, 'Ad'. ends inside a word"),
     "at a space": ({"text": TEXT, "spans": [[3, 7, "PER"]]}, "begins inside a word or at a space"),
-    "outside": ({"text": TEXT, "spans": [[18, 99, "LOC"]]}, "outside the text of 23 characters"),
+    "outside": ({"text": TEXT, "spans": [[18, 99, "LOC"]]}, "exceeds the text of 23 characters"),
     "below 0": ({"text": TEXT, "spans": [[-3, 3, "LOC"]]}, "the span -3 to 3"),
     "backwards": ({"text": TEXT, "spans": [[7, 4, "LOC"]]}, "the span 7 to 4"),
-    "huge": ({"text": TEXT, "spans": [[10**30, 10**40, "LOC"]]}, "is outside the text"),
+    "huge": ({"text": TEXT, "spans": [[10**30, 10**40, "LOC"]]}, "exceeds the text"),
     "overlapping": ({"text": TEXT, "spans": [[8, 14, "PER"], [12, 14, "LOC"]]}, "the spans PER and LOC overlap"),
-    "no label": ({"text": TEXT, "spans": [[0, 3]]}, "a span is not start, end and label"),
-    "a label that is none": ({"text": TEXT, "spans": [[0, 3, None]]}, "a span is not start"),
-    "half a character": ({"text": TEXT, "spans": [[0, 3, "\ud800"]]}, "a span is not start"),
-    "fractions": ({"text": TEXT, "spans": [[0.0, 3.0, "PER"]]}, "a span is not start"),
-    "yes and no": ({"text": TEXT, "spans": [{"start": False, "end": True, "label": "PER"}]}, "a span is not start"),
-    "an end that is yes": ({"text": "a b", "spans": [[0, True, "PER"]]}, "a span is not start"),
+    "no label": ({"text": TEXT, "spans": [[0, 3]]}, r"a span needs start and end \(integers\) and a label"),
+    "a label that is none": ({"text": TEXT, "spans": [[0, 3, None]]}, "a span needs start and end"),
+    "half a character": ({"text": TEXT, "spans": [[0, 3, "\ud800"]]}, "a span needs start and end"),
+    "fractions": ({"text": TEXT, "spans": [[0.0, 3.0, "PER"]]}, "a span needs start and end"),
+    "yes and no": (
+        {"text": TEXT, "spans": [{"start": False, "end": True, "label": "PER"}]},
+        "a span needs start and end",
+    ),
+    "an end that is yes": ({"text": "a b", "spans": [[0, True, "PER"]]}, "a span needs start and end"),
     "no list": ({"text": TEXT, "spans": {"entities": 5}}, "spans has no list of spans"),
     "null": ({"text": TEXT, "spans": None}, "spans has no list of spans"),
     "a null nest": ({"text": TEXT, "spans": {"entities": None}}, "spans has no list of spans"),
@@ -187,7 +190,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD)
 def test_a_span_that_does_not_fit_is_said(what: str) -> None:
     values, said = BAD[what]
-    found = check(Row(7, values, 9), Columns(text="text", label="spans"), None)
+    found = check_row(Row(7, values, 9), Columns(text="text", label="spans"), None)
     assert isinstance(found, BadRow), found
     assert re.search(said, str(found)), str(found)
     assert str(found).startswith("row 7 (line 9): ")
@@ -198,16 +201,16 @@ def test_a_span_that_does_not_fit_is_said(what: str) -> None:
 LISTED: dict[str, tuple[Any, Any, str]] = {
     "too few tags": (["a", "b"], ["O"], "2 words and 1 tags"),
     "too many tags": (["a"], ["O", "O"], "1 words and 2 tags"),
-    "no words": ([], [], "tokens holds no words"),
-    "an empty word": (["a", ""], ["O", "O"], "or an empty one"),
-    "a word that is null": (["a", None], ["O", "O"], "or an empty one"),
-    "a word that is an object": ([{"text": "a"}], ["O"], "or an empty one"),
+    "no words": ([], [], "tokens has no words"),
+    "an empty word": (["a", ""], ["O", "O"], "or an empty word"),
+    "a word that is null": (["a", None], ["O", "O"], "or an empty word"),
+    "a word that is an object": ([{"text": "a"}], ["O"], "or an empty word"),
     "a NUL byte": (["a\0"], ["O"], "a NUL byte or half a character"),
     "an empty tag": (["a", "b"], ["O", ""], "a tag is empty"),
     "a tag that is null": (["a", "b"], ["O", None], "a tag is empty"),
     "a tag that is a list": (["a", "b"], ["O", ["O"]], "a tag is empty"),
-    "a tag with a space": (["a"], ["B- X"], "a tag is empty or no plain word"),
-    "a tag without end": (["a"], ["B-" + "x" * 900], "a tag is empty or no plain word"),
+    "a tag with a space": (["a"], ["B- X"], "a tag is empty or not a single word"),
+    "a tag without end": (["a"], ["B-" + "x" * 900], "a tag is empty or not a single word"),
     "no tags": (["a"], None, "tags has no tags"),
     "an object of tags": (["a"], {"a": 1}, "tags has no tags"),
 }
@@ -216,7 +219,7 @@ LISTED: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize("what", LISTED)
 def test_words_and_tags_that_do_not_fit_are_said(what: str) -> None:
     words, tags, said = LISTED[what]
-    found = check(Row(7, {"tokens": words, "tags": tags}), Columns(text="tokens", label="tags"), None)
+    found = check_row(Row(7, {"tokens": words, "tags": tags}), Columns(text="tokens", label="tags"), None)
     assert isinstance(found, BadRow), found
     assert said in str(found)
 
@@ -228,25 +231,25 @@ def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
     columns = Columns(text="text", label="spans")
     assert TAG.rows.label_counter is not None
     with pytest.raises(InputError) as refused:
-        survey_rows(source, columns, check=check, counter=TAG.rows.label_counter())
+        survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter())
     said = str(refused.value)
     assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in said
     assert "row 2:" in said
     assert "row 20:" in said
-    space = survey_rows(source, columns, check=check, counter=TAG.rows.label_counter(), skip_bad_rows=True)
+    space = survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter(), skip_bad_rows=True)
     assert space is not None
     assert space.names == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 
 
 def test_a_text_may_look_like_a_list() -> None:
     for text in ("[1] says so", "[]", "[1, 2]", "[UNK]", "{}"):
-        found = check(Row(1, {"text": text, "spans": []}), Columns(text="text", label="spans"), None)
+        found = check_row(Row(1, {"text": text, "spans": []}), Columns(text="text", label="spans"), None)
         assert isinstance(found, TextRow)
         assert found.text == text
 
 
 def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
-    found = check(
+    found = check_row(
         Row(1, {"text": "Ada saw Tim", "spans": '[[0, 3, "PER"]]'}), Columns(text="text", label="spans"), None
     )
     assert isinstance(found, TextRow)
@@ -263,16 +266,16 @@ def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
 )
 def test_other_peoples_models_are_measured_in_their_own_tags(names: tuple[str, ...], tags: list[str]) -> None:
     space = LabelSpace(names=names, kind="tags", scheme="iob")
-    found = check(Row(1, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
+    found = check_row(Row(1, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
     assert isinstance(found, TextRow)
     assert [names[tag] for tag in found.label] == tags
 
 
 def test_a_tag_that_training_did_not_have_is_said() -> None:
     space = LabelSpace(names=("O", "B-LOC", "I-LOC"), kind="tags", scheme="bio")
-    found = check(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
+    found = check_row(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
     assert isinstance(found, BadRow)
-    assert "tag 'B-PER' is none of O, B-LOC, I-LOC" in str(found)
+    assert "tag 'B-PER' is not one of O, B-LOC, I-LOC" in str(found)
 
 
 def test_several_labels_of_a_text_are_no_tags() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.tasks.ragged import RaggedArray, compute_bounds, concat_parts, to_ragged
-from clearhead.tasks.tag.sequences import best_tags
+from clearhead.tasks.tag.sequences import decode_best_tags
 from tests.variation import scaled
 
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")
@@ -42,7 +42,7 @@ def test_it_is_the_best_of_all_that_may_be(names: tuple[str, ...], data: st.Data
     counts = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
     seed = data.draw(st.integers(0, 2**31))
     scores = np.random.default_rng(seed).normal(size=(sum(counts), len(names)))
-    found = best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), names)
+    found = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), names)
     for place, count in enumerate(counts):
         own = scores[found.bounds[place] : found.bounds[place + 1]]
         every = [
@@ -57,7 +57,7 @@ def test_it_is_the_best_of_all_that_may_be(names: tuple[str, ...], data: st.Data
 @pytest.mark.parametrize(("names", "lenient"), [(INSIDE, False), (PLAIN, False), (BIO, True)])
 def test_where_everything_may_follow_each_word_is_for_itself(names: tuple[str, ...], lenient: bool) -> None:
     scores = np.random.default_rng(1).normal(size=(40, len(names)))
-    found = best_tags(RaggedArray(values=scores, bounds=compute_bounds([10, 0, 30])), names, lenient=lenient)
+    found = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds([10, 0, 30])), names, lenient=lenient)
     assert found.values.tolist() == scores.argmax(1).tolist()
 
 
@@ -65,10 +65,10 @@ def test_many_rows_of_any_length_are_decoded_in_their_order() -> None:
     draw = np.random.default_rng(2)
     counts = draw.integers(0, 30, 400)
     scores = draw.normal(size=(int(counts.sum()), len(BIO)))
-    every = best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), BIO)
+    every = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), BIO)
     for place in range(0, 400, 37):
         one = scores[every.bounds[place] : every.bounds[place + 1]]
-        alone = best_tags(RaggedArray(values=one, bounds=compute_bounds([len(one)])), BIO)
+        alone = decode_best_tags(RaggedArray(values=one, bounds=compute_bounds([len(one)])), BIO)
         assert alone.values.tolist() == every.row(place).tolist()
 
 

@@ -19,9 +19,9 @@ from clearhead.data.sources.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.tasks import TASKS, Calibration
 from clearhead.tasks.packed import pack_table
-from clearhead.tasks.tag.alignment import INHERITS, NOTHING
-from clearhead.tasks.tag.decoding import collect, read, spans_of
-from clearhead.tasks.tag.rows import check
+from clearhead.tasks.tag.alignment import NO_TOKEN, SHARED_TOKEN
+from clearhead.tasks.tag.decoding import collect_words, decode, extract_spans
+from clearhead.tasks.tag.rows import check_row
 from clearhead.tasks.tag.task import TAG_ROWS
 from clearhead.text.words import find_word_spans
 from tests.tasks.tokenizers import KINDS, tokenizer
@@ -149,17 +149,17 @@ def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
 
 def test_a_model_of_lists_cuts_a_text_into_such_words() -> None:
     row, bare = Row(1, {"text": "Rolls-Royce flew"}), Columns(text="text")
-    listed = check(row, bare, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
+    listed = check_row(row, bare, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
     assert isinstance(listed, TextRow)
     assert listed.extra.offsets == [(0, 11), (12, 16)]
     for space in (SPACE, None):
-        found = check(row, bare, space)
+        found = check_row(row, bare, space)
         assert isinstance(found, TextRow)
         assert len(found.extra.offsets) == 4
 
 
 def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
-    found = check(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
+    found = check_row(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
     assert isinstance(found, TextRow), found
     return found
 
@@ -177,12 +177,12 @@ def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tu
     """Spans in letters, out of perfect logits."""
     table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
     data = pack_table(table, segments=False)
-    answers = read(collect(perfect(data, len(SPACE)), data), SPACE, Calibration())
+    answers = decode(collect_words(perfect(data, len(SPACE)), data), SPACE, Calibration())
     made = []
     for place, row in enumerate(rows):
         borders = row.extra.offsets
         tags = [SPACE.names[tag] for tag in answers.labels.row(place)]
-        made.append([(borders[a][0], borders[b - 1][1], label) for a, b, label in spans_of(tags, SPACE.scheme)])
+        made.append([(borders[a][0], borders[b - 1][1], label) for a, b, label in extract_spans(tags, SPACE.scheme)])
     return made
 
 
@@ -206,9 +206,9 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
         size = draw.randint(1, 3)
         last = min(at + size, len(borders))
         # a span can be learned if a token of its own begins it, and the next token is not shared with what follows
-        clear = places[at] >= 0 and places[last - 1] >= 0 and (last == len(borders) or places[last] != INHERITS)
-        inside = all(places[word] != NOTHING or word + 1 < last for word in range(at, last))
-        if clear and inside and draw.random() < 0.6 and NOTHING not in places[at : last + 1]:
+        clear = places[at] >= 0 and places[last - 1] >= 0 and (last == len(borders) or places[last] != SHARED_TOKEN)
+        inside = all(places[word] != NO_TOKEN or word + 1 < last for word in range(at, last))
+        if clear and inside and draw.random() < 0.6 and NO_TOKEN not in places[at : last + 1]:
             spans.append((borders[at][0], borders[last - 1][1], draw.choice(("PER", "LOC"))))
         at = last
     row = row_of(text, spans)
@@ -252,7 +252,7 @@ def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
 
 def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
     words = ["EU", "rejects", "German", "call", "."]
-    row = check(Row(1, {"tokens": words}), Columns(text="tokens"), None)
+    row = check_row(Row(1, {"tokens": words}), Columns(text="tokens"), None)
     assert isinstance(row, TextRow)
     for kind in ("roberta", "distilbert"):
         table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, LengthPolicy(), TAG_ROWS)
@@ -262,7 +262,7 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
 
 def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
     """A token over the end of one word and the beginning of the next stands for the first of the two."""
-    from clearhead.tasks.tag.alignment import places
+    from clearhead.tasks.tag.alignment import align_words
     from clearhead.tasks.tag.rows import Words
     from clearhead.text.encoding import Encoding
 
@@ -276,8 +276,8 @@ def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
         special=[True, False, False, False, True],
         sides=[None, 0, 0, 0, None],
     )
-    assert places(Words([(0, 3), (3, 7), (7, 8)]), [window]).tolist() == [1, 3, NOTHING]
-    assert places(Words([(0, 3), (3, 5), (5, 7)]), [window]).tolist() == [1, INHERITS, 3]
+    assert align_words(Words([(0, 3), (3, 7), (7, 8)]), [window]).tolist() == [1, 3, NO_TOKEN]
+    assert align_words(Words([(0, 3), (3, 5), (5, 7)]), [window]).tolist() == [1, SHARED_TOKEN, 3]
 
 
 def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> None:
@@ -289,7 +289,7 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
     values[2] = np.nan  # nothing is left of it
     values[3, 2] = 9.0  # I-LOC
     values[4, 0] = 9.0
-    answers = read(RaggedArray(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
+    answers = decode(RaggedArray(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
     assert [SPACE.names[tag] for tag in answers.labels.values] == ["B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
     own = answers.probs.values[np.arange(5), answers.labels.values]
     assert own.min() > 0.9
@@ -301,7 +301,7 @@ def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
 
     space = LabelSpace(names=("ADJ", "NOUN"), kind="tags", scheme="plain")
     values = np.array([[0.0, 5.0], [np.inf, np.inf], [np.nan, np.nan]], np.float32)
-    answers = read(RaggedArray(values=values, bounds=np.array([0, 3])), space, Calibration())
+    answers = decode(RaggedArray(values=values, bounds=np.array([0, 3])), space, Calibration())
     assert answers.labels.values.tolist()[:2] == [1, 1]
     sure = TASKS["tag"].decoding.confidence(answers)
     assert sure is not None

@@ -76,7 +76,7 @@ def test_probabilities_have_a_column_for_each_option(chooser: Run, tmp_path: Pat
         assert [bool(cell) for cell in cells] == [bool(row[f"option{number}"]) for number in range(1, 5)]
         assert [float(cell) for cell in cells if cell] == json.loads(row["p_probabilities"])
     rows_with_lists = [{"question": "was it", "options": ["good", "bad"]}]
-    with pytest.raises(InputError, match="whose probabilities are in their order already; omit probabilities"):
+    with pytest.raises(InputError, match="lists the probabilities of all options in one column; omit probabilities"):
         predict_file(chooser.folder, rows_with_lists, tmp_path / "no.csv", options="options", probabilities=True)
     assert not (tmp_path / "no.csv").exists()
 

@@ -59,7 +59,7 @@ def evaluate(
     jsonl or text, for files and handles whose name does not show it.
     """
     from clearhead.aspects.predictor import AspectScorer
-    from clearhead.aspects.reviews import spans_source
+    from clearhead.aspects.reviews import to_spans_source
     from clearhead.data import open_source
     from clearhead.evaluate.evaluate import run_evaluate, save_evaluation_report
     from clearhead.jobs.kinds import local_kind
@@ -86,7 +86,7 @@ def evaluate(
     if opened.kind == "pairs" and not predictor.reads_pairs and label is None and not predictor.task.rows.layout.roles:
         opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
     if isinstance(predictor.scorer, AspectScorer):
-        opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
+        opened, text, text_b, label = to_spans_source(opened, text, text_b, label), None, None, None
     evaluation = run_evaluate(
         predictor,
         opened,

@@ -1,7 +1,7 @@
-"""Aspect sentiment: what a review speaks of, and what it thinks of each aspect.
+"""Aspect-based sentiment: the aspects that a review mentions, and its sentiment towards each of them.
 
-`job` trains the two models, a tagger that finds aspects and a pair classifier that judges each of them; `predictor`
-answers with both as one; `reviews` reads the rows and `inspection` describes them.
+`job` trains two models, a tagger that finds aspects and a pair classifier for their polarity; `predictor` combines
+both; `reviews` reads the rows and `inspection` describes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clearhead.aspects.inspection import inspect_reviews
     from clearhead.aspects.job import AspectJob
     from clearhead.aspects.predictor import AspectScorer, load_aspects
-    from clearhead.aspects.reviews import spans_source
+    from clearhead.aspects.reviews import to_spans_source
 else:
     from clearhead.lazy import export_lazily
 
@@ -24,7 +24,7 @@ else:
             "inspection": ("inspect_reviews",),
             "job": ("AspectJob",),
             "predictor": ("AspectScorer", "load_aspects"),
-            "reviews": ("spans_source",),
+            "reviews": ("to_spans_source",),
         },
     )
 
@@ -34,5 +34,5 @@ __all__ = [
     "describe_aspects",
     "inspect_reviews",
     "load_aspects",
-    "spans_source",
+    "to_spans_source",
 ]

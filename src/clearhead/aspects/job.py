@@ -1,4 +1,4 @@
-"""Aspect sentiment from end to end: find what a review speaks of (tag), then what it thinks of it (pair)."""
+"""Training of aspect-based sentiment: a tagger finds aspects, a pair classifier predicts their polarity."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, aspect_space, load_aspects
-from clearhead.aspects.reviews import Review, Span, reviews
+from clearhead.aspects.predictor import ASPECT, FIND, FORMAT, JUDGE, MODEL_ROLES, build_label_space, load_aspects
+from clearhead.aspects.reviews import Review, Span, read_reviews
 from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import Columns, Row, Source, TextRow, hash_text, split_rows
 from clearhead.data.column_resolver import resolve_columns
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 class AspectJob:
-    """Two models, one that finds aspects and one that judges them. Each step leaves what later steps read."""
+    """Trains the tagger and the pair classifier. Each step sets the attributes that later steps read."""
 
-    compute: Compute  # of `plan`
+    compute: Compute  # set by `plan`
     computed: ComputeHistory
-    parts: dict[str, list[Review]]  # of `prepare`: by source, with their split where there is one source
+    parts: dict[str, list[Review]]  # set by `prepare`: by source, with splits if there is only one source
     names: dict[str, str]  # of the sources
     labels: list[str]
-    resolved: RunPlan  # what run.json has
-    runs: dict[str, Run]  # of `fit`: the finder and the judge
-    held: dict[str, list[Review]]  # of `measure`
+    resolved: RunPlan  # the plan stored in run.json
+    runs: dict[str, Run]  # set by `fit`: both models
+    held: dict[str, list[Review]]  # set by `measure`
     predictor: Predictor
     evaluations: dict[str, Evaluation]
 
@@ -56,11 +56,11 @@ class AspectJob:
         self.begun = time.perf_counter()
 
     def plan(self) -> None:
-        """Refuse methods that cannot tag, and find out where the run computes."""
-        request, asked = self.request, self.request.plan
-        if asked.method not in TAG.methods:
-            raise InputError(f"aspect is learned by {', '.join(TAG.methods)}, and not by {asked.method}.")
-        self.compute = resolve_compute(asked)
+        """Refuse methods that cannot tag, and resolve device and threads."""
+        request, plan = self.request, self.request.plan
+        if plan.method not in TAG.methods:
+            raise InputError(f"aspect is trained with {', '.join(TAG.methods)}, not with {plan.method}.")
+        self.compute = resolve_compute(plan)
         self.computed = start_computing(
             request.folder,
             self.compute.machine,
@@ -72,16 +72,18 @@ class AspectJob:
             check_run_folder(request.folder)
 
     def prepare(self) -> None:
-        """Reviews in their parts, and the plan as it is stored."""
-        request, asked, events = self.request, self.request.plan, self.request.events
-        self.resolved = plan = replace(asked, threads=self.compute.threads, settings=self.compute.settings)
-        parts = {part: reviews(source, plan, events.message) for part, source in request.sources.items()}
+        """Read and split the reviews, and store the plan."""
+        request, requested, events = self.request, self.request.plan, self.request.events
+        self.resolved = plan = replace(requested, threads=self.compute.threads, settings=self.compute.settings)
+        parts = {part: read_reviews(source, plan, events.message) for part, source in request.sources.items()}
         if plan.rows is not None:
-            parts["train"] = _drawn(parts["train"], plan)
+            parts["train"] = _draw_reviews(parts["train"], plan)
         if len(parts) == 1 and not any(review.split for review in parts["train"]):
-            parts = {"train": _split(parts["train"], plan)}
+            parts = {"train": _split_reviews(parts["train"], plan)}
         self.parts, self.names = parts, {name: request.sources[name].name for name in parts}
-        self.labels = sorted({label for some in parts.values() for review in some for _, _, label in review.spans})
+        self.labels = sorted(
+            {label for reviews in parts.values() for review in reviews for _, _, label in review.spans}
+        )
         if len(self.labels) < 2:
             polarity = ", ".join(self.labels) or "none"
             raise InputError(f"All aspects have the polarity {polarity}; there is nothing to learn.")
@@ -89,42 +91,45 @@ class AspectJob:
         events.started(request.folder)
 
     def fit(self) -> None:
-        """Both models, one after the other, each a run of its own."""
-        split = "split" if any(review.split for some in self.parts.values() for review in some) else None
+        """Train both models one after the other, each in its own run folder."""
+        split = "split" if any(review.split for reviews in self.parts.values() for review in reviews) else None
         self.runs = {}
-        for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
-            self.request.events.message(f"{name}: {ABOUT[name]}")
-            own = {part: _source(rows_of(some), self.names[part]) for part, some in self.parts.items()}
-            self.runs[name] = _trained(_plan_for(self.resolved, name, split), own, self.request, name)
+        for name, make_rows in ((FIND, _make_aspect_rows), (JUDGE, _make_pair_rows)):
+            self.request.events.message(f"{name}: {MODEL_ROLES[name]}")
+            sources = {part: _make_source(make_rows(reviews), self.names[part]) for part, reviews in self.parts.items()}
+            self.runs[name] = _train_model(_make_model_plan(self.resolved, name, split), sources, self.request, name)
 
     def measure(self) -> None:
-        """Both models together on held-out reviews."""
+        """Evaluate both models together on held-out reviews."""
         folder = self.request.folder
-        self.held = {part: some for part in ("dev", "test") if (some := _part(self.parts, part))}
-        marks = {part: asdict(_mark(some, self._name(part), self.labels)) for part, some in self.held.items()}
-        write_json(folder / ASPECTS_FILE, {"format": FORMAT, "labels": self.labels, "data": marks})
+        self.held = {part: reviews for part in ("dev", "test") if (reviews := _select_part(self.parts, part))}
+        fingerprints = {
+            part: asdict(_make_fingerprint(reviews, self._name(part), self.labels))
+            for part, reviews in self.held.items()
+        }
+        write_json(folder / ASPECTS_FILE, {"format": FORMAT, "labels": self.labels, "data": fingerprints})
         if len(self.parts) == 1:
-            numbers = {part: [review.number for review in some] for part, some in self.held.items()}
-            write_json(folder / SPLIT_FILE, {"source": self.names["train"], "parts": numbers})
+            row_numbers = {part: [review.number for review in reviews] for part, reviews in self.held.items()}
+            write_json(folder / SPLIT_FILE, {"source": self.names["train"], "parts": row_numbers})
         self.predictor = load_aspects(folder, device=self.resolved.device)
         self.evaluations = {
-            part: run_evaluate(self.predictor, _source(_whole(some), self._name(part)))
-            for part, some in self.held.items()
+            part: run_evaluate(self.predictor, _make_source(_make_polarity_rows(reviews), self._name(part)))
+            for part, reviews in self.held.items()
         }
 
     def save(self) -> None:
-        """Nothing: both models are saved by their own runs, and what joins them was needed to measure."""
+        """Do nothing: both runs have saved their models, and `measure` has written the file that links them."""
 
     def report(self) -> Run:
-        """The page about both; then metrics.json says that the run is finished."""
+        """Write the report on both models, then metrics.json, which marks the run as finished."""
         run = self._result()
         if self.request.report:
-            run = replace(run, report=_report(self.predictor, run, self.parts, self.names, self.request.command))
-        write_metrics(self.request.folder, self.evaluations, ())  # last: it is finished
+            run = replace(run, report=_write_report(self.predictor, run, self.parts, self.names, self.request.command))
+        write_metrics(self.request.folder, self.evaluations, ())  # marks the run as finished
         return run
 
     def _name(self, part: str) -> str:
-        """The source that a part is from."""
+        """Return the name of a part's source."""
         return self.names.get(part, self.names["train"])
 
     def _result(self) -> Run:
@@ -135,51 +140,55 @@ class AspectJob:
             method=self.resolved.method,
             labels=tuple(self.labels),
             columns={"text": "text"},
-            rows={part: len(some) for part in ("train", "dev", "test") if (some := _part(self.parts, part))},
+            rows={
+                part: len(reviews) for part in ("train", "dev", "test") if (reviews := _select_part(self.parts, part))
+            },
             evaluations=self.evaluations,
             seeds=(),
-            messages=tuple(said for one in runs.values() for said in one.messages),
-            notes=(*_notes(runs), *(note for one in runs.values() for note in one.notes)),
+            messages=tuple(message for run in runs.values() for message in run.messages),
+            notes=(*_summarize_models(runs), *(note for run in runs.values() for note in run.notes)),
             seconds=seconds,
             cost={"seconds": round(seconds, 1)},
             machine=runs[FIND].machine,
         )
 
 
-def _drawn(some: Sequence[Review], plan: RunPlan) -> list[Review]:
-    """As many of the reviews to train on as were asked for, and all others."""
-    train = [place for place, review in enumerate(some) if review.split in (None, "train")]
-    kept = {train[place] for place in sample_rows(len(train), plan.rows or 0, plan.settings.seed).tolist()}
-    left = kept | set(range(len(some))).difference(train)
-    return [some[place] for place in sorted(left)]
+def _draw_reviews(reviews: Sequence[Review], plan: RunPlan) -> list[Review]:
+    """Draw `plan.rows` of the training reviews; keep all others."""
+    train = [index for index, review in enumerate(reviews) if review.split in (None, "train")]
+    drawn = {train[index] for index in sample_rows(len(train), plan.rows or 0, plan.settings.seed).tolist()}
+    kept = drawn | set(range(len(reviews))).difference(train)
+    return [reviews[index] for index in sorted(kept)]
 
 
-def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DatasetFingerprint:
-    """Which reviews these are, as `evaluate` will see them."""
+def _make_fingerprint(reviews: Sequence[Review], name: str, labels: Sequence[str]) -> DatasetFingerprint:
+    """Compute the fingerprint of reviews, as `evaluate` does for the tag task."""
     import numpy as np
 
-    space, columns = aspect_space(labels), Columns(text="text", label="spans")
-    rows = [TAG.rows.check_row(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
-    kept = [row for row in rows if isinstance(row, TextRow)]
-    targets = TAG.rows.encode_labels([row.label for row in kept], space)
-    hashes = np.array([hash_text(row.text) for row in kept], np.uint64)
-    return DatasetFingerprint(name=name, rows=len(kept), sha256=hash_rows(hashes, targets, space))
+    space, columns = build_label_space(labels), Columns(text="text", label="spans")
+    rows = [
+        TAG.rows.check_row(Row(review.number, _make_row(review, review.spans)), columns, space) for review in reviews
+    ]
+    valid_rows = [row for row in rows if isinstance(row, TextRow)]
+    targets = TAG.rows.encode_labels([row.label for row in valid_rows], space)
+    hashes = np.array([hash_text(row.text) for row in valid_rows], np.uint64)
+    return DatasetFingerprint(name=name, rows=len(valid_rows), sha256=hash_rows(hashes, targets, space))
 
 
-def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
-    """How good each of the two is by itself."""
-    said = []
+def _summarize_models(runs: Mapping[str, Run]) -> tuple[str, ...]:
+    """Summarize the metrics of each model by itself."""
+    notes = []
     for name, metric in ((FIND, "f1"), (JUDGE, "accuracy")):
-        found = runs[name].metrics.get(metric)
-        if found is not None:
-            what = "aspects found, whatever is thought of them" if name == FIND else "polarity of given aspects"
-            said.append(f"{what}: {metric} {found.value:.4f} ({found.low:.4f} to {found.high:.4f})")
-    return tuple(said)
+        interval = runs[name].metrics.get(metric)
+        if interval is not None:
+            subject = "aspects found, regardless of polarity" if name == FIND else "polarity of given aspects"
+            notes.append(f"{subject}: {metric} {interval.value:.4f} ({interval.low:.4f} to {interval.high:.4f})")
+    return tuple(notes)
 
 
-def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
+def _make_model_plan(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     columns: dict[str, Any] = {"text": "text", "id": None, "options": None, "separator": None, "labels": None}
-    own: dict[str, Any] = {
+    task_settings: dict[str, Any] = {
         "task": TAG.name,
         "label": "spans",
         "text_b": None,
@@ -188,13 +197,18 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
         "head_pooling": "auto",
     }
     if name == JUDGE:
-        own = {"task": PAIR.name, "label": "label", "text_b": "aspect", "metric": None}
-    given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
+        task_settings = {"task": PAIR.name, "label": "label", "text_b": "aspect", "metric": None}
+    source_settings: dict[str, Any] = {
+        "train": None,
+        "dev": None,
+        "test": None,
+        "rows": None,
+    }  # the reviews are already read and drawn
     return replace(
         plan,
         **columns,
-        **own,
-        **given,
+        **task_settings,
+        **source_settings,
         split=split,
         skip_bad_rows=False,
         minutes=None if plan.minutes is None else plan.minutes / 2,
@@ -202,10 +216,10 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     )
 
 
-def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[RunPlan], name: str) -> Run:
-    """One of the two: read back, gone on with, or begun."""
+def _train_model(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[RunPlan], name: str) -> Run:
+    """Train one of the models, or load or resume its run."""
     folder = request.folder / name
-    own = replace(
+    model_request = replace(
         request,
         plan=plan,
         sources=sources,
@@ -214,43 +228,46 @@ def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[R
         finish=False,
         events=replace(request.events, started=lambda _: None),
     )
-    return run_job(TrainJob(own))
+    return run_job(TrainJob(model_request))
 
 
-def _split(some: Sequence[Review], plan: RunPlan) -> list[Review]:
-    """Parts by text, so that both models are trained on the same ones."""
-    hashes = [hash_text(review.text) for review in some]
-    found = split_rows(None, hashes, dev=plan.dev_share, test=plan.test_share, seed=plan.settings.seed)
-    return [replace(review, split=str(part)) for review, part in zip(some, found, strict=True)]
+def _split_reviews(reviews: Sequence[Review], plan: RunPlan) -> list[Review]:
+    """Split reviews by text, so that both models get the same parts."""
+    hashes = [hash_text(review.text) for review in reviews]
+    parts = split_rows(None, hashes, dev=plan.dev_share, test=plan.test_share, seed=plan.settings.seed)
+    return [replace(review, split=str(part)) for review, part in zip(reviews, parts, strict=True)]
 
 
-def _part(parts: Mapping[str, Sequence[Review]], part: str) -> list[Review]:
-    return [review for name, some in parts.items() for review in some if (review.split or name) == part]
+def _select_part(parts: Mapping[str, Sequence[Review]], part: str) -> list[Review]:
+    return [review for name, reviews in parts.items() for review in reviews if (review.split or name) == part]
 
 
-def _found(some: Sequence[Review]) -> list[dict[str, Any]]:
-    return [_row(review, [(a, b, ASPECT) for a, b, _ in review.spans]) for review in some]
+def _make_aspect_rows(reviews: Sequence[Review]) -> list[dict[str, Any]]:
+    return [_make_row(review, [(start, end, ASPECT) for start, end, _ in review.spans]) for review in reviews]
 
 
-def _whole(some: Sequence[Review]) -> list[dict[str, Any]]:
-    return [_row(review, review.spans) for review in some]
+def _make_polarity_rows(reviews: Sequence[Review]) -> list[dict[str, Any]]:
+    return [_make_row(review, review.spans) for review in reviews]
 
 
-def _row(review: Review, spans: Sequence[Span]) -> dict[str, Any]:
-    listed = [{"start": a, "end": b, "label": label} for a, b, label in spans]
-    made: dict[str, Any] = {"text": review.text, "spans": listed}
-    return made if review.split is None else made | {"split": review.split}
+def _make_row(review: Review, spans: Sequence[Span]) -> dict[str, Any]:
+    span_cells = [{"start": start, "end": end, "label": label} for start, end, label in spans]
+    row: dict[str, Any] = {"text": review.text, "spans": span_cells}
+    return row if review.split is None else row | {"split": review.split}
 
 
-def _judged(some: Sequence[Review]) -> list[dict[str, Any]]:
-    made = []
-    for review in some:
+def _make_pair_rows(reviews: Sequence[Review]) -> list[dict[str, Any]]:
+    rows = []
+    for review in reviews:
         split = {} if review.split is None else {"split": review.split}
-        made += [{"text": review.text, "aspect": review.text[a:b], "label": c, **split} for a, b, c in review.spans]
-    return made
+        rows += [
+            {"text": review.text, "aspect": review.text[start:end], "label": label, **split}
+            for start, end, label in review.spans
+        ]
+    return rows
 
 
-def _source(rows: Sequence[dict[str, Any]], name: str) -> Source:
+def _make_source(rows: Sequence[dict[str, Any]], name: str) -> Source:
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
     return Source(
         name=name,
@@ -260,19 +277,21 @@ def _source(rows: Sequence[dict[str, Any]], name: str) -> Source:
     )
 
 
-def _report(
-    predictor: Predictor, run: Run, parts: Mapping[str, Sequence[Review]], given: Mapping[str, str], command: str
+def _write_report(
+    predictor: Predictor, run: Run, parts: Mapping[str, Sequence[Review]], source_names: Mapping[str, str], command: str
 ) -> Path | None:
-    """One page about both together; each of the two has its own."""
+    """Write the report on both models together; each run also has its own."""
     part = run.measured_on
     if part is None:
         return None
-    source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
-    made: Evaluation = run.evaluations[part]
+    source = _make_source(
+        _make_polarity_rows(_select_part(parts, part)), f"{source_names.get(part, source_names['train'])} ({part})"
+    )
+    evaluation: Evaluation = run.evaluations[part]
     return save_evaluation_report(
         predictor,
         source,
-        made,
+        evaluation,
         run.folder / REPORT_FILE,
         command,
         resolve_columns(source, TAG.rows.layout),

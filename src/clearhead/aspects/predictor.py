@@ -1,4 +1,4 @@
-"""The two models of aspect sentiment as one predictor of tags: what a review speaks of, and what it thinks of it."""
+"""The tagger and the pair classifier of aspect sentiment, combined into one predictor of polarity tags."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 FORMAT = 1
-FIND, JUDGE = "find", "judge"  # the two models
-ABOUT = {FIND: "where the aspects are", JUDGE: "what is thought of each"}
+FIND, JUDGE = "find", "judge"  # folders of the tagger and of the pair classifier
+MODEL_ROLES = {FIND: "finds the aspects", JUDGE: "predicts the polarity of each aspect"}
 ASPECT = "ASPECT"
-NEARLY = 0.999  # so much less probable than what was found is it to be nothing, at most
+MAX_OUTSIDE_RATIO = 0.999  # maximum probability of O relative to the best polarity of a found aspect
 
 
-def aspect_space(labels: Sequence[str]) -> LabelSpace:
-    names = ("O", *(f"{mark}-{label}" for label in labels for mark in "BI"))
+def build_label_space(labels: Sequence[str]) -> LabelSpace:
+    names = ("O", *(f"{prefix}-{label}" for label in labels for prefix in "BI"))
     return LabelSpace(names=names, kind="tags", scheme="spans")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AspectScorer:
-    """The two models as one: the tags of the finder, split up by what the judge thinks of each span."""
+    """Scores polarity tags: the tagger's probabilities, distributed over the polarities of each span."""
 
     find: Predictor
     judge: Predictor
@@ -52,64 +52,80 @@ class AspectScorer:
         answers = TAG.decoding.decode(logits, self.find.space, self.find.calibration)
         names = self.find.space.names
         spans = [extract_entities([names[tag] for tag in tags]) for tags in answers.labels]
-        asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
+        aspect_rows = [
+            _make_aspect_row(row, first, last)
+            for row, row_spans in zip(rows, spans, strict=True)
+            for first, last, _ in row_spans
+        ]
         polarities = len(self.judge.space)
-        opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)
-        if asked:
-            said = self.judge.scorer.score(asked, Columns(text="text", text_b="aspect"))
-            probs = self.judge.task.decoding.decode(said.logits, self.judge.space, self.judge.calibration).probs
-            begins = answers.labels.bounds[:-1].tolist()
-            places = [slice(begin + a, begin + b) for begin, own in zip(begins, spans, strict=True) for a, b, _ in own]
-            for where, one in zip(places, probs, strict=True):
-                opinion[where] = one
-        known = np.isfinite(logits.values[:, 0])
-        made = np.repeat(logits.values[:, :1].astype(np.float64), 1 + 2 * polarities, 1)  # infinity and NaN stay
-        made[known] = shared(answers.probs.values[known], opinion[known], answers.labels.values[known], names)
-        return Scores(RaggedArray(values=made.astype(np.float32), bounds=logits.bounds), truncated, windows)
+        polarity_probs = np.full((len(answers.labels.values), polarities), 1 / polarities)
+        if aspect_rows:
+            scores = self.judge.scorer.score(aspect_rows, Columns(text="text", text_b="aspect"))
+            probs = self.judge.task.decoding.decode(scores.logits, self.judge.space, self.judge.calibration).probs
+            row_starts = answers.labels.bounds[:-1].tolist()
+            span_words = [
+                slice(row_start + first, row_start + last)
+                for row_start, row_spans in zip(row_starts, spans, strict=True)
+                for first, last, _ in row_spans
+            ]
+            for words, span_probs in zip(span_words, probs, strict=True):
+                polarity_probs[words] = span_probs
+        has_token = np.isfinite(logits.values[:, 0])
+        log_probs = np.repeat(logits.values[:, :1].astype(np.float64), 1 + 2 * polarities, 1)  # keeps infinity and NaN
+        log_probs[has_token] = combine_probabilities(
+            answers.probs.values[has_token], polarity_probs[has_token], answers.labels.values[has_token], names
+        )
+        return Scores(RaggedArray(values=log_probs.astype(np.float32), bounds=logits.bounds), truncated, windows)
 
 
-def _asked(row: TextRow, first: int, last: int) -> TextRow:
-    """A text and some of its words: what the judge is asked of."""
-    borders = row.extra.offsets
-    return TextRow(row.number, row.text, row.text[borders[first][0] : borders[last - 1][1]], None, None, None)
+def _make_aspect_row(row: TextRow, first: int, last: int) -> TextRow:
+    """Build the row for the pair classifier: a text and one of its aspects."""
+    offsets = row.extra.offsets
+    return TextRow(row.number, row.text, row.text[offsets[first][0] : offsets[last - 1][1]], None, None, None)
 
 
-def shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> Array:
-    """Log probabilities: what is found stays found, however unsure it is what is thought of it."""
+def combine_probabilities(probs: Array, polarity_probs: Array, tags: Array, names: Sequence[str]) -> Array:
+    """Combine tag and polarity probabilities into log probabilities; found aspects keep any polarity."""
     import numpy as np
 
     outside, begin, inside = (names.index(name) for name in ("O", f"B-{ASPECT}", f"I-{ASPECT}"))
-    made = np.empty((len(probs), 1 + 2 * opinion.shape[1]))
-    made[:, 1::2] = probs[:, begin, None] * opinion
-    made[:, 2::2] = probs[:, inside, None] * opinion
-    own = np.where(tags == begin, made[:, 1::2].max(1), made[:, 2::2].max(1))
-    made[:, 0] = np.where(tags == outside, probs[:, outside], np.minimum(probs[:, outside], NEARLY * own))
-    return np.log(np.maximum(made, 1e-30))
+    combined = np.empty((len(probs), 1 + 2 * polarity_probs.shape[1]))
+    combined[:, 1::2] = probs[:, begin, None] * polarity_probs
+    combined[:, 2::2] = probs[:, inside, None] * polarity_probs
+    best_polarity = np.where(tags == begin, combined[:, 1::2].max(1), combined[:, 2::2].max(1))
+    combined[:, 0] = np.where(
+        tags == outside, probs[:, outside], np.minimum(probs[:, outside], MAX_OUTSIDE_RATIO * best_polarity)
+    )
+    return np.log(np.maximum(combined, 1e-30))
 
 
-def aspect_labels(folder: Path) -> list[str]:
-    """The polarities that the judge of a folder knows."""
-    return _marked(folder)[1]
+def read_aspect_labels(folder: Path) -> list[str]:
+    """Read the polarities of an aspect model."""
+    return _read_aspects_file(folder)[1]
 
 
-def _marked(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """What stands in the mark of a folder, and its labels."""
+def _read_aspects_file(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Read the aspects file of a folder and its polarities."""
     saved = read_json(folder / ASPECTS_FILE)
     labels = saved.get("labels")
-    if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        raise CheckpointError(f"{ASPECTS_FILE} is of another version of clearhead, or damaged.")
+    if (
+        saved.get("format") != FORMAT
+        or not isinstance(labels, list)
+        or not all(isinstance(label, str) for label in labels)
+    ):
+        raise CheckpointError(f"{ASPECTS_FILE} is damaged or was written by another version of clearhead.")
     return saved, labels
 
 
 def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | None = None) -> Predictor:
-    """The two models of a folder as one predictor of tags."""
+    """Load both models of a folder as one predictor of polarity tags."""
     if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
-    saved, labels = _marked(folder)
+        raise InputError(f"abstain_below must be from 0 to 1, got {abstain_below}.")
+    saved, labels = _read_aspects_file(folder)
     find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
     if find.task.name != TAG.name or judge.task.name != PAIR.name or list(judge.space.names) != labels:
-        raise CheckpointError(f"{folder}: the two models do not fit {ASPECTS_FILE}.")
-    space = aspect_space(labels)
+        raise CheckpointError(f"{folder}: the two models do not match {ASPECTS_FILE}.")
+    space = build_label_space(labels)
     data = decode_dataclass(saved.get("data", {}), dict[str, DatasetFingerprint], ASPECTS_FILE)
     return Predictor(
         task=TAG,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from clearhead.aspects.predictor import ABOUT as TWO
+from clearhead.aspects.predictor import MODEL_ROLES as TWO
 from clearhead.caller import setting
 from clearhead.checkpoint.config import build_config
 from clearhead.checkpoint.folder import AUTO, read_checkpoint

@@ -82,7 +82,7 @@ def run_evaluate(
         scored.logits,
         scored.targets,
         predictor.calibration,
-        numbers=scored.row_numbers,
+        row_numbers=scored.row_numbers,
         slices=scored.slices,
         skipped=dict(scored.bad.counts),
         truncated=scored.truncated,

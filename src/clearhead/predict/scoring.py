@@ -132,7 +132,7 @@ class VectorScorer:
 
 def encode_unlabeled(table: TokenTable, model: Model) -> PackedDataset:
     """Pack a table without labels as input of a model."""
-    return pack_table(table, segments=model.shape.stack.segments > 1, labelled=False)
+    return pack_table(table, segments=model.shape.stack.segments > 1, labeled=False)
 
 
 def count_row_windows(dataset: PackedDataset) -> Array:

@@ -1,6 +1,6 @@
-"""Tasks: a package each for what can be asked of a text; numpy only.
+"""Tasks, one package per kind of prediction; numpy only.
 
-A `Task` knows its rows, head, objective, decoding, answers, metrics and error examples; `registry` knows every task.
+A `Task` bundles its row codec, head, objective, decoding, answers, metrics and error examples; `registry` lists all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cells that hold more than a text: lists and objects, as JSON or as Python writes them."""
+"""Cells with lists and objects, written as JSON or as Python literals."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from clearhead.data.labels import parse_label_list
 
-JSON_OPENERS = ("[", "{")  # what JSON in a cell begins with
-MISALIGNED_SPAN = "span does not fit"  # what rows are counted under whose spans do not stand where they should
+JSON_OPENERS = ("[", "{")  # first characters of JSON in a cell
+MISALIGNED_SPAN = "span does not fit"  # problem under which rows with misaligned spans are counted
 
 
-def parse_cell(value: str) -> Any:
-    """What a cell says in JSON, or as Python writes a list; the cell itself if it is neither."""
+def parse_cell(cell: str) -> Any:
+    """Parse JSON or a Python list in a cell; the cell itself if it is neither."""
     import json
 
     try:
-        return json.loads(value)
+        return json.loads(cell)
     except (ValueError, RecursionError):
-        return parse_label_list(value) or value
+        return parse_label_list(cell) or cell

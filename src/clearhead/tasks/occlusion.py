@@ -1,4 +1,4 @@
-"""What may be left out of a row, and what is watched meanwhile, to find the words that an answer hangs on."""
+"""Occlusion plans: which words may be omitted from a row, and which output measures their importance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class WordSpan:
-    """Some words in a row, in the first or the second text."""
+    """One or more consecutive words of the first or second text."""
 
     start: int
     end: int
@@ -28,65 +28,74 @@ class WordSpan:
 
 
 DecodeLogits = Callable[[Any], "Answers"]  # logits -> answers
-OmittedSpans = Sequence[WordSpan | None]  # what each row was read without; None: it was whole
+OmittedSpans = Sequence[WordSpan | None]  # the span omitted from each row; None: nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class OcclusionPlan:
-    """How a row is taken apart."""
+    """How word importance is computed for a row."""
 
-    runs: tuple[tuple[WordSpan, ...], ...]  # words that may be left out; neighbours of one run also together
-    measure: Callable[[Any, OmittedSpans], Array]  # logits -> the one number of each row that is watched
-    omit: Callable[[TextRow, WordSpan], TextRow | None]  # None: nothing would be left to ask
-    target_name: str | None = None  # what the number speaks for; None: the answer
+    runs: tuple[tuple[WordSpan, ...], ...]  # words that may be omitted; neighbors in a run also together
+    measure: Callable[[Any, OmittedSpans], Array]  # logits -> the measured number of each row
+    omit: Callable[[TextRow, WordSpan], TextRow | None]  # None: the remaining row would be empty
+    target_name: str | None = None  # what the number measures; None: the answer
 
 
-def split_words(text: str, begin: int = 0, *, second: bool = False) -> tuple[WordSpan, ...]:
-    """The words of a text that stands at `begin`."""
-    return tuple(WordSpan(start=begin + a, end=begin + b, in_second_text=second) for a, b in find_chunk_spans(text))
+def split_words(text: str, offset: int = 0, *, in_second_text: bool = False) -> tuple[WordSpan, ...]:
+    """Split a text that starts at `offset` into words."""
+    return tuple(
+        WordSpan(start=offset + start, end=offset + end, in_second_text=in_second_text)
+        for start, end in find_chunk_spans(text)
+    )
 
 
 def remove_span(text: str, start: int, end: int) -> str:
-    """A text with one piece and the space beside it left out."""
+    """Remove a span and one adjacent space from a text."""
     before, after = text[:start], text[end:]
     if not before or before[-1].isspace():
         after = after.lstrip()
     return (before + after).strip()
 
 
-def omit_words(row: TextRow, piece: WordSpan) -> TextRow | None:
-    """One text or two with a piece of either left out."""
-    left = remove_span((row.text_b or "") if piece.in_second_text else row.text, piece.start, piece.end)
-    return None if not left else replace(row, text_b=left) if piece.in_second_text else replace(row, text=left)
+def omit_words(row: TextRow, span: WordSpan) -> TextRow | None:
+    """Remove a span from the first or second text of a row; None if that text would be empty."""
+    shortened = remove_span((row.text_b or "") if span.in_second_text else row.text, span.start, span.end)
+    return (
+        None
+        if not shortened
+        else replace(row, text_b=shortened)
+        if span.in_second_text
+        else replace(row, text=shortened)
+    )
 
 
-def plan_text_occlusion(pick: SelectedRow, row: TextRow, read: DecodeLogits) -> OcclusionPlan | None:
-    """One text or two: the probability of a label, or the number that is the answer."""
-    if pick.output_index is None and pick.error is None:
+def plan_text_occlusion(selected: SelectedRow, row: TextRow, decode: DecodeLogits) -> OcclusionPlan | None:
+    """Plan the occlusion of one or two texts; measures the probability of a label, or the predicted number."""
+    if selected.output_index is None and selected.error is None:
         return None
 
-    def value(logits: Any, left: OmittedSpans) -> Array:
+    def measure(logits: Any, omitted: OmittedSpans) -> Array:
         import numpy as np
 
-        answers = read(logits)
-        if answers.probs is None or pick.output_index is None:
+        answers = decode(logits)
+        if answers.probs is None or selected.output_index is None:
             return np.asarray(answers.labels)
-        probs = answers.probs[:, pick.output_index]
-        return np.asarray(1 - probs if pick.is_negated else probs)
+        probs = answers.probs[:, selected.output_index]
+        return np.asarray(1 - probs if selected.is_negated else probs)
 
-    runs = (split_words(row.text), split_words(row.text_b or "", second=True))
-    return OcclusionPlan(runs=runs, measure=value, omit=omit_words)
-
-
-def group_words(runs: Sequence[Sequence[WordSpan]], most: int) -> list[WordSpan]:
-    """The words of all runs, or groups of neighbours where there are more than `most`."""
-    size = max(-(-sum(map(len, runs)) // max(most, 1)), 1)
-    while size > 1 and sum(-(-len(run) // size) for run in runs) > most > 1:
-        size += 1  # several runs can need some groups more
-    return [group for run in runs for group in _groups(run, size)]
+    runs = (split_words(row.text), split_words(row.text_b or "", in_second_text=True))
+    return OcclusionPlan(runs=runs, measure=measure, omit=omit_words)
 
 
-def _groups(run: Sequence[WordSpan], size: int) -> Iterator[WordSpan]:
-    for place in range(0, len(run), size):
-        group = run[place : place + size]
+def group_words(runs: Sequence[Sequence[WordSpan]], max_groups: int) -> list[WordSpan]:
+    """Return all words, or groups of neighboring words if there are more than `max_groups`."""
+    size = max(-(-sum(map(len, runs)) // max(max_groups, 1)), 1)
+    while size > 1 and sum(-(-len(run) // size) for run in runs) > max_groups > 1:
+        size += 1  # rounding up in each run can exceed the limit
+    return [group for run in runs for group in _split_groups(run, size)]
+
+
+def _split_groups(run: Sequence[WordSpan], size: int) -> Iterator[WordSpan]:
+    for start in range(0, len(run), size):
+        group = run[start : start + size]
         yield replace(group[0], end=group[-1].end)

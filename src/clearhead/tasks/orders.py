@@ -1,7 +1,7 @@
-"""Two texts in both orders: where it does not matter which one comes first, a causal model reads them either way.
+"""Text pairs in both orders, for causal models and tasks in which the order of the texts is irrelevant.
 
-The OpenAI Transformer adds what it makes of both before its linear layer; here the answers of both are averaged, which
-is the same with weights twice as large in that layer.
+GPT adds the final states of both orders before its linear layer; here the outputs of both are averaged, which is
+equivalent to weights twice as large in that layer.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from clearhead.tasks.task import Task
 
 
 def read_in_both_orders(task: Task) -> Task:
-    """The same task, each of whose rows is read twice."""
-    return replace(task, rows=replace(task.rows, encode=_pieces, passes_per_row=2))
+    """Return the task with rows that are encoded in both orders."""
+    return replace(task, rows=replace(task.rows, encode=_encode_both_orders, passes_per_row=2))
 
 
-def _pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
-    """The windows of one order, then those of the other; what is cut off is counted once."""
-    forth = encode_items([(row.text, row.text_b) for row in rows], tokenizer, fit)
-    back = encode_items([(row.text_b, row.text) for row in rows], tokenizer, fit)
-    for one, other in zip(forth, back, strict=True):
-        yield EncodedRow([*one, *(replace(window, truncated=0) for window in other)])
+def _encode_both_orders(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
+    """Encode both orders; truncated tokens are counted once."""
+    forward = encode_items([(row.text, row.text_b) for row in rows], tokenizer, fit)
+    backward = encode_items([(row.text_b, row.text) for row in rows], tokenizer, fit)
+    for forward_windows, backward_windows in zip(forward, backward, strict=True):
+        yield EncodedRow([*forward_windows, *(replace(window, truncated=0) for window in backward_windows)])

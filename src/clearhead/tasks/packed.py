@@ -1,4 +1,4 @@
-"""Rows as a network reads them: a table of token ids, and any of its rows packed end to end."""
+"""Packed inputs of a network: views of a token table, and batches of concatenated windows."""
 
 from __future__ import annotations
 
@@ -17,111 +17,111 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedDataset:
-    """A view of some rows of a token table: the same arrays, and which windows each row has."""
+    """A view of rows of a token table that shares its arrays."""
 
     ids: Array  # (tokens,)
-    starts: Array  # (windows + 1,): where each window begins
-    segment_starts: Array | None  # (windows,): tokens before the second segment; None: the model knows no segments
+    starts: Array  # (windows + 1,): where each window starts in `ids`
+    segment_starts: Array | None  # (windows,): tokens before the second segment; None: a model without segments
     first_windows: Array  # (rows,): the first window of each row
-    row_windows: Array  # (rows,): how many windows it has
-    targets: Any  # (rows,) class ids or numbers, or (rows, labels) of zeros and ones, or as the task has them
-    row_numbers: Array  # (rows,): their numbers in the source, to name them
-    table_rows: Array  # (rows,): their places in the table
-    annotations: Any = None  # what the task must know of the tokens
+    row_windows: Array  # (rows,): number of windows of each row
+    targets: Any  # (rows,) class ids or numbers, (rows, labels) of 0 and 1, or the form of the task
+    row_numbers: Array  # (rows,): row numbers in the source, for messages
+    table_rows: Array  # (rows,): row indices in the table
+    annotations: Any = None  # token annotations of the task
 
     def __len__(self) -> int:
         return len(self.first_windows)
 
     @property
     def row_tokens(self) -> Array:
-        """How many tokens each row has over all its windows."""
+        """(rows,) the number of tokens of each row in all its windows."""
         tokens: Array = self.starts[self.first_windows + self.row_windows] - self.starts[self.first_windows]
         return tokens
 
-    def select(self, places: Array) -> PackedDataset:
-        """Some of the rows, in the order asked for."""
+    def select(self, rows: Array) -> PackedDataset:
+        """Select rows in the given order."""
         return replace(
             self,
-            first_windows=self.first_windows[places],
-            row_windows=self.row_windows[places],
-            targets=self.targets[places],
-            row_numbers=self.row_numbers[places],
-            table_rows=self.table_rows[places],
+            first_windows=self.first_windows[rows],
+            row_windows=self.row_windows[rows],
+            targets=self.targets[rows],
+            row_numbers=self.row_numbers[rows],
+            table_rows=self.table_rows[rows],
         )
 
     def windows(self, rows: Array) -> Array:
-        """The windows of some rows, one row after the other."""
+        """The window indices of the given rows, row by row."""
         import numpy as np
 
         counts = self.row_windows[rows]
         return np.asarray(np.repeat(self.first_windows[rows], counts) + concat_ranges(counts))
 
     def take(self, rows: Array) -> PackedBatch:
-        """The windows of some rows, packed end to end."""
+        """Pack the windows of the given rows into a batch."""
         import numpy as np
 
-        owners = np.repeat(np.arange(len(rows)), self.row_windows[rows])
-        part = self.pack_windows(self.windows(rows), owners, self.targets[rows])
-        return part if self.annotations is None else replace(part, annotations=self.pack_annotations(rows))
+        window_rows = np.repeat(np.arange(len(rows)), self.row_windows[rows])
+        batch = self.pack_windows(self.windows(rows), window_rows, self.targets[rows])
+        return batch if self.annotations is None else replace(batch, annotations=self.pack_annotations(rows))
 
     def pack_annotations(self, rows: Array) -> dict[str, Array]:
-        """What the task knows of some rows, packed end to end."""
+        """Pack the token annotations of the given rows."""
         import numpy as np
 
         tokens = self.row_tokens[rows]
-        made: dict[str, Array] = self.annotations.pack(
+        packed: dict[str, Array] = self.annotations.pack(
             self.table_rows[rows], self.windows(rows), np.cumsum(tokens) - tokens
         )
-        return made
+        return packed
 
-    def pack_windows(self, windows: Array, owners: Array, targets: Array) -> PackedBatch:
-        """Any windows, packed end to end."""
+    def pack_windows(self, windows: Array, window_rows: Array, targets: Array) -> PackedBatch:
+        """Pack windows into a batch."""
         import numpy as np
 
         lengths = self.starts[windows + 1] - self.starts[windows]
-        place = concat_ranges(lengths)
-        turned = None if self.segment_starts is None else place >= np.repeat(self.segment_starts[windows], lengths)
+        offsets = concat_ranges(lengths)
+        is_second = None if self.segment_starts is None else offsets >= np.repeat(self.segment_starts[windows], lengths)
         return PackedBatch(
-            ids=self.ids[np.repeat(self.starts[windows], lengths) + place].astype(np.int64),
-            segments=None if turned is None else turned.astype(np.int64),
+            ids=self.ids[np.repeat(self.starts[windows], lengths) + offsets].astype(np.int64),
+            segments=None if is_second is None else is_second.astype(np.int64),
             lengths=lengths,
-            window_rows=owners,
+            window_rows=window_rows,
             targets=targets,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackedBatch:
-    """One batch: packed windows, and the row that each window belongs to."""
+    """A batch of concatenated windows, and the row that each window belongs to."""
 
     ids: Array  # (tokens,)
     segments: Array | None
     lengths: Array  # (windows,)
-    window_rows: Array  # (windows,): rows of this batch, counted from 0
+    window_rows: Array  # (windows,): row of each window, counted within the batch
     targets: Any  # (rows, ...)
-    annotations: Mapping[str, Array] = field(default_factory=dict)  # what the task must know of the tokens
-    target_ids: Array | None = None  # (target tokens,): what a decoder is given, end to end
+    annotations: Mapping[str, Array] = field(default_factory=dict)  # token annotations of the task
+    target_ids: Array | None = None  # (target tokens,): concatenated inputs of a decoder
     target_lengths: Array | None = None  # (rows,)
 
     @property
     def tokens(self) -> int:
-        """How many tokens the network reads."""
+        """The number of input tokens, including those of the decoder."""
         return len(self.ids) + (0 if self.target_ids is None else len(self.target_ids))
 
     @property
     def rows(self) -> int:
-        """How many rows are in it."""
+        """The number of rows."""
         return len(self.targets)
 
 
-def pack_table(table: TokenTable, *, segments: bool, labelled: bool = True) -> PackedDataset:
-    """A table as a network reads it: every row needs a token and, to learn from, a label."""
+def pack_table(table: TokenTable, *, segments: bool, labeled: bool = True) -> PackedDataset:
+    """Pack a token table; every row needs at least one token, and a label unless `labeled` is False."""
     import numpy as np
 
-    if labelled and table.labels is None:
-        raise InputError("These rows have no labels to learn from.")
+    if labeled and table.labels is None:
+        raise InputError("These rows have no labels to train on.")
     bounds = np.searchsorted(table.window_rows, np.arange(len(table) + 1))
-    view = PackedDataset(
+    dataset = PackedDataset(
         ids=table.ids,
         starts=table.starts,
         segment_starts=table.segment_starts if segments else None,
@@ -132,13 +132,13 @@ def pack_table(table: TokenTable, *, segments: bool, labelled: bool = True) -> P
         table_rows=np.arange(len(table)),
         annotations=table.annotations,
     )
-    if len(table) and int(view.row_tokens.min()) == 0:
-        raise InputError(f"Row {int(table.rows[view.row_tokens.argmin()])} has no tokens.")
-    return view
+    if len(table) and int(dataset.row_tokens.min()) == 0:
+        raise InputError(f"Row {int(table.rows[dataset.row_tokens.argmin()])} has no tokens.")
+    return dataset
 
 
 def concat_ranges(counts: Array) -> Array:
-    """0, 1, 2, ... anew for each count."""
+    """Concatenate the ranges 0, 1, ..., count - 1."""
     import numpy as np
 
     starts = np.cumsum(counts) - counts

@@ -1,4 +1,4 @@
-"""Pairs of texts as a network reads them: both sides as token ids, any rows of them packed end to end."""
+"""Packed source and target texts for training encoder-decoder models."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedTexts:
-    """The texts of one language, end to end."""
+    """Concatenated token ids of texts."""
 
     ids: Array  # (tokens,)
     starts: Array  # (texts + 1,)
 
     @property
     def lengths(self) -> Array:
-        """Tokens of each text."""
+        """(texts,) the number of tokens of each text."""
         lengths: Array = self.starts[1:] - self.starts[:-1]
         return lengths
 
     def take(self, rows: Array) -> tuple[Array, Array]:
-        """Some texts end to end, and their lengths."""
+        """Concatenate the given texts; returns ids and lengths."""
         import numpy as np
 
         lengths = self.lengths[rows]
@@ -36,7 +36,7 @@ class PackedTexts:
 
 
 def pack_token_ids(texts: Sequence[Sequence[int]]) -> PackedTexts:
-    """Token ids of some texts as one array."""
+    """Pack the token ids of texts into one array."""
     import numpy as np
 
     starts = np.zeros(len(texts) + 1, np.int64)
@@ -47,35 +47,35 @@ def pack_token_ids(texts: Sequence[Sequence[int]]) -> PackedTexts:
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelDataset:
-    """Rows of source and target, as the loop takes them: a batch is a pure function of its rows."""
+    """Source and target texts; a batch is a pure function of its rows."""
 
     source: PackedTexts
-    target: PackedTexts  # every text ends with the end symbol
-    start_id: int  # the token that a decoder is given before the first word
-    row_numbers: Array  # (rows,): their numbers in the file, to name them
+    target: PackedTexts  # every text ends with the end-of-sequence token
+    start_id: int  # first input token of the decoder
+    row_numbers: Array  # (rows,): row numbers in the file, for messages
 
     def __len__(self) -> int:
         return len(self.row_numbers)
 
     @property
     def row_tokens(self) -> Array:
-        """What a row costs: the tokens of both sides."""
+        """(rows,) source plus target tokens, for the token budget of a batch."""
         tokens: Array = self.source.lengths + self.target.lengths
         return tokens
 
     @property
     def row_words(self) -> Array:
-        """What a row counts: every word of the target counts alike."""
+        """(rows,) target tokens, the weight of a row in the loss."""
         return self.target.lengths
 
     def take(self, rows: Array) -> PackedBatch:
-        """Teacher forcing: a decoder is given the right words shifted by one, and learns what follows each of them."""
+        """Pack rows into a batch for teacher forcing: the decoder inputs are the targets shifted by one."""
         import numpy as np
 
         ids, lengths = self.source.take(rows)
-        words, target_lengths = self.target.take(rows)
-        shifted = np.empty_like(words)
-        shifted[1:] = words[:-1]
+        target_ids, target_lengths = self.target.take(rows)
+        shifted = np.empty_like(target_ids)
+        shifted[1:] = target_ids[:-1]
         shifted[np.cumsum(target_lengths) - target_lengths] = self.start_id
         return PackedBatch(
             ids=ids,
@@ -83,7 +83,7 @@ class ParallelDataset:
             lengths=lengths,
             window_rows=np.arange(len(rows)),
             targets=target_lengths,
-            annotations={"words": words, "word_rows": np.repeat(np.arange(len(rows)), target_lengths)},
+            annotations={"words": target_ids, "word_rows": np.repeat(np.arange(len(rows)), target_lengths)},
             target_ids=shifted,
             target_lengths=target_lengths,
         )

@@ -1,4 +1,4 @@
-"""Rows of different lengths in one flat array: the words of texts, the options of questions."""
+"""Ragged arrays: rows of different lengths in one flat array, such as words of texts or options of questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RaggedArray:
-    """Values of all rows end to end, and where each row begins."""
+    """Concatenated values of all rows, and the bounds of each row."""
 
     values: Array  # (items, ...)
     bounds: Array  # (rows + 1,)
@@ -23,15 +23,15 @@ class RaggedArray:
         return len(self.bounds) - 1
 
     def __iter__(self) -> Iterator[Array]:
-        return (self.row(place) for place in range(len(self)))
+        return (self.row(index) for index in range(len(self)))
 
-    def row(self, place: int) -> Array:
-        """The values of one row."""
-        return self.values[self.bounds[place] : self.bounds[place + 1]]
+    def row(self, index: int) -> Array:
+        """Return the values of one row."""
+        return self.values[self.bounds[index] : self.bounds[index + 1]]
 
     @property
     def counts(self) -> Array:
-        """(rows,) how many values each row has."""
+        """(rows,) the number of values of each row."""
         counts: Array = self.bounds[1:] - self.bounds[:-1]
         return counts
 
@@ -42,54 +42,56 @@ class RaggedArray:
 
         return np.repeat(np.arange(len(self)), self.counts)
 
-    def __getitem__(self, places: Array | slice) -> RaggedArray:
-        """Some rows, in the order asked for."""
+    def __getitem__(self, rows: Array | slice) -> RaggedArray:
+        """Select rows in the given order."""
         import numpy as np
 
-        chosen = np.arange(len(self))[places]
-        return RaggedArray(values=self.values[self.value_indices(chosen)], bounds=compute_bounds(self.counts[chosen]))
+        selected = np.arange(len(self))[rows]
+        return RaggedArray(
+            values=self.values[self.value_indices(selected)], bounds=compute_bounds(self.counts[selected])
+        )
 
-    def value_indices(self, places: Array) -> Array:
-        """Where the values of some rows lie."""
+    def value_indices(self, rows: Array) -> Array:
+        """The indices of the values of the given rows."""
         import numpy as np
 
-        counts = self.counts[places]
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.asarray(np.repeat(self.bounds[:-1][places], counts) + within)
+        counts = self.counts[rows]
+        offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.asarray(np.repeat(self.bounds[:-1][rows], counts) + offsets)
 
     def to_padded(self, fill: float = 0.0) -> Array:
-        """(rows, longest, ...): a rectangle, filled up."""
+        """Pad the rows to the longest: (rows, longest, ...)."""
         import numpy as np
 
         counts = self.counts
         longest = int(counts.max()) if len(counts) else 0
-        made = np.full((len(self), longest, *self.values.shape[1:]), fill, self.values.dtype)
-        made[np.arange(longest) < counts[:, None]] = self.values
-        return made
+        padded = np.full((len(self), longest, *self.values.shape[1:]), fill, self.values.dtype)
+        padded[np.arange(longest) < counts[:, None]] = self.values
+        return padded
 
     def tobytes(self) -> bytes:
-        """All of it, to tell two apart."""
+        """Values and bounds as bytes, for comparison and hashing."""
         return self.values.tobytes() + self.bounds.tobytes()
 
 
 def compute_bounds(counts: Any) -> Array:
-    """Where rows of these lengths begin, and where the last one ends."""
+    """Compute the bounds of consecutive rows from their lengths."""
     import numpy as np
 
     return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))])
 
 
 def to_ragged(rows: Iterable[Sequence[Any]], dtype: Any) -> RaggedArray:
-    """Rows as one flat array."""
+    """Build a ragged array from rows."""
     import numpy as np
 
-    listed = list(rows)
-    values = np.array([value for row in listed for value in row], dtype)
-    return RaggedArray(values=values, bounds=compute_bounds([len(row) for row in listed]))
+    row_list = list(rows)
+    values = np.array([value for row in row_list for value in row], dtype)
+    return RaggedArray(values=values, bounds=compute_bounds([len(row) for row in row_list]))
 
 
 def concat_parts(parts: Sequence[Any]) -> Any:
-    """Parts one after the other: of arrays, of ragged ones, or of whatever knows how to `join`."""
+    """Concatenate arrays, ragged arrays, or objects with a `join` method."""
     import numpy as np
 
     first = parts[0]

@@ -203,7 +203,7 @@ def _describe_rows(prepared: PreparedData, part: PartRows) -> dict[str, Any]:
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     return {
-        "numbers": part.row_numbers,
+        "row_numbers": part.row_numbers,
         "slices": slices,
         "skipped": {} if table is prepared.parts["train"].table else dict(table.skipped),
         "truncated": int((table.truncated[part.indices] > 0).sum()),

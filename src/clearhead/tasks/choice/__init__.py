@@ -1,6 +1,6 @@
-"""One of several options: the end of a story, the answer in a test.
+"""Multiple choice: selects one of several options, such as the ending of a story or the answer in a test.
 
-`rows` reads questions and options, `decoding` turns a score for each option into an answer, `metrics` scores it.
+`rows` reads questions and options, `decoding` turns option scores into answers, `metrics` measures them.
 """
 
 from __future__ import annotations

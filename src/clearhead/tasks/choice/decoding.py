@@ -1,4 +1,4 @@
-"""A score for each option to the one that is taken, by a softmax over the options of a question."""
+"""Decoding of the choice task: a softmax over the scores of a question's options."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def collect(values: Array, data: PackedDataset) -> RaggedArray:
-    """A score for each option: the mean of its windows."""
+def collect_scores(values: Array, data: PackedDataset) -> RaggedArray:
+    """Average the window scores of each option."""
     import numpy as np
 
-    found = data.pack_annotations(np.arange(len(data)))
-    total = np.bincount(found["options"], weights=values[:, 0]) / np.bincount(found["options"])
-    marks: OptionAnnotations = data.annotations
-    return RaggedArray(values=total.astype(np.float32), bounds=compute_bounds(marks.counts[data.table_rows]))
+    annotations = data.pack_annotations(np.arange(len(data)))
+    scores = np.bincount(annotations["options"], weights=values[:, 0]) / np.bincount(annotations["options"])
+    dataset_annotations: OptionAnnotations = data.annotations
+    return RaggedArray(
+        values=scores.astype(np.float32), bounds=compute_bounds(dataset_annotations.counts[data.table_rows])
+    )
 
 
-def read(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> Answers:
-    """softmax over the options of each question."""
+def decode(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> Answers:
+    """Softmax over the options of each question."""
     import numpy as np
 
     scores = logits.to_padded(-np.inf).astype(np.float64) / calibration.temperature
@@ -37,18 +39,18 @@ def read(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> An
     answers = Answers(labels=probs.argmax(1), probs=probs, extra=logits.counts)
     if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
+    return replace(answers, abstained=get_confidence(answers) < calibration.abstain_below)
 
 
-def confidence(answers: Answers) -> Array:
-    """The probability of the option that is taken."""
+def get_confidence(answers: Answers) -> Array:
+    """The probability of the chosen option."""
     import numpy as np
 
     return np.asarray(answers.probs.max(1))
 
 
-def fit(logits: RaggedArray, targets: Array, space: LabelSpace) -> Calibration:
-    """The temperature that makes probabilities honest; where an option is missing it can never be taken."""
+def fit_calibration(logits: RaggedArray, targets: Array, space: LabelSpace) -> Calibration:
+    """Fit the temperature; padded options have a probability of zero."""
     import numpy as np
 
     from clearhead.metrics import fit_temperature

@@ -1,4 +1,4 @@
-"""Which questions with options an error analysis shows, and which words of them are left out to see what matters."""
+"""Error examples of the choice task, and the occlusion of words in passage and question."""
 
 from __future__ import annotations
 
@@ -25,48 +25,55 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def pick_options(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
-    """Questions whose wrong option is surest; the options get their words when the text is read."""
+def select_option_errors(
+    answers: Answers, targets: Array, space: LabelSpace, row_numbers: Sequence[int] | Array
+) -> RowSelection:
+    """Select the most confident errors; option indices become texts when the rows are read."""
     import numpy as np
 
-    every = np.arange(len(targets))
-    sure, given = answers.probs[every, answers.labels], answers.probs[every, targets]
+    row_indices = np.arange(len(targets))
+    confidence, label_probability = answers.probs[row_indices, answers.labels], answers.probs[row_indices, targets]
     wrong = np.flatnonzero(answers.labels != targets)
 
-    def pick(place: int) -> SelectedRow:
+    def select(index: int) -> SelectedRow:
         return SelectedRow(
-            row=int(numbers[place]),
-            truth=str(targets[place]),
-            answer=str(answers.labels[place]),
-            confidence=float(sure[place]),
-            label_probability=float(given[place]),
-            option_indices=(int(targets[place]), int(answers.labels[place])),
+            row=int(row_numbers[index]),
+            truth=str(targets[index]),
+            answer=str(answers.labels[index]),
+            confidence=float(confidence[index]),
+            label_probability=float(label_probability[index]),
+            option_indices=(int(targets[index]), int(answers.labels[index])),
         )
 
-    odd = wrong[sure[wrong] >= HIGH_CONFIDENCE]
+    suspicious = wrong[confidence[wrong] >= HIGH_CONFIDENCE]
     return RowSelection(
-        worst=tuple(map(pick, select_smallest(wrong, -sure[wrong], MAX_WORST))),
-        suspicious=tuple(map(pick, select_smallest(odd, given[odd] - sure[odd], MAX_SUSPICIOUS))),
+        worst=tuple(map(select, select_smallest(wrong, -confidence[wrong], MAX_WORST))),
+        suspicious=tuple(
+            map(
+                select,
+                select_smallest(suspicious, label_probability[suspicious] - confidence[suspicious], MAX_SUSPICIOUS),
+            )
+        ),
         error_count=len(wrong),
-        suspicious_count=len(odd),
+        suspicious_count=len(suspicious),
     )
 
 
-def watch_options(pick: SelectedRow, row: TextRow, read: DecodeLogits) -> OcclusionPlan | None:
-    """A question with options: the probability of the one that was taken, without words of passage and question."""
-    if pick.option_indices is None:
+def plan_option_occlusion(selected: SelectedRow, row: TextRow, decode: DecodeLogits) -> OcclusionPlan | None:
+    """Plan the occlusion of words in passage and question; measures the probability of the chosen option."""
+    if selected.option_indices is None:
         return None
-    taken, options = pick.option_indices[1], row.extra
+    predicted, options = selected.option_indices[1], row.extra
     passage = options.passage or ""
-    begin = len(passage) + 1 if passage else 0  # where the question stands in the text
+    question_start = len(passage) + 1 if passage else 0  # offset of the question in the text
 
-    def without(row: TextRow, piece: WordSpan) -> TextRow | None:
+    def omit(row: TextRow, span: WordSpan) -> TextRow | None:
         question = options.question
-        if piece.start < begin:
-            left = remove_span(passage, piece.start, piece.end)
-            return replace(row, extra=replace(options, passage=left)) if left else None
-        left = remove_span(question, piece.start - begin, piece.end - begin)
-        return replace(row, extra=replace(options, question=left)) if left or passage else None
+        if span.start < question_start:
+            shortened = remove_span(passage, span.start, span.end)
+            return replace(row, extra=replace(options, passage=shortened)) if shortened else None
+        shortened = remove_span(question, span.start - question_start, span.end - question_start)
+        return replace(row, extra=replace(options, question=shortened)) if shortened or passage else None
 
-    runs = (split_words(passage), split_words(options.question, begin))
-    return OcclusionPlan(runs=runs, measure=lambda logits, _: read(logits).probs[:, taken], omit=without)
+    runs = (split_words(passage), split_words(options.question, question_start))
+    return OcclusionPlan(runs=runs, measure=lambda logits, _: decode(logits).probs[:, predicted], omit=omit)

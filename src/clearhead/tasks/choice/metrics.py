@@ -1,4 +1,4 @@
-"""How chosen options are measured, and two models compared on the same questions."""
+"""Metrics of the choice task, and paired comparison of two models."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-Parts = tuple[Callable[..., float], Any]  # a metric of (rows, scores), and the scores of each row
+RowScorer = tuple[Callable[..., float], Any]  # a metric of (rows, scores), and the scores of each row
 
 
-def right(answers: Answers, targets: Array) -> Array:
-    """Whether it is the right one."""
+def is_correct(answers: Answers, targets: Array) -> Array:
+    """Whether the chosen option is correct."""
     import numpy as np
 
     return np.asarray(answers.labels == targets)
 
 
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """The share of questions answered right, and how far the probabilities are off."""
+def measure(answers: Answers, targets: Array, space: LabelSpace, resamples: int) -> dict[str, Interval]:
+    """Accuracy and log loss."""
     from clearhead.metrics import accuracy, bootstrap, log_loss
 
     return {
-        "accuracy": bootstrap(accuracy, targets, answers.labels, n=n),
-        "log_loss": bootstrap(log_loss, targets, answers.probs, n=n),
+        "accuracy": bootstrap(accuracy, targets, answers.labels, n=resamples),
+        "log_loss": bootstrap(log_loss, targets, answers.probs, n=resamples),
     }
 
 
-def details(answers: Answers, targets: Array, space: LabelSpace) -> MetricDetails:
-    """What calibration is measured on."""
+def compute_details(answers: Answers, targets: Array, space: LabelSpace) -> MetricDetails:
+    """Probabilities and targets, for measuring calibration."""
     return MetricDetails(probs=answers.probs, truth=targets)
 
 
-def baseline(data: PackedDataset) -> float:
-    """The loss of one who guesses."""
+def compute_chance_loss(data: PackedDataset) -> float:
+    """The log loss of random guessing."""
     import numpy as np
 
     return float(np.log(data.annotations.counts[data.table_rows]).mean())
 
 
-def floor(data: PackedDataset) -> float:
-    """The accuracy of one who guesses."""
+def compute_chance_score(data: PackedDataset) -> float:
+    """The accuracy of random guessing."""
     return float((1 / data.annotations.counts[data.table_rows]).mean())
 
 
-def row_scores(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> Parts:
-    """Of each question whether it is right, or the log of the probability of what is."""
+def score_rows(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> RowScorer:
+    """Score each question: correctness, or negative log probability of the correct option."""
     import numpy as np
 
-    own = answers.probs[np.arange(len(targets)), targets]
-    made = -np.log(np.maximum(own, 1e-15)) if metric == "log_loss" else answers.labels == targets
-    return lambda _, said: float(said.mean()), np.asarray(made, np.float64)
+    true_probs = answers.probs[np.arange(len(targets)), targets]
+    scores = -np.log(np.maximum(true_probs, 1e-15)) if metric == "log_loss" else answers.labels == targets
+    return lambda _, said: float(said.mean()), np.asarray(scores, np.float64)

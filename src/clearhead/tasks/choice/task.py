@@ -1,7 +1,7 @@
-"""One of several options: the end of a story, the answer in a test.
+"""Multiple choice: selects one of several options, such as the ending of a story or the answer in a test.
 
-BERT reads the question once with each option, gives each pair one score from [CLS], and a softmax over the options of
-the question makes them probabilities: any number of options will do.
+The encoder reads the question with each option and scores each pair from [CLS]; a softmax over the options turns the
+scores into probabilities. Questions can have any number of options.
 """
 
 from __future__ import annotations
@@ -10,18 +10,25 @@ from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
 from clearhead.tasks.choice.answer import OPTION_ANSWERS
 from clearhead.tasks.choice.columns import CHOICE_COLUMNS
-from clearhead.tasks.choice.decoding import collect, confidence, fit, read
-from clearhead.tasks.choice.examples import pick_options, watch_options
-from clearhead.tasks.choice.metrics import baseline, details, floor, measure, right, row_scores
+from clearhead.tasks.choice.decoding import collect_scores, decode, fit_calibration, get_confidence
+from clearhead.tasks.choice.examples import plan_option_occlusion, select_option_errors
+from clearhead.tasks.choice.metrics import (
+    compute_chance_loss,
+    compute_chance_score,
+    compute_details,
+    is_correct,
+    measure,
+    score_rows,
+)
 from clearhead.tasks.choice.rows import (
     OptionCounter,
-    check,
-    label_array,
-    label_in_cell,
-    marks,
-    names_in_view,
-    pieces,
-    row_of_texts,
+    annotate_options,
+    check_row,
+    encode_options,
+    make_plain_columns,
+    make_plain_label,
+    row_from_texts,
+    to_label_array,
 )
 from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
 
@@ -29,44 +36,44 @@ OPTION_ROWS = RowCodec(
     label_kinds=("options",),
     layout=CHOICE_COLUMNS,
     label_counter=OptionCounter,
-    describe_labels=lambda space: "one right option",
-    row_from_texts=row_of_texts,
+    describe_labels=lambda space: "one correct option",
+    row_from_texts=row_from_texts,
     plain_view=PlainView(
-        make_label=label_in_cell, rename_columns=names_in_view, needs_label_space=True, has_shared_texts=True
+        make_label=make_plain_label, rename_columns=make_plain_columns, needs_label_space=True, has_shared_texts=True
     ),
-    check_row=check,
-    encode=pieces,
-    encode_labels=label_array,
-    annotate=marks,
+    check_row=check_row,
+    encode=encode_options,
+    encode_labels=to_label_array,
+    annotate=annotate_options,
     shared_text=lambda row: row.extra.passage,
     stratify=lambda targets, space: (targets, "classes"),
 )
 
 CHOICE = Task(
     name="choice",
-    description="a question and some options, one of which is right",
+    description="a question and options, one of which is correct",
     rows=OPTION_ROWS,
     head=TaskHead(
         kind="choice",
         output_names=lambda space: ("score",),
-        collect=collect,
+        collect=collect_scores,
         outputs_are_labels=False,
         infer_labels=lambda names, config: LabelSpace(kind="options", scheme="0"),
     ),
     objective=lambda space: "options",
-    decoding=Decoding(decode=read, fit=fit, confidence=confidence),
+    decoding=Decoding(decode=decode, fit=fit_calibration, confidence=get_confidence),
     answers=OPTION_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "accuracy",
         names=lambda space: ("accuracy", "log_loss"),
-        is_correct=right,
-        details=details,
-        row_scores=row_scores,
-        are_comparable=lambda one, two: one.kind == two.kind,  # options have no names that could differ
-        chance_loss=baseline,
-        chance_score=floor,
+        is_correct=is_correct,
+        details=compute_details,
+        row_scores=score_rows,
+        are_comparable=lambda one, two: one.kind == two.kind,  # the label spaces have no names to compare
+        chance_loss=compute_chance_loss,
+        chance_score=compute_chance_score,
     ),
-    examples=ErrorExamples(select=pick_options, plan_occlusion=watch_options),
+    examples=ErrorExamples(select=select_option_errors, plan_occlusion=plan_option_occlusion),
     methods=("finetune", "head"),
 )

@@ -1,6 +1,6 @@
-"""One text, one label or several: sentiment, intent, topic.
+"""Text classification with one or several labels: sentiment, intent, topic.
 
-`decoding` turns logits into labels, `metrics` scores them, `examples` picks the rows of an error analysis.
+`decoding` turns logits into labels, `metrics` measures them, `examples` selects rows for the error analysis.
 """
 
 from __future__ import annotations

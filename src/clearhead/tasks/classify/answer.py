@@ -1,4 +1,4 @@
-"""The label of a text, or its labels."""
+"""Answers of the classify task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clearhead.tasks.task import Answers
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LabelAnswer(Answer):
-    """One label."""
+    """A single label."""
 
     label: str | None = None  # None: abstained
     probability: float | None = None
@@ -52,28 +52,34 @@ class LabelsAnswer(Answer):
         return {"prediction": labels, "probability": round_probability(self.probability), **Answer.columns(self)}
 
 
-def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]) -> Answer:
-    """The label that is most probable, or those whose probability reaches their threshold."""
-    predicted = answers.labels[place]
-    probabilities = dict(zip(space.names, (float(p) for p in answers.probs[place]), strict=True))
+def build_answer(
+    answers: Answers, index: int, row: TextRow, space: LabelSpace, max_candidates: int, common: dict[str, Any]
+) -> Answer:
+    """Build the answer: the most probable label, or all labels above their thresholds."""
+    predicted = answers.labels[index]
+    probabilities = dict(zip(space.names, (float(p) for p in answers.probs[index]), strict=True))
     abstained = common["abstained"]
     if space.kind == "classes":
         label = None if abstained else space.names[int(predicted)]
         return LabelAnswer(label=label, probabilities=probabilities, **common)
-    labels = None if abstained else tuple(name for name, yes in zip(space.names, predicted, strict=True) if yes)
+    labels = (
+        None
+        if abstained
+        else tuple(name for name, is_predicted in zip(space.names, predicted, strict=True) if is_predicted)
+    )
     return LabelsAnswer(labels=labels, probabilities=probabilities, **common)
 
 
-def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The prediction, how sure it is, and what was cut."""
+def list_columns(columns: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The prediction, its probability, and truncation."""
     return ("prediction", "probability", "truncated", "windows")
 
 
 LABEL_ANSWERS = AnswerCodec(
-    build=build,
+    build=build_answer,
     answer_types=(LabelAnswer, LabelsAnswer),
     purpose="labels texts",
     model_kind="classifier",
-    columns=columns,
+    columns=list_columns,
     probability_columns=lambda space, columns: space.names,
 )

@@ -1,4 +1,4 @@
-"""Logits to labels: probabilities at a fitted temperature, and a threshold for each label where there are several."""
+"""Decoding of the classify task: temperature scaling, and a threshold per label for multilabel data."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-HALF = 0.5  # the threshold of a label before any is fitted
+DEFAULT_THRESHOLD = 0.5  # until a threshold is fitted
 
 
-def read(logits: Array, space: LabelSpace, calibration: Calibration) -> Answers:
-    """p = softmax(logits / temperature), or the sigmoid of each where a row can have several labels."""
+def decode(logits: Array, space: LabelSpace, calibration: Calibration) -> Answers:
+    """Softmax of logits / temperature, or sigmoids for multilabel data."""
     import numpy as np
 
     from clearhead.metrics import apply_temperature
 
-    several = space.kind == "multilabel"
-    probs = apply_temperature(logits, calibration.temperature, multilabel=several)
-    if several:
-        limits = np.array(calibration.thresholds or [HALF] * len(space))
-        labels = (probs >= limits).astype(np.int64)
+    is_multilabel = space.kind == "multilabel"
+    probs = apply_temperature(logits, calibration.temperature, multilabel=is_multilabel)
+    if is_multilabel:
+        thresholds = np.array(calibration.thresholds or [DEFAULT_THRESHOLD] * len(space))
+        labels = (probs >= thresholds).astype(np.int64)
     else:
         labels = probs.argmax(-1)
     answers = Answers(labels=labels, probs=probs)
     if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
+    return replace(answers, abstained=get_confidence(answers) < calibration.abstain_below)
 
 
-def confidence(answers: Answers) -> Array:
-    """How sure an answer is: the probability of its class; of several labels, that of the least sure decision."""
+def get_confidence(answers: Answers) -> Array:
+    """The probability of the predicted class; for multilabel data, of the least confident decision."""
     import numpy as np
 
     assert answers.probs is not None
@@ -45,24 +45,24 @@ def confidence(answers: Answers) -> Array:
     return np.asarray(np.where(answers.labels == 1, answers.probs, 1 - answers.probs).min(-1))
 
 
-def fit(logits: Array, targets: Array, space: LabelSpace) -> Calibration:
-    """The temperature that makes probabilities honest, then a threshold for each label."""
+def fit_calibration(logits: Array, targets: Array, space: LabelSpace) -> Calibration:
+    """Fit the temperature, then a threshold for each label of multilabel data."""
     from clearhead.metrics import best_thresholds
 
-    temperature = _temperature(logits, targets, space)
+    temperature = _fit_temperature(logits, targets, space)
     if space.kind == "classes":
         return Calibration(temperature=temperature)
-    probs = read(logits, space, Calibration(temperature=temperature)).probs
+    probs = decode(logits, space, Calibration(temperature=temperature)).probs
     assert probs is not None
-    found = [
-        best.threshold if targets[:, place].any() else HALF  # a label that dev never saw says nothing about a threshold
-        for place, best in enumerate(best_thresholds(probs, targets))
+    thresholds = [
+        best.threshold if targets[:, label].any() else DEFAULT_THRESHOLD  # labels without dev rows keep the default
+        for label, best in enumerate(best_thresholds(probs, targets))
     ]
-    return Calibration(temperature=temperature, thresholds=tuple(float(threshold) for threshold in found))
+    return Calibration(temperature=temperature, thresholds=tuple(float(threshold) for threshold in thresholds))
 
 
-def _temperature(logits: Array, targets: Array, space: LabelSpace) -> float:
-    """Fitted with one error more than was seen: a few rows that are all right do not make a model infallible."""
+def _fit_temperature(logits: Array, targets: Array, space: LabelSpace) -> float:
+    """Fit the temperature with one added error, so that a perfect dev set does not lead to infinite confidence."""
     import numpy as np
 
     from clearhead.metrics import fit_temperature
@@ -72,11 +72,11 @@ def _temperature(logits: Array, targets: Array, space: LabelSpace) -> float:
     if space.kind == "classes":
         ordered = np.sort(logits, -1)
         margins = ordered[:, -1] - ordered[:, -2]
-        typical = int(np.argsort(margins, kind="stable")[len(margins) // 2])
-        missed = int(np.argsort(logits[typical])[-2])
-        extra: Any = np.array([missed], targets.dtype)
+        median_row = int(np.argsort(margins, kind="stable")[len(margins) // 2])
+        runner_up = int(np.argsort(logits[median_row])[-2])
+        extra_target: Any = np.array([runner_up], targets.dtype)
     else:
-        typical = int(np.argsort(np.abs(logits).mean(-1), kind="stable")[len(logits) // 2])
-        extra = np.asarray((logits[typical] < 0)[None], targets.dtype)
-    more = np.concatenate([logits, logits[typical : typical + 1]])
-    return float(fit_temperature(more, np.concatenate([targets, extra])))
+        median_row = int(np.argsort(np.abs(logits).mean(-1), kind="stable")[len(logits) // 2])
+        extra_target = np.asarray((logits[median_row] < 0)[None], targets.dtype)
+    extended = np.concatenate([logits, logits[median_row : median_row + 1]])
+    return float(fit_temperature(extended, np.concatenate([targets, extra_target])))

@@ -1,4 +1,4 @@
-"""Which rows with labels an error analysis shows: sure mistakes, suspicious labels, cells of the confusion."""
+"""Error examples of the classify task: confident errors, suspicious labels, cells of the confusion matrix."""
 
 from __future__ import annotations
 
@@ -27,111 +27,121 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def pick_labels(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
-    """One label a row, or several."""
-    pick = pick_several if space.kind == "multilabel" else pick_classes
-    return pick(answers, targets, space, numbers)
+def select_label_errors(
+    answers: Answers, targets: Array, space: LabelSpace, row_numbers: Sequence[int] | Array
+) -> RowSelection:
+    """Select rows with one or several labels."""
+    select = select_multilabel_errors if space.kind == "multilabel" else select_class_errors
+    return select(answers, targets, space, row_numbers)
 
 
-def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
-    """One label a row."""
+def select_class_errors(
+    answers: Answers, targets: Array, space: LabelSpace, row_numbers: Sequence[int] | Array
+) -> RowSelection:
+    """Select rows with one label."""
     import numpy as np
 
     assert answers.probs is not None
-    probs, said = answers.probs, answers.labels
-    every = np.arange(len(targets))
-    sure, given = probs[every, said], probs[every, targets]
-    wrong = np.flatnonzero(said != targets)
+    probs, predicted = answers.probs, answers.labels
+    row_indices = np.arange(len(targets))
+    confidence, label_probability = probs[row_indices, predicted], probs[row_indices, targets]
+    wrong = np.flatnonzero(predicted != targets)
 
-    def pick(place: int) -> SelectedRow:
+    def select(index: int) -> SelectedRow:
         return SelectedRow(
-            row=int(numbers[place]),
-            truth=space.names[targets[place]],
-            answer=space.names[said[place]],
-            confidence=float(sure[place]),
-            label_probability=float(given[place]),
-            output_index=int(said[place]),
+            row=int(row_numbers[index]),
+            truth=space.names[targets[index]],
+            answer=space.names[predicted[index]],
+            confidence=float(confidence[index]),
+            label_probability=float(label_probability[index]),
+            output_index=int(predicted[index]),
         )
 
-    usual = _usual(probs, targets, len(space))
-    odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], MIN_CONFIDENCE, HIGH_CONFIDENCE)]
-    odd = odd[sure[odd] - given[odd] >= MIN_LABEL_MARGIN]
-    margin = given[odd] - sure[odd]
+    self_confidence = _mean_self_confidence(probs, targets, len(space))
+    suspicious = wrong[confidence[wrong] >= np.clip(self_confidence[predicted[wrong]], MIN_CONFIDENCE, HIGH_CONFIDENCE)]
+    suspicious = suspicious[confidence[suspicious] - label_probability[suspicious] >= MIN_LABEL_MARGIN]
+    margin = label_probability[suspicious] - confidence[suspicious]
     return RowSelection(
-        worst=tuple(map(pick, select_smallest(wrong, -sure[wrong], MAX_WORST))),
-        suspicious=tuple(map(pick, select_smallest(odd, margin, MAX_SUSPICIOUS))),
+        worst=tuple(map(select, select_smallest(wrong, -confidence[wrong], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, margin, MAX_SUSPICIOUS))),
         error_count=len(wrong),
-        suspicious_count=len(odd),
-        cells=tuple(_cells(targets, said, sure, len(space), pick)),
+        suspicious_count=len(suspicious),
+        cells=tuple(_build_confusion_cells(targets, predicted, confidence, len(space), select)),
     )
 
 
-def _usual(probs: Array, targets: Array, classes: int) -> Array:
-    """(classes,) how probable each class is to the model on rows that have it: the threshold of confident learning."""
+def _mean_self_confidence(probs: Array, targets: Array, classes: int) -> Array:
+    """(classes,) the mean probability of each class on its own rows, the threshold of confident learning."""
     import numpy as np
 
     counts = np.bincount(targets, minlength=classes)
-    own = np.bincount(targets, weights=probs[np.arange(len(targets)), targets], minlength=classes)
-    return np.asarray(np.where(counts > 0, own / np.maximum(counts, 1), MIN_CONFIDENCE))
+    totals = np.bincount(targets, weights=probs[np.arange(len(targets)), targets], minlength=classes)
+    return np.asarray(np.where(counts > 0, totals / np.maximum(counts, 1), MIN_CONFIDENCE))
 
 
-def _cells(
-    targets: Array, said: Array, sure: Array, classes: int, pick: Callable[[int], SelectedRow]
+def _build_confusion_cells(
+    targets: Array, predicted: Array, confidence: Array, classes: int, select: Callable[[int], SelectedRow]
 ) -> Iterator[ConfusionCell]:
-    """Frequent mistakes first, then right answers."""
+    """Yield the cells of the confusion matrix: frequent errors first, then correct answers."""
     import numpy as np
 
-    codes = targets.astype(np.int64) * classes + said
-    found, counts = np.unique(codes, return_counts=True)
-    wrong = found // classes != found % classes
-    for place in np.lexsort((found, -counts, ~wrong))[:MAX_CELLS]:
-        rows = np.flatnonzero(codes == found[place])
-        sign = -1 if wrong[place] else 1
+    codes = targets.astype(np.int64) * classes + predicted
+    cell_codes, counts = np.unique(codes, return_counts=True)
+    is_wrong = cell_codes // classes != cell_codes % classes
+    for index in np.lexsort((cell_codes, -counts, ~is_wrong))[:MAX_CELLS]:
+        rows = np.flatnonzero(codes == cell_codes[index])
+        sign = -1 if is_wrong[index] else 1
         yield ConfusionCell(
-            true=int(found[place] // classes),
-            predicted=int(found[place] % classes),
-            count=int(counts[place]),
-            rows=tuple(map(pick, select_smallest(rows, sign * sure[rows], MAX_ROWS_PER_CELL))),
+            true=int(cell_codes[index] // classes),
+            predicted=int(cell_codes[index] % classes),
+            count=int(counts[index]),
+            rows=tuple(map(select, select_smallest(rows, sign * confidence[rows], MAX_ROWS_PER_CELL))),
         )
 
 
-def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
-    """Several labels a row: each row stands for the decision that is most surely wrong."""
+def select_multilabel_errors(
+    answers: Answers, targets: Array, space: LabelSpace, row_numbers: Sequence[int] | Array
+) -> RowSelection:
+    """Select multilabel rows; the most confident wrong decision represents its row."""
     import numpy as np
 
     assert answers.probs is not None
-    yes = answers.labels == 1
-    sure = np.where(yes, answers.probs, 1 - answers.probs)  # of each decision
-    missed = np.where(answers.labels != targets, sure, -1.0)
-    worst = missed.argmax(-1)
-    every = np.arange(len(targets))
-    strength = missed[every, worst]
+    is_predicted = answers.labels == 1
+    confidence = np.where(is_predicted, answers.probs, 1 - answers.probs)  # confidence of each decision
+    error_confidence = np.where(answers.labels != targets, confidence, -1.0)
+    worst_label = error_confidence.argmax(-1)
+    row_indices = np.arange(len(targets))
+    strength = error_confidence[row_indices, worst_label]
     wrong = np.flatnonzero(strength >= 0)
 
-    def named(row: Array) -> str:
-        return ", ".join(space.names[place] for place in np.flatnonzero(row)) or "(none)"
+    def format_labels(row: Array) -> str:
+        return ", ".join(space.names[label] for label in np.flatnonzero(row)) or "(none)"
 
-    def pick(place: int) -> SelectedRow:
-        watched = int(worst[place])
+    def select(index: int) -> SelectedRow:
+        label = int(worst_label[index])
         return SelectedRow(
-            row=int(numbers[place]),
-            truth=named(targets[place]),
-            answer=named(answers.labels[place]),
-            confidence=float(strength[place]),
-            label_probability=1 - float(strength[place]),
-            output_index=watched,
-            is_negated=not bool(yes[place, watched]),
+            row=int(row_numbers[index]),
+            truth=format_labels(targets[index]),
+            answer=format_labels(answers.labels[index]),
+            confidence=float(strength[index]),
+            label_probability=1 - float(strength[index]),
+            output_index=label,
+            is_negated=not bool(is_predicted[index, label]),
         )
 
-    having = np.maximum(targets.sum(0), 1)
-    lacking = np.maximum((1 - targets.astype(np.int64)).sum(0), 1)
-    usual_yes = (answers.probs * (targets == 1)).sum(0) / having
-    usual_no = ((1 - answers.probs) * (targets == 0)).sum(0) / lacking
-    usual = np.where(yes[wrong, worst[wrong]], usual_yes[worst[wrong]], usual_no[worst[wrong]])
-    odd = wrong[strength[wrong] >= np.clip(usual, (1 + MIN_LABEL_MARGIN) / 2, HIGH_CONFIDENCE)]
+    positives = np.maximum(targets.sum(0), 1)
+    negatives = np.maximum((1 - targets.astype(np.int64)).sum(0), 1)
+    positive_confidence = (answers.probs * (targets == 1)).sum(0) / positives
+    negative_confidence = ((1 - answers.probs) * (targets == 0)).sum(0) / negatives
+    self_confidence = np.where(
+        is_predicted[wrong, worst_label[wrong]],
+        positive_confidence[worst_label[wrong]],
+        negative_confidence[worst_label[wrong]],
+    )
+    suspicious = wrong[strength[wrong] >= np.clip(self_confidence, (1 + MIN_LABEL_MARGIN) / 2, HIGH_CONFIDENCE)]
     return RowSelection(
-        worst=tuple(map(pick, select_smallest(wrong, -strength[wrong], MAX_WORST))),
-        suspicious=tuple(map(pick, select_smallest(odd, -strength[odd], MAX_SUSPICIOUS))),
+        worst=tuple(map(select, select_smallest(wrong, -strength[wrong], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, -strength[suspicious], MAX_SUSPICIOUS))),
         error_count=len(wrong),
-        suspicious_count=len(odd),
+        suspicious_count=len(suspicious),
     )

@@ -1,4 +1,4 @@
-"""How labels are measured: one a row, or several."""
+"""Metrics of the classify task."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_SQUARE = 100  # classes of which a confusion matrix is kept
+MAX_CONFUSION_LABELS = 100  # largest stored confusion matrix
 
 
-def right(answers: Answers, targets: Array) -> Array:
-    """Whether each row has exactly the labels it should have."""
+def is_correct(answers: Answers, targets: Array) -> Array:
+    """Whether the predicted labels equal the true ones exactly."""
     import numpy as np
 
-    same = answers.labels == targets
-    return np.asarray(same if same.ndim == 1 else same.all(-1))
+    is_equal = answers.labels == targets
+    return np.asarray(is_equal if is_equal.ndim == 1 else is_equal.all(-1))
 
 
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """Every metric of classes, or of several labels a row; with n resamples for the intervals."""
-    from clearhead.metrics import measure as measured
+def measure(answers: Answers, targets: Array, space: LabelSpace, resamples: int) -> dict[str, Interval]:
+    """All metrics of single-label or multilabel data; `resamples` for the intervals."""
+    from clearhead.metrics import measure as measure_metrics
 
     kind = "multilabel" if space.kind == "multilabel" else "classify"
-    return measured(kind, targets, answers.labels, answers.probs, classes=len(space), n=n)
+    return measure_metrics(kind, targets, answers.labels, answers.probs, classes=len(space), n=resamples)
 
 
-def names(space: LabelSpace) -> tuple[str, ...]:
-    """The metrics of labels."""
+def list_metrics(space: LabelSpace) -> tuple[str, ...]:
+    """The names of the metrics."""
     from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS
 
     if space.kind == "multilabel":
@@ -43,21 +43,21 @@ def names(space: LabelSpace) -> tuple[str, ...]:
     return (*CLASSIFY, *(BINARY if len(space) <= 2 else ()), *PROBS)
 
 
-def details(answers: Answers, targets: Array, space: LabelSpace) -> MetricDetails:
-    """Scores by label, the confusion of classes, and what calibration is measured on."""
+def compute_details(answers: Answers, targets: Array, space: LabelSpace) -> MetricDetails:
+    """Scores per label, confusion matrix, and probabilities for measuring calibration."""
     from clearhead.metrics import confusion_matrix, label_table
 
-    square = None
-    if space.kind == "classes" and len(space) <= MOST_SQUARE:
-        square = tuple(
+    confusion = None
+    if space.kind == "classes" and len(space) <= MAX_CONFUSION_LABELS:
+        confusion = tuple(
             tuple(int(count) for count in row) for row in confusion_matrix(targets, answers.labels, len(space))
         )
-    table = tuple(label_table(targets, answers.labels, space.names))
-    return MetricDetails(confusion=square, label_scores=table, probs=answers.probs, truth=targets)
+    label_scores = tuple(label_table(targets, answers.labels, space.names))
+    return MetricDetails(confusion=confusion, label_scores=label_scores, probs=answers.probs, truth=targets)
 
 
-def compared(space: LabelSpace) -> Mapping[str, Callable[..., float]]:
-    """What two models are compared by."""
+def list_paired_metrics(space: LabelSpace) -> Mapping[str, Callable[..., float]]:
+    """The metrics of paired comparisons."""
     from clearhead.metrics import accuracy, f1, matthews_corrcoef, subset_accuracy
 
     if space.kind == "multilabel":

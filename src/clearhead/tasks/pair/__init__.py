@@ -1,6 +1,6 @@
-"""Two texts, one label or several: entailment, paraphrase, the sentiment of a text towards an aspect.
+"""Text-pair classification: entailment, paraphrase, sentiment towards an aspect.
 
-Everything after reading the two texts is as in `classify`.
+Everything after encoding the two texts is the same as in `classify`.
 """
 
 from __future__ import annotations

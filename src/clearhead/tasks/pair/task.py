@@ -1,6 +1,6 @@
-"""Two texts, one label: entailment, paraphrase, or the sentiment of a text towards an aspect.
+"""Text-pair classification: entailment, paraphrase, sentiment towards an aspect.
 
-BERT reads both at once, `[CLS] first [SEP] second [SEP]`, and answers from [CLS]: everything after that is classify.
+The encoder reads both texts at once, `[CLS] first [SEP] second [SEP]`, and classifies from [CLS].
 """
 
 from __future__ import annotations

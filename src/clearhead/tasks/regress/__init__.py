@@ -1,4 +1,4 @@
-"""One text or two, a number: how similar, how urgent, how many stars."""
+"""Regression: predicts a number for one or two texts, such as similarity, urgency or stars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number."""
+"""Answers of the regress task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.tasks.task import Answers
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NumberAnswer(Answer):
-    """A number."""
+    """A predicted number."""
 
     value: float | None = None
 
@@ -29,22 +29,24 @@ class NumberAnswer(Answer):
         return {"prediction": round_probability(self.value), **Answer.columns(self)}
 
 
-def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]) -> Answer:
-    """A number has no probability."""
-    kept = {name: value for name, value in common.items() if name != "probability"}
-    return NumberAnswer(value=float(answers.labels[place]), **kept)
+def build_answer(
+    answers: Answers, index: int, row: TextRow, space: LabelSpace, max_candidates: int, common: dict[str, Any]
+) -> Answer:
+    """Build the answer; numbers have no probability."""
+    fields = {name: value for name, value in common.items() if name != "probability"}
+    return NumberAnswer(value=float(answers.labels[index]), **fields)
 
 
-def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The prediction, and what was cut."""
+def list_columns(columns: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The prediction and truncation."""
     return ("prediction", "truncated", "windows")
 
 
 NUMBER_ANSWERS = AnswerCodec(
-    build=build,
+    build=build_answer,
     answer_types=(NumberAnswer,),
-    purpose="gives a text a number",
+    purpose="predicts a number for a text",
     model_kind="regressor",
-    columns=columns,
-    no_probabilities_reason="answers with numbers, which have no probabilities",
+    columns=list_columns,
+    no_probabilities_reason="predicts numbers, which have no probabilities",
 )

@@ -1,4 +1,4 @@
-"""The single output to a number."""
+"""Decoding of the regress task."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def read(logits: Array, space: LabelSpace, calibration: Calibration) -> Answers:
-    """The single output is the answer, or what its activation makes of it."""
+def decode(logits: Array, space: LabelSpace, calibration: Calibration) -> Answers:
+    """Apply the activation to the single output."""
     import numpy as np
 
     output = logits.reshape(len(logits), -1)[:, 0].astype(np.float64)
-    return Answers(labels=activated(output, calibration.activation))
+    return Answers(labels=apply_activation(output, calibration.activation))
 
 
-def activated(output: Array, activation: Activation) -> Array:
-    """An output after its activation; large numbers overflow in none of them."""
+def apply_activation(output: Array, activation: Activation) -> Array:
+    """Apply an activation without overflow for large outputs."""
     import numpy as np
 
     if activation == "identity":

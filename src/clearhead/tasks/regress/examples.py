@@ -1,4 +1,4 @@
-"""Which rows with numbers an error analysis shows: the largest errors, and those far beyond what is usual."""
+"""Error examples of the regress task: largest errors and outliers."""
 
 from __future__ import annotations
 
@@ -22,28 +22,34 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def pick_numbers(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
-    """The largest errors, and those that are far beyond what is usual here."""
+def select_number_errors(
+    answers: Answers, targets: Array, space: LabelSpace, row_numbers: Sequence[int] | Array
+) -> RowSelection:
+    """Select the largest errors and the outliers among them."""
     import numpy as np
 
     errors = answers.labels - targets
-    size = np.abs(errors)
+    magnitudes = np.abs(errors)
 
-    def pick(place: int) -> SelectedRow:
+    def select(index: int) -> SelectedRow:
         return SelectedRow(
-            row=int(numbers[place]),
-            truth=f"{targets[place]:.4g}",
-            answer=f"{answers.labels[place]:.4g}",
-            error=float(errors[place]),
+            row=int(row_numbers[index]),
+            truth=f"{targets[index]:.4g}",
+            answer=f"{answers.labels[index]:.4g}",
+            error=float(errors[index]),
         )
 
-    middle = np.median(errors)
-    spread = 1.4826 * float(np.median(np.abs(errors - middle)))  # of a normal distribution, its standard deviation
-    odd = np.flatnonzero(np.abs(errors - middle) > OUTLIER_DEVIATIONS * spread) if spread > 0 else np.zeros(0, np.int64)
-    every = np.flatnonzero(size > 0)
+    median = np.median(errors)
+    spread = 1.4826 * float(
+        np.median(np.abs(errors - median))
+    )  # estimates the standard deviation of a normal distribution
+    suspicious = (
+        np.flatnonzero(np.abs(errors - median) > OUTLIER_DEVIATIONS * spread) if spread > 0 else np.zeros(0, np.int64)
+    )
+    inexact = np.flatnonzero(magnitudes > 0)
     return RowSelection(
-        worst=tuple(map(pick, select_smallest(every, -size[every], MAX_WORST))),
-        suspicious=tuple(map(pick, select_smallest(odd, -size[odd], MAX_SUSPICIOUS))),
+        worst=tuple(map(select, select_smallest(inexact, -magnitudes[inexact], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, -magnitudes[suspicious], MAX_SUSPICIOUS))),
         error_count=len(targets),
-        suspicious_count=len(odd),
+        suspicious_count=len(suspicious),
     )

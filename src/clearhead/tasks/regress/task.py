@@ -1,4 +1,4 @@
-"""One text or two, a number: how similar, how urgent, how many stars."""
+"""Regression: predicts a number for one or two texts, such as similarity, urgency or stars."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import RowCodec
 from clearhead.tasks.regress.answer import NUMBER_ANSWERS
-from clearhead.tasks.regress.decoding import read
-from clearhead.tasks.regress.examples import pick_numbers
+from clearhead.tasks.regress.decoding import decode
+from clearhead.tasks.regress.examples import select_number_errors
 from clearhead.tasks.task import Answers, Calibration, Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
 
 if TYPE_CHECKING:
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """Correlations and errors, with n resamples for the intervals."""
-    from clearhead.metrics import measure as measured
+def measure(answers: Answers, targets: Array, space: LabelSpace, resamples: int) -> dict[str, Interval]:
+    """Correlations and errors; `resamples` for the intervals."""
+    from clearhead.metrics import measure as measure_metrics
 
-    return measured("regress", targets, answers.labels, n=n)
-
-
-def names(space: LabelSpace) -> tuple[str, ...]:
-    """Correlations and errors."""
-    from clearhead.metrics.measure import REGRESS as KNOWN
-
-    return tuple(KNOWN)
+    return measure_metrics("regress", targets, answers.labels, n=resamples)
 
 
-def compared(space: LabelSpace) -> Mapping[str, Callable[..., float]]:
-    """What two models are compared by."""
+def list_metrics(space: LabelSpace) -> tuple[str, ...]:
+    """The names of the metrics."""
+    from clearhead.metrics.measure import REGRESS as REGRESS_METRICS
+
+    return tuple(REGRESS_METRICS)
+
+
+def list_paired_metrics(space: LabelSpace) -> Mapping[str, Callable[..., float]]:
+    """The metrics of paired comparisons."""
     from clearhead.metrics import mae, pearson, spearman
 
     return {"pearson": pearson, "spearman": spearman, "mae": mae}
 
 
-def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> LabelSpace | None:
-    """A checkpoint that says so, or that has a single output and says nothing."""
+def infer_labels(names: tuple[str, ...], config: Mapping[str, Any]) -> LabelSpace | None:
+    """Infer regression from `problem_type`, or from a single output without it."""
     problem = config.get("problem_type")
     is_number = problem == "regression" or (problem is None and len(names) == 1)
     return LabelSpace(kind="number") if is_number else None
@@ -53,16 +53,16 @@ REGRESS = Task(
     name="regress",
     description="one text or two, a number",
     rows=RowCodec(label_kinds=("number",), layout=ColumnLayout(numeric_label=True), is_reversible=True),
-    head=TaskHead(kind="classify", output_names=lambda space: ("score",), infer_labels=checkpoint_space),
+    head=TaskHead(kind="classify", output_names=lambda space: ("score",), infer_labels=infer_labels),
     objective=lambda space: "squared",
-    decoding=Decoding(decode=read, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),
+    decoding=Decoding(decode=decode, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),
     answers=NUMBER_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
-        main=lambda space: "r2",  # a correlation does not see the unit: answers all but equal can have a high one
-        names=names,
+        main=lambda space: "r2",  # correlations ignore scale: nearly constant predictions can have a high one
+        names=list_metrics,
         is_correct=lambda answers, targets: None,
-        paired_metrics=compared,
+        paired_metrics=list_paired_metrics,
     ),
-    examples=ErrorExamples(select=pick_numbers),
+    examples=ErrorExamples(select=select_number_errors),
 )

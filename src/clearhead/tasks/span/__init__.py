@@ -1,6 +1,6 @@
-"""The answer to a question as a piece of a passage, or none: the task of SQuAD.
+"""Extractive question answering as in SQuAD: the answer is a span of the passage, or missing.
 
-`rows` reads questions and passages, `decoding` turns token scores into answers, `metrics` scores them.
+`rows` reads questions and passages, `decoding` turns token scores into answers, `metrics` measures them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which columns hold questions, passages and answers."""
+"""Columns of the span task: questions, passages and answers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from clearhead.data.sources.source import Row, Source
 
 
 def is_span_data(source: Source) -> bool:
-    """Whether rows hold questions, passages and answers that stand in them."""
+    """Whether the rows are questions, passages and answers within them."""
     if source.kind == "squad":
         return True
-    called = columns_by_normalized_name(source.columns)
-    if "question" not in called or not called.keys() & {"context", "passage", "paragraph"}:
+    plain_names = columns_by_normalized_name(source.columns)
+    if "question" not in plain_names or not plain_names.keys() & {"context", "passage", "paragraph"}:
         return False
-    if "answer_start" in called or "answers" not in called or "label" not in called:
-        return bool(called.keys() & {"answer_start", "answers"})
-    answers = [row.values.get(called["answers"]) for row in source.sample(20) if isinstance(row, Row)]
-    return not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in answers)  # options
+    if "answer_start" in plain_names or "answers" not in plain_names or "label" not in plain_names:
+        return bool(plain_names.keys() & {"answer_start", "answers"})
+    answers = [row.values.get(plain_names["answers"]) for row in source.sample(20) if isinstance(row, Row)]
+    return not all(
+        isinstance(answer_list, list) and all(isinstance(text, str) for text in answer_list) for answer_list in answers
+    )  # lists of texts are options
 
 
 SPAN_COLUMNS = ColumnLayout(

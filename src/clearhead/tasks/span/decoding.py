@@ -1,4 +1,4 @@
-"""Token scores to answers: the best pieces of a passage, or none."""
+"""Decoding of the span task: start and end scores of tokens to the best spans of a passage, or no answer."""
 
 from __future__ import annotations
 
@@ -17,150 +17,160 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-KEPT = 20  # answers of each question that are kept
+MAX_CANDIDATES = 20  # candidates per question
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """The best answers of each question, best first, and the score of none."""
+    """The best answers of each question, best first, and the score of no answer."""
 
-    begins: Array  # (rows, KEPT) characters of the passage
+    starts: Array  # (rows, KEPT) character offsets in the passage
     ends: Array
-    scores: Array  # (rows, KEPT) -infinity where there are fewer
-    none: Array  # (rows,)
+    scores: Array  # (rows, KEPT) -infinity if there are fewer candidates
+    no_answer: Array  # (rows,)
 
     def __len__(self) -> int:
-        return len(self.none)
+        return len(self.no_answer)
 
-    def __getitem__(self, places: Array) -> Candidates:
+    def __getitem__(self, rows: Array) -> Candidates:
         return Candidates(
-            begins=self.begins[places], ends=self.ends[places], scores=self.scores[places], none=self.none[places]
+            starts=self.starts[rows], ends=self.ends[rows], scores=self.scores[rows], no_answer=self.no_answer[rows]
         )
 
     def join(self, parts: Sequence[Candidates]) -> Candidates:
-        """Several one after the other."""
+        """Concatenate several parts."""
         import numpy as np
 
-        names = ("begins", "ends", "scores", "none")
+        names = ("starts", "ends", "scores", "no_answer")
         return Candidates(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
-def collect(values: Array, data: PackedDataset) -> Candidates:
-    """The best answers of all windows of each question; the same piece out of two windows counts once."""
+def collect_candidates(values: Array, data: PackedDataset) -> Candidates:
+    """Collect the best answers from all windows of each question; overlapping windows do not duplicate spans."""
     import numpy as np
 
-    marks: SpanAnnotations = data.annotations
-    begins = np.zeros((len(data), KEPT), np.int32)
-    ends = np.zeros((len(data), KEPT), np.int32)
-    scores = np.full((len(data), KEPT), -np.inf, np.float32)
-    none = np.full(len(data), np.inf, np.float32)
-    at = 0
-    for row, (first, count) in enumerate(zip(data.first_windows.tolist(), data.row_windows.tolist(), strict=True)):
+    annotations: SpanAnnotations = data.annotations
+    starts = np.zeros((len(data), MAX_CANDIDATES), np.int32)
+    ends = np.zeros((len(data), MAX_CANDIDATES), np.int32)
+    scores = np.full((len(data), MAX_CANDIDATES), -np.inf, np.float32)
+    no_answer = np.full(len(data), np.inf, np.float32)
+    token = 0
+    for row, (first_window, count) in enumerate(
+        zip(data.first_windows.tolist(), data.row_windows.tolist(), strict=True)
+    ):
         best: dict[tuple[int, int], float] = {}
-        for window in range(first, first + count):
+        for window in range(first_window, first_window + count):
             length = int(data.starts[window + 1] - data.starts[window])
-            own = values[at : at + length]
-            at += length
-            none[row] = min(none[row], own[0, 0] + own[0, 1])  # it must be said nowhere
-            for begin, end, score in _best(own, marks, window):
-                if score > best.get((begin, end), -np.inf):
-                    best[begin, end] = score
-        for place, ((begin, end), score) in enumerate(sorted(best.items(), key=lambda one: (-one[1], one[0]))[:KEPT]):
-            begins[row, place], ends[row, place], scores[row, place] = begin, end, score
-    return Candidates(begins=begins, ends=ends, scores=scores, none=none)
+            window_logits = values[token : token + length]
+            token += length
+            no_answer[row] = min(
+                no_answer[row], window_logits[0, 0] + window_logits[0, 1]
+            )  # no answer only if no window has one
+            for start, end, score in _find_best_spans(window_logits, annotations, window):
+                if score > best.get((start, end), -np.inf):
+                    best[start, end] = score
+        for rank, ((start, end), score) in enumerate(
+            sorted(best.items(), key=lambda candidate: (-candidate[1], candidate[0]))[:MAX_CANDIDATES]
+        ):
+            starts[row, rank], ends[row, rank], scores[row, rank] = start, end, score
+    return Candidates(starts=starts, ends=ends, scores=scores, no_answer=no_answer)
 
 
-def _best(own: Array, marks: SpanAnnotations, window: int) -> list[tuple[int, int, float]]:
-    """The best pairs of a first and a last token, no further apart than an answer is long: characters and score."""
+def _find_best_spans(logits: Array, annotations: SpanAnnotations, window: int) -> list[tuple[int, int, float]]:
+    """Find the best pairs of start and end token within the maximum length: character offsets and score."""
     import numpy as np
 
-    first, last = int(marks.first[window]), int(marks.last[window])
+    first, last = int(annotations.passage_starts[window]), int(annotations.passage_ends[window])
     size = last - first
     if not size:
         return []
-    width = min(marks.max_answer, size)
-    begins = marks.begins[marks.bounds[window] : marks.bounds[window + 1]]
-    ends = marks.ends[marks.bounds[window] : marks.bounds[window + 1]]
-    real = ends > begins
-    starts = np.where(real, own[first:last, 0], -np.inf)
-    stops = np.concatenate([np.where(real, own[first:last, 1], -np.inf), np.full(width - 1, -np.inf)])
-    table = starts[:, None] + np.lib.stride_tricks.sliding_window_view(stops, width)  # [begin][further]
-    flat = table.reshape(-1)
-    kept = min(KEPT, len(flat))
+    width = min(annotations.max_answer, size)
+    starts = annotations.char_starts[annotations.token_bounds[window] : annotations.token_bounds[window + 1]]
+    ends = annotations.char_ends[annotations.token_bounds[window] : annotations.token_bounds[window + 1]]
+    has_text = ends > starts
+    start_scores = np.where(has_text, logits[first:last, 0], -np.inf)
+    end_scores = np.concatenate([np.where(has_text, logits[first:last, 1], -np.inf), np.full(width - 1, -np.inf)])
+    table = start_scores[:, None] + np.lib.stride_tricks.sliding_window_view(
+        end_scores, width
+    )  # [start token][length - 1]
+    pair_scores = table.reshape(-1)
+    count = min(MAX_CANDIDATES, len(pair_scores))
     while True:
-        found: dict[tuple[int, int], float] = {}  # several tokens may stand for one letter
-        for place in np.argpartition(-flat, kept - 1)[:kept].tolist():
-            if flat[place] == -np.inf:
+        scores: dict[tuple[int, int], float] = {}  # several tokens can share a character
+        for pair in np.argpartition(-pair_scores, count - 1)[:count].tolist():
+            if pair_scores[pair] == -np.inf:
                 continue
-            first_token = place // width
-            piece = int(begins[first_token]), int(ends[first_token + place % width])
-            if piece[1] > piece[0]:
-                found[piece] = max(float(flat[place]), found.get(piece, -np.inf))
-        if len(found) >= KEPT or kept == len(flat):
-            return [(begin, end, score) for (begin, end), score in found.items()]
-        kept = min(4 * kept, len(flat))
+            first_token = pair // width
+            span = int(starts[first_token]), int(ends[first_token + pair % width])
+            if span[1] > span[0]:
+                scores[span] = max(float(pair_scores[pair]), scores.get(span, -np.inf))
+        if len(scores) >= MAX_CANDIDATES or count == len(pair_scores):
+            return [(start, end, score) for (start, end), score in scores.items()]
+        count = min(4 * count, len(pair_scores))
 
 
-def read(logits: Candidates, space: LabelSpace, calibration: Calibration) -> Answers:
-    """The place of the answer among the candidates, -1 for none; probabilities of all, the last that of none."""
+def decode(logits: Candidates, space: LabelSpace, calibration: Calibration) -> Answers:
+    """Decode the index of the best candidate, or -1; the last probability is that of no answer."""
     import numpy as np
 
-    may = space.scheme == "some"
-    every = np.concatenate([logits.scores, logits.none[:, None]], 1).astype(np.float64) / calibration.temperature
-    if not may:
-        every[:, -1] = np.where(np.isfinite(logits.scores[:, 0]), -np.inf, 0.0)
-    every -= every.max(1, keepdims=True)
-    probs = np.exp(every)
+    may_abstain = space.scheme == "some"
+    scores = np.concatenate([logits.scores, logits.no_answer[:, None]], 1).astype(np.float64) / calibration.temperature
+    if not may_abstain:
+        scores[:, -1] = np.where(np.isfinite(logits.scores[:, 0]), -np.inf, 0.0)
+    scores -= scores.max(1, keepdims=True)
+    probs = np.exp(scores)
     probs /= probs.sum(1, keepdims=True)
     labels = np.where(np.isfinite(logits.scores[:, 0]), 0, -1)
-    if may:
-        labels = np.where(doubt(logits) > (calibration.no_answer or 0.0), -1, labels)
+    if may_abstain:
+        labels = np.where(no_answer_margin(logits) > (calibration.no_answer or 0.0), -1, labels)
     answers = Answers(labels=labels, probs=probs, extra=logits)
     if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
+    return replace(answers, abstained=get_confidence(answers) < calibration.abstain_below)
 
 
-def doubt(logits: Candidates) -> Array:
-    """How much higher the score of no answer is than that of the best one."""
+def no_answer_margin(logits: Candidates) -> Array:
+    """Compute the score of no answer minus that of the best candidate."""
     import numpy as np
 
     best = np.where(np.isfinite(logits.scores[:, 0]), logits.scores[:, 0], np.float32(-1e9))
-    return np.asarray(logits.none - best, np.float64)
+    return np.asarray(logits.no_answer - best, np.float64)
 
 
-def confidence(answers: Answers) -> Array:
-    """The probability of what is said."""
+def get_confidence(answers: Answers) -> Array:
+    """The probability of the predicted answer."""
     import numpy as np
 
     return np.asarray(answers.probs[np.arange(len(answers.labels)), answers.labels])
 
 
-def texts(answers: Answers, targets: Array) -> list[str]:
-    """What is said, as it stands in the passages; empty for no answer."""
-    found: Candidates = answers.extra
+def get_answer_texts(answers: Answers, targets: Array) -> list[str]:
+    """Return the predicted answers as exact texts of the passages; empty for no answer."""
+    candidates: Candidates = answers.extra
     return [
-        "" if label < 0 else truth.passage[int(found.begins[row, label]) : int(found.ends[row, label])].strip()
+        ""
+        if label < 0
+        else truth.passage[int(candidates.starts[row, label]) : int(candidates.ends[row, label])].strip()
         for row, (label, truth) in enumerate(zip(answers.labels.tolist(), targets, strict=True))
     ]
 
 
-def scores_of(said: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
-    """Exact match, F1, and whether there is an answer at all."""
+def score_answers(predicted: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
+    """Compute exact match and F1 per question, and whether it has an answer."""
     import numpy as np
 
     from clearhead.metrics import answer_scores
 
-    em, f1 = answer_scores(said, [truth.answers for truth in targets])
-    return em, f1, np.array([bool(truth.answers) for truth in targets])
+    exact_match, f1 = answer_scores(predicted, [truth.answers for truth in targets])
+    return exact_match, f1, np.array([bool(truth.answers) for truth in targets])
 
 
-def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Calibration:
-    """From which doubt on to say nothing, so that F1 is best."""
+def fit_calibration(logits: Candidates, targets: Array, space: LabelSpace) -> Calibration:
+    """Fit the no-answer threshold that maximizes F1."""
     from clearhead.metrics import best_no_answer_threshold
 
     if space.scheme != "some":
         return Calibration()
-    always = read(logits, replace(space, scheme="all"), Calibration())
-    _, f1, has = scores_of(texts(always, targets), targets)
-    return Calibration(no_answer=float(best_no_answer_threshold(doubt(logits), f1, has).threshold))
+    answers = decode(logits, replace(space, scheme="all"), Calibration())
+    _, f1, has_answer = score_answers(get_answer_texts(answers, targets), targets)
+    return Calibration(no_answer=float(best_no_answer_threshold(no_answer_margin(logits), f1, has_answer).threshold))

@@ -1,4 +1,4 @@
-"""Which questions on passages an error analysis shows, and which words of them are left out to see what matters."""
+"""Error examples of the span task, and the occlusion of words in questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clearhead.tasks.examples import (
     select_smallest,
 )
 from clearhead.tasks.occlusion import DecodeLogits, OcclusionPlan, OmittedSpans, omit_words, split_words
-from clearhead.tasks.span.decoding import confidence, scores_of, texts
+from clearhead.tasks.span.decoding import get_answer_texts, get_confidence, score_answers
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -26,53 +26,57 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def pick_answers(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> RowSelection:
-    """Questions whose answer shares nothing with a right one first, the surest before."""
+def select_answer_errors(
+    answers: Answers, targets: Array, space: LabelSpace, row_numbers: Sequence[int] | Array
+) -> RowSelection:
+    """Select wrong answers, those without any overlap with a true answer first, then by confidence."""
     import numpy as np
 
-    said = texts(answers, targets)
-    em, f1, _ = scores_of(said, targets)
-    sure = confidence(answers)
-    wrong = np.flatnonzero(em == 0)
+    predicted = get_answer_texts(answers, targets)
+    exact_match, f1, _ = score_answers(predicted, targets)
+    confidence = get_confidence(answers)
+    wrong = np.flatnonzero(exact_match == 0)
 
-    def pick(place: int) -> SelectedRow:
-        truth, label = targets[place], int(answers.labels[place])
+    def select(index: int) -> SelectedRow:
+        truth, label = targets[index], int(answers.labels[index])
         true = {(start, start + len(text), "true") for start, text in zip(truth.starts, truth.answers, strict=True)}
         told = set()
         if label >= 0:
-            begin, end = (int(ends[place, label]) for ends in (answers.extra.begins, answers.extra.ends))
+            begin, end = (int(ends[index, label]) for ends in (answers.extra.starts, answers.extra.ends))
             told = {(begin, end, "said")}
         marks = [LabeledSpan(start=a, end=b, label="true", kind="true") for a, b, _ in sorted(true)]
         marks += [LabeledSpan(start=a, end=b, label="answered", kind="predicted") for a, b, _ in told]
         return SelectedRow(
-            row=int(numbers[place]),
+            row=int(row_numbers[index]),
             truth=(truth.answers or ("(no answer)",))[0],
-            answer=said[place] or "(no answer)",
-            confidence=float(sure[place]),
+            answer=predicted[index] or "(no answer)",
+            confidence=float(confidence[index]),
             spans=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
         )
 
-    odd = wrong[(f1[wrong] == 0) & (sure[wrong] >= HIGH_CONFIDENCE)]
+    suspicious = wrong[(f1[wrong] == 0) & (confidence[wrong] >= HIGH_CONFIDENCE)]
     return RowSelection(
-        worst=tuple(map(pick, select_smallest(wrong, f1[wrong] - sure[wrong], MAX_WORST))),
-        suspicious=tuple(map(pick, select_smallest(odd, -sure[odd], MAX_SUSPICIOUS))),
+        worst=tuple(map(select, select_smallest(wrong, f1[wrong] - confidence[wrong], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, -confidence[suspicious], MAX_SUSPICIOUS))),
         error_count=len(wrong),
-        suspicious_count=len(odd),
+        suspicious_count=len(suspicious),
     )
 
 
-def watch_question(pick: SelectedRow, row: TextRow, read: DecodeLogits) -> OcclusionPlan | None:
-    """A question on a passage: the probability of the answer that was given, or of none, without words asked."""
-    said = next((mark for mark in pick.spans if mark.kind == "predicted"), None)
+def plan_question_occlusion(selected: SelectedRow, row: TextRow, decode: DecodeLogits) -> OcclusionPlan | None:
+    """Plan the occlusion of words in the question; measures the probability of the predicted answer."""
+    predicted = next((span for span in selected.spans if span.kind == "predicted"), None)
 
-    def value(logits: Any, left: OmittedSpans) -> Array:
+    def measure(logits: Any, omitted: OmittedSpans) -> Array:
         import numpy as np
 
-        answers = read(logits)
-        if said is None:
+        answers = decode(logits)
+        if predicted is None:
             return np.asarray(answers.probs[:, -1])
-        found = answers.extra  # the answer may have another rank now, or none: then it is hardly probable
-        same = (found.begins == said.start) & (found.ends == said.end) & np.isfinite(found.scores)
-        return np.asarray((answers.probs[:, :-1] * same).sum(1))
+        candidates = answers.extra  # the answer can have another rank or drop out; then its probability is negligible
+        is_predicted = (
+            (candidates.starts == predicted.start) & (candidates.ends == predicted.end) & np.isfinite(candidates.scores)
+        )
+        return np.asarray((answers.probs[:, :-1] * is_predicted).sum(1))
 
-    return OcclusionPlan(runs=(split_words(row.text),), measure=value, omit=omit_words)
+    return OcclusionPlan(runs=(split_words(row.text),), measure=measure, omit=omit_words)

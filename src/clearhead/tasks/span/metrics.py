@@ -1,4 +1,4 @@
-"""How answers are measured, and two models compared on the same questions."""
+"""Metrics of the span task, and paired comparison of two models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.packed import PackedDataset
-from clearhead.tasks.span.decoding import scores_of, texts
+from clearhead.tasks.span.decoding import get_answer_texts, score_answers
 from clearhead.tasks.span.rows import SpanAnnotations
 from clearhead.tasks.task import Answers
 
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-Parts = tuple[Callable[..., float], Any]  # a metric of (rows, scores), and the scores of each row
+RowScorer = tuple[Callable[..., float], Any]  # a metric of (rows, scores), and the scores of each row
 
 
-def right(answers: Answers, targets: Array) -> Array:
-    """Whether an answer is one of the right ones, but for case, articles and punctuation."""
+def is_correct(answers: Answers, targets: Array) -> Array:
+    """Whether the answer equals a true one, ignoring case, articles and punctuation."""
     import numpy as np
 
-    return np.asarray(scores_of(texts(answers, targets), targets)[0] > 0)
+    return np.asarray(score_answers(get_answer_texts(answers, targets), targets)[0] > 0)
 
 
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """Exact match and F1 by SQuAD's rules; questions on one passage are drawn together."""
+def measure(answers: Answers, targets: Array, space: LabelSpace, resamples: int) -> dict[str, Interval]:
+    """Exact match and F1 as in SQuAD; questions on the same passage are resampled together."""
     from clearhead.metrics import measure_answers
 
-    numbers: dict[str, int] = {}
-    groups = [numbers.setdefault(truth.passage, len(numbers)) for truth in targets]
-    found = scores_of(texts(answers, targets), targets)
-    return measure_answers(*found, n=n, groups=groups if len(numbers) > 1 else None)
+    passage_ids: dict[str, int] = {}
+    groups = [passage_ids.setdefault(truth.passage, len(passage_ids)) for truth in targets]
+    scores = score_answers(get_answer_texts(answers, targets), targets)
+    return measure_answers(*scores, n=resamples, groups=groups if len(passage_ids) > 1 else None)
 
 
-def baseline(data: PackedDataset) -> float:
-    """The loss of one who takes every token of the passage for as likely."""
+def compute_chance_loss(data: PackedDataset) -> float:
+    """The loss of a uniform distribution over the tokens of the passage."""
     import numpy as np
 
-    marks: SpanAnnotations = data.annotations
+    annotations: SpanAnnotations = data.annotations
     windows = data.windows(np.arange(len(data)))
-    return float(np.log(marks.last[windows] - marks.first[windows] + 1).mean())
+    return float(np.log(annotations.passage_ends[windows] - annotations.passage_starts[windows] + 1).mean())
 
 
-def row_scores(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> Parts:
-    """Of each question its exact match or its F1."""
-    em, f1, _ = scores_of(texts(answers, targets), targets)
-    return lambda _, said: float(said.mean()), em if metric == "exact_match" else f1
+def score_rows(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> RowScorer:
+    """Score each question by exact match or F1."""
+    exact_match, f1, _ = score_answers(get_answer_texts(answers, targets), targets)
+    return lambda _, said: float(said.mean()), exact_match if metric == "exact_match" else f1

@@ -1,4 +1,4 @@
-"""Questions on passages: what a row says, the tokens that answers begin and end at, and windows over long passages."""
+"""Rows of the span task: questions, passages and answers, their tokens, and windows over long passages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-STARTS = ("answer_start", "answer_starts", "start", "starts")
-TEXTS = ("text", "texts", "answer", "answers")
-IMPOSSIBLE = "is_impossible"
-YES = ("true", "1", "1.0", "yes")
-PLACE = re.compile(r"^-?[0-9]{1,12}(?:\.0+)?$")
-SPACES = tuple(code for code in range(0x3001) if chr(code).isspace())
+START_KEYS = ("answer_start", "answer_starts", "start", "starts")
+TEXT_KEYS = ("text", "texts", "answer", "answers")
+IMPOSSIBLE_COLUMN = "is_impossible"
+TRUE_VALUES = ("true", "1", "1.0", "yes")
+START_PATTERN = re.compile(r"^-?[0-9]{1,12}(?:\.0+)?$")
+SPACE_CODES = tuple(code for code in range(0x3001) if chr(code).isspace())
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTruth:
-    """The right answers of a question, each with its place in the passage; none: the passage does not say."""
+    """The true answers of a question with their offsets in the passage; empty if it has no answer."""
 
     passage: str
     answers: tuple[str, ...] = ()
@@ -42,8 +42,8 @@ class AnswerTruth:
         return f"Truth(passage={self.passage!r}, answers={self.answers!r}, starts={self.starts!r})"
 
 
-def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
-    """A question, a passage and the places of the answers; an answer must stand where its start says."""
+def check_row(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
+    """Read a question, a passage and answers; the text at an answer's start must equal the answer."""
     assert columns.text_b is not None
     question = read_text(row, columns.text)
     passage = question if isinstance(question, BadRow) else read_text(row, columns.text_b)
@@ -54,27 +54,27 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
         return split
     label: Any = None
     if columns.label is not None:
-        label = _truth(row, columns.label, passage)
+        label = _read_truth(row, columns.label, passage)
         if isinstance(label, BadRow):
             return label
     return TextRow(row.number, question, passage, label, read_id(row, columns), split, row.line)
 
 
-def _truth(row: Row, column: str, passage: str) -> AnswerTruth | BadRow:
-    value = row.values.get(column)
-    if str(row.values.get(IMPOSSIBLE)).strip().casefold() in YES:
+def _read_truth(row: Row, column: str, passage: str) -> AnswerTruth | BadRow:
+    cell = row.values.get(column)
+    if str(row.values.get(IMPOSSIBLE_COLUMN)).strip().casefold() in TRUE_VALUES:
         return AnswerTruth(passage)
-    found = _answers(value, row.values)
-    if found is None:
-        reason = f"{format_column(column)} is no list of answers (text and answer_start)"
-        return BadRow(row.number, reason, excerpt(value), row.line, MISSING_LABEL)
+    answers_and_starts = _read_answers(cell, row.values)
+    if answers_and_starts is None:
+        reason = f"{format_column(column)} is not a list of answers (text and answer_start)"
+        return BadRow(row.number, reason, excerpt(cell), row.line, MISSING_LABEL)
     answers, starts = [], []
-    for text, start in found:
+    for text, start in answers_and_starts:
         if not isinstance(text, str) or not text.strip() or not is_valid_text(text):
-            return BadRow(row.number, "an answer is empty or no text", excerpt(text), row.line, UNKNOWN_LABEL)
-        start = passage.find(text) if start is None else _place(start)
+            return BadRow(row.number, "an answer is empty or not text", excerpt(text), row.line, UNKNOWN_LABEL)
+        start = passage.find(text) if start is None else _parse_start(start)
         if start is None:
-            reason = f"the start of the answer {to_printable(text, 40)!r} is no whole number"
+            reason = f"the start of the answer {to_printable(text, 40)!r} is not an integer"
             return BadRow(row.number, reason, "", row.line, MISALIGNED_SPAN)
         if start < 0:
             return BadRow(
@@ -85,225 +85,252 @@ def _truth(row: Row, column: str, passage: str) -> AnswerTruth | BadRow:
                 MISALIGNED_SPAN,
             )
         if passage[start : start + len(text)] != text:
-            there = to_printable(passage[start : start + len(text)], 40)
-            reason = (
-                f"at {to_printable(start, 20)} the passage has {there!r}, and not the answer {to_printable(text, 40)!r}"
-            )
+            passage_text = to_printable(passage[start : start + len(text)], 40)
+            expected = f"expected the answer {to_printable(text, 40)!r}, got {passage_text!r}"
+            reason = f"character {to_printable(start, 20)} of the passage: {expected}"
             return BadRow(row.number, reason, "", row.line, MISALIGNED_SPAN)
-        lead = len(text) - len(text.lstrip())
+        indent = len(text) - len(text.lstrip())
         answers.append(text.strip())
-        starts.append(start + lead)
+        starts.append(start + indent)
     return AnswerTruth(passage, tuple(answers), tuple(starts))
 
 
-def _place(start: Any) -> int | None:
-    """A start that came as a number, or as the text of one, as tables have it."""
-    if isinstance(start, str) and PLACE.match(start.strip()):
+def _parse_start(start: Any) -> int | None:
+    """Parse a start given as a number or as text, as in tables."""
+    if isinstance(start, str) and START_PATTERN.match(start.strip()):
         start = float(start)
     if isinstance(start, float) and start.is_integer():
         start = int(start)
     return start if isinstance(start, int) and not isinstance(start, bool) else None
 
 
-def _answers(value: Any, row: dict[str, Any]) -> list[tuple[Any, Any]] | None:
-    """(text, start) of each answer: as lists side by side, a list of objects, or one text with its start beside it."""
+def _read_answers(value: Any, row: dict[str, Any]) -> list[tuple[Any, Any]] | None:
+    """Read (text, start) of each answer from parallel lists, a list of objects, or a text with a start column."""
     if isinstance(value, str) and value.lstrip()[:1] in JSON_OPENERS:
-        found = parse_cell(value)  # an answer may well be [1]
-        whole = isinstance(found, dict) or (
-            isinstance(found, list) and all(isinstance(one, dict | str) for one in found)
+        parsed_cell = parse_cell(value)  # an answer can be the text "[1]"
+        is_answer_list = isinstance(parsed_cell, dict) or (
+            isinstance(parsed_cell, list) and all(isinstance(entry, dict | str) for entry in parsed_cell)
         )
-        value = found if whole else value
+        value = parsed_cell if is_answer_list else value
     if isinstance(value, dict):
-        texts, starts = (next((value[name] for name in names if name in value), None) for names in (TEXTS, STARTS))
+        texts, starts = (
+            next((value[name] for name in names if name in value), None) for names in (TEXT_KEYS, START_KEYS)
+        )
         if isinstance(texts, list | tuple):
-            places = starts if isinstance(starts, list | tuple) else [None] * len(texts)
-            return list(zip(texts, places, strict=False)) if len(texts) == len(places) else None
+            start_list = starts if isinstance(starts, list | tuple) else [None] * len(texts)
+            return list(zip(texts, start_list, strict=False)) if len(texts) == len(start_list) else None
         return None if texts is None else [(texts, starts)]
     if isinstance(value, list | tuple):
-        made: list[tuple[Any, Any]] = []
-        for one in value:
-            inner = [(one, None)] if isinstance(one, str) else _answers(one, {}) if isinstance(one, dict) else None
-            if inner is None:
+        answers: list[tuple[Any, Any]] = []
+        for entry in value:
+            entry_answers = (
+                [(entry, None)]
+                if isinstance(entry, str)
+                else _read_answers(entry, {})
+                if isinstance(entry, dict)
+                else None
+            )
+            if entry_answers is None:
                 return None
-            made += inner
-        return made
+            answers += entry_answers
+        return answers
     if is_missing(value):
-        return []  # an empty cell: no answer
-    start = next((row[name] for name in STARTS if name in row), None)
+        return []  # an empty cell means no answer
+    start = next((row[name] for name in START_KEYS if name in row), None)
     return [(value, None if is_missing(start) else start)] if isinstance(value, str) else None
 
 
 class AnswerCounter:
-    """Finds out whether all questions have an answer."""
+    """Detects whether all questions have an answer."""
 
     def __init__(self) -> None:
         self.total = 0
         self.without = 0
 
-    def add(self, said: AnswerTruth) -> None:
-        """One more question."""
+    def add(self, truth: AnswerTruth) -> None:
+        """Add the answers of a question."""
         self.total += 1
-        self.without += not said.answers
+        self.without += not truth.answers
 
     def space(self) -> LabelSpace:
-        """`some`: a question may have no answer, as in SQuAD 2.0; `all`: every one has, as in 1.1."""
+        """Return the scheme: `some` questions have an answer (SQuAD 2.0), or `all` (SQuAD 1.1)."""
         return LabelSpace(kind="answers", scheme="some" if self.without else "all")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """What is known of the tokens of one window."""
+class PassageWindow:
+    """The passage tokens of one window."""
 
-    first: int  # of the tokens of the passage
-    last: int  # one past them
-    begins: Array  # (last - first,) where each token begins in the passage, spaces left out, ...
-    ends: Array  # ... and ends: at its begin where nothing of it is left
-    head: bool = True  # nothing of the passage stands before it
-    tail: bool = True  # nor after it
-
-
-def pieces(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
-    """`[CLS] question [SEP] passage [SEP]`, with the passage in overlapping windows where it is long."""
-    whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows], max_length=fit.token_level_limit)
-    for row, encoding in zip(rows, whole, strict=True):
-        made = _windows(encoding, fit)
-        yield EncodedRow(made, _marked(made, encoding, row.text_b or ""))
+    first: int  # first token of the passage
+    end: int  # one past its last token
+    char_starts: Array  # (end - first,) where each token starts in the passage, without spaces, ...
+    char_ends: Array  # ... and where it ends; equal to its start if the token is only a space
+    is_first: bool = True  # whether the passage starts in this window
+    is_last: bool = True  # whether the passage ends in this window
 
 
-def _windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:
-    most = fit.max_length
-    if most is None or len(encoding) <= most or fit.long == "keep":
+def encode_passages(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
+    """Encode `[CLS] question [SEP] passage [SEP]`, long passages in overlapping windows."""
+    encodings = tokenizer.encode_batch([(row.text, row.text_b) for row in rows], max_length=fit.token_level_limit)
+    for row, encoding in zip(rows, encodings, strict=True):
+        windows = _split_windows(encoding, fit)
+        yield EncodedRow(windows, _annotate_windows(windows, encoding, row.text_b or ""))
+
+
+def _split_windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:
+    max_length = fit.max_length
+    if max_length is None or len(encoding) <= max_length or fit.long == "keep":
         return [encoding]
-    asked = [place for place, side in enumerate(encoding.sides) if side == 0]
-    free = most - encoding.sides.count(None)
-    room = max(free // 2, free - encoding.sides.count(1), 1)  # half of it for a long question, or what is left over
-    cut = max(len(asked) - room, 0)
-    lost, encoding = encoding.truncated + cut, replace(encoding, truncated=0)
-    if cut:
-        gone = set(asked[room:])
-        encoding = select_tokens(encoding, [place for place in range(len(encoding)) if place not in gone])
+    question_tokens = [token for token, side in enumerate(encoding.sides) if side == 0]
+    available = max_length - encoding.sides.count(None)
+    question_room = max(
+        available // 2, available - encoding.sides.count(1), 1
+    )  # at most half of the window unless the passage is short
+    excess = max(len(question_tokens) - question_room, 0)
+    truncated, encoding = encoding.truncated + excess, replace(encoding, truncated=0)
+    if excess:
+        dropped = set(question_tokens[question_room:])
+        encoding = select_tokens(encoding, [token for token in range(len(encoding)) if token not in dropped])
     if fit.long == "cut":
-        made = [truncate(encoding, most)]
+        windows = [truncate(encoding, max_length)]
     else:
-        free = most - (len(encoding) - encoding.sides.count(1))
-        made = split_into_windows(encoding, max_length=most, stride=min(fit.stride, max(free // 2, 0)), side=1)
-    return [replace(made[0], truncated=made[0].truncated + lost), *made[1:]]
+        available = max_length - (len(encoding) - encoding.sides.count(1))
+        windows = split_into_windows(
+            encoding, max_length=max_length, stride=min(fit.stride, max(available // 2, 0)), side=1
+        )
+    return [replace(windows[0], truncated=windows[0].truncated + truncated), *windows[1:]]
 
 
-def _marked(made: Sequence[Encoding], whole: Encoding, passage: str) -> list[Window]:
-    """What is known of the tokens of each window."""
-    ends = [_edges(one) for one in (whole, *made)]
-    found = []
-    for encoding, (head, tail) in zip(made, ends[1:], strict=True):
-        places = [place for place, side in enumerate(encoding.sides) if side == 1]
-        first, last = (places[0], places[-1] + 1) if places else (0, 0)
-        begins, stops = _trimmed(encoding.offsets[first:last], passage)
-        is_end = tail >= ends[0][1] and not whole.truncated
-        found.append(Window(first, last, begins, stops, head <= ends[0][0], is_end))
-    return found
+def _annotate_windows(encodings: Sequence[Encoding], whole: Encoding, passage: str) -> list[PassageWindow]:
+    """Annotate the passage tokens of each window."""
+    ranges = [_find_passage_range(window) for window in (whole, *encodings)]
+    annotated = []
+    for encoding, (range_start, range_end) in zip(encodings, ranges[1:], strict=True):
+        passage_tokens = [token for token, side in enumerate(encoding.sides) if side == 1]
+        first, last = (passage_tokens[0], passage_tokens[-1] + 1) if passage_tokens else (0, 0)
+        starts, ends = _trim_spaces(encoding.offsets[first:last], passage)
+        is_end = range_end >= ranges[0][1] and not whole.truncated
+        annotated.append(PassageWindow(first, last, starts, ends, range_start <= ranges[0][0], is_end))
+    return annotated
 
 
-def _edges(encoding: Encoding) -> tuple[int, int]:
-    """Where the tokens of the passage begin and end in it."""
-    real = [(a, b) for (a, b), side in zip(encoding.offsets, encoding.sides, strict=True) if side == 1 and b > a]
-    return (real[0][0], real[-1][1]) if real else (0, 0)
+def _find_passage_range(encoding: Encoding) -> tuple[int, int]:
+    """Return the range of characters covered by the passage tokens of an encoding."""
+    offsets = [
+        (start, end)
+        for (start, end), side in zip(encoding.offsets, encoding.sides, strict=True)
+        if side == 1 and end > start
+    ]
+    return (offsets[0][0], offsets[-1][1]) if offsets else (0, 0)
 
 
-def _trimmed(offsets: Sequence[tuple[int, int]], passage: str) -> tuple[Array, Array]:
-    """Where tokens begin and end without the spaces that some tokenizers count to them."""
+def _trim_spaces(offsets: Sequence[tuple[int, int]], passage: str) -> tuple[Array, Array]:
+    """Trim whitespace from token offsets; some tokenizers include it."""
     import numpy as np
 
-    made = np.array(offsets or np.zeros((0, 2)), np.int32).reshape(-1, 2)
-    if not len(made):
-        return made[:, 0], made[:, 1]
-    start, stop = int(made.min()), int(made.max())  # of a long passage the part that this window reads
-    begins, ends = _trimmed_part(made - start, passage[start:stop] or " ")
-    return begins + start, ends + start
+    offset_array = np.array(offsets or np.zeros((0, 2)), np.int32).reshape(-1, 2)
+    if not len(offset_array):
+        return offset_array[:, 0], offset_array[:, 1]
+    start, stop = int(offset_array.min()), int(offset_array.max())  # only the part of the passage in this window
+    starts, ends = _trim_offsets(offset_array - start, passage[start:stop] or " ")
+    return starts + start, ends + start
 
 
-def _trimmed_part(offsets: Array, passage: str) -> tuple[Array, Array]:
+def _trim_offsets(offsets: Array, passage: str) -> tuple[Array, Array]:
     import numpy as np
 
-    begins, ends = offsets[:, 0], offsets[:, 1]
+    starts, ends = offsets[:, 0], offsets[:, 1]
     count = len(passage)
-    spaces = np.isin(np.frombuffer(passage.encode("utf-32-le"), np.uint32), SPACES)
-    if not spaces[np.minimum(begins, count - 1)].any() and not spaces[np.clip(ends - 1, 0, count - 1)].any():
-        return begins, ends
-    places = np.arange(count, dtype=np.int32)
-    later = np.minimum.accumulate(np.where(spaces, np.int32(count), places)[::-1])[::-1]  # the next letter, ...
-    earlier = np.maximum.accumulate(np.where(spaces, np.int32(-1), places))  # ... and the one before
-    first = later[np.minimum(begins, count - 1)]
-    last = earlier[np.clip(ends - 1, 0, count - 1)] + 1
-    empty = (last <= first) | (ends <= begins)
-    return np.where(empty, begins, first), np.where(empty, begins, last)
+    is_space = np.isin(np.frombuffer(passage.encode("utf-32-le"), np.uint32), SPACE_CODES)
+    if not is_space[np.minimum(starts, count - 1)].any() and not is_space[np.clip(ends - 1, 0, count - 1)].any():
+        return starts, ends
+    positions = np.arange(count, dtype=np.int32)
+    next_letter = np.minimum.accumulate(np.where(is_space, np.int32(count), positions)[::-1])[
+        ::-1
+    ]  # next non-space character, ...
+    previous_letter = np.maximum.accumulate(np.where(is_space, np.int32(-1), positions))  # ... and the previous one
+    first = next_letter[np.minimum(starts, count - 1)]
+    last = previous_letter[np.clip(ends - 1, 0, count - 1)] + 1
+    is_empty = (last <= first) | (ends <= starts)
+    return np.where(is_empty, starts, first), np.where(is_empty, starts, last)
 
 
-def target(window: Window, truth: AnswerTruth) -> tuple[int, int]:
-    """The first and last token of the answer in a window; 0 and 0 ([CLS]) where it is not wholly in it."""
+def locate_answer(window: PassageWindow, truth: AnswerTruth) -> tuple[int, int]:
+    """Return first and last token of the answer in a window; (0, 0), the [CLS] token, unless it is fully inside."""
     import numpy as np
 
-    if not truth.answers or not len(window.begins):
+    if not truth.answers or not len(window.char_starts):
         return 0, 0
-    begin, end = truth.starts[0], truth.starts[0] + len(truth.answers[0])
-    real = window.ends > window.begins
-    over = np.flatnonzero(real & (window.ends > begin) & (window.begins < end))
-    if not len(over):
+    start, end = truth.starts[0], truth.starts[0] + len(truth.answers[0])
+    has_text = window.char_ends > window.char_starts
+    answer_tokens = np.flatnonzero(has_text & (window.char_ends > start) & (window.char_starts < end))
+    if not len(answer_tokens):
         return 0, 0
-    places = np.flatnonzero(real)  # a letter without a token may stand at the edge of an answer, but not of a window
-    cut_before = over[0] == places[0] and not window.head and window.begins[over[0]] > begin
-    cut_after = over[-1] == places[-1] and not window.tail and window.ends[over[-1]] < end
+    text_tokens = np.flatnonzero(
+        has_text
+    )  # characters without a token are allowed at the edge of an answer, not of a window
+    cut_before = (
+        answer_tokens[0] == text_tokens[0] and not window.is_first and window.char_starts[answer_tokens[0]] > start
+    )
+    cut_after = (
+        answer_tokens[-1] == text_tokens[-1] and not window.is_last and window.char_ends[answer_tokens[-1]] < end
+    )
     if cut_before or cut_after:
         return 0, 0
-    return window.first + int(over[0]), window.first + int(over[-1])
+    return window.first + int(answer_tokens[0]), window.first + int(answer_tokens[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpanAnnotations:
-    """Of every window the tokens of the passage and those of the answer; of every token its place in the passage."""
+    """Passage and answer tokens of each window, and the character offsets of passage tokens."""
 
-    first: Array  # (windows,)
-    last: Array
-    begins: Array  # (passage tokens,) characters
-    ends: Array
-    bounds: Array  # (windows + 1,) where a window's tokens lie in the two above
-    targets: Array | None  # (windows, 2) tokens of a window
-    max_answer: int
+    passage_starts: Array  # (windows,) first token of the passage in each window
+    passage_ends: Array  # (windows,) one past its last token
+    char_starts: Array  # (passage tokens,) where each token starts in the passage
+    char_ends: Array
+    token_bounds: Array  # (windows + 1,) the tokens of each window in `char_starts` and `char_ends`
+    targets: Array | None  # (windows, 2) first and last token of the answer, counted in the window
+    max_answer: int  # maximum length of an answer in tokens
 
-    def pack(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
-        """Of some windows: the range of tokens that may be answers, and the right ones."""
+    def pack(self, rows: Array, windows: Array, row_starts: Array) -> dict[str, Array]:  # noqa: ARG002
+        """Pack the annotations of windows: the range of passage tokens, and the answer."""
         import numpy as np
 
-        right = np.zeros((len(windows), 2), np.int64) if self.targets is None else self.targets[windows]
-        return {"first": self.first[windows], "last": self.last[windows], "right": right}
+        targets = np.zeros((len(windows), 2), np.int64) if self.targets is None else self.targets[windows]
+        return {
+            "passage_start": self.passage_starts[windows],
+            "passage_end": self.passage_ends[windows],
+            "answer": targets,
+        }
 
 
-def marks(
-    found: Sequence[Sequence[Window]], truths: Sequence[AnswerTruth] | None, fit: LengthPolicy
+def annotate_passages(
+    row_windows: Sequence[Sequence[PassageWindow]], truths: Sequence[AnswerTruth] | None, fit: LengthPolicy
 ) -> SpanAnnotations:
-    """Of all rows."""
+    """Build the annotations of all rows."""
     import numpy as np
 
-    every = [window for row in found for window in row]
-    right = None
+    windows = [window for row in row_windows for window in row]
+    targets = None
     if truths is not None:
-        pairs = [target(window, truth) for row, truth in zip(found, truths, strict=True) for window in row]
-        right = np.array(pairs, np.int64).reshape(-1, 2)
-    counts = [window.last - window.first for window in every]
+        pairs = [locate_answer(window, truth) for row, truth in zip(row_windows, truths, strict=True) for window in row]
+        targets = np.array(pairs, np.int64).reshape(-1, 2)
+    counts = [window.end - window.first for window in windows]
     return SpanAnnotations(
-        first=np.array([window.first for window in every], np.int64),
-        last=np.array([window.last for window in every], np.int64),
-        begins=np.concatenate([window.begins for window in every] or [np.zeros(0, np.int32)]),
-        ends=np.concatenate([window.ends for window in every] or [np.zeros(0, np.int32)]),
-        bounds=np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]).astype(np.int64),
-        targets=right,
+        passage_starts=np.array([window.first for window in windows], np.int64),
+        passage_ends=np.array([window.end for window in windows], np.int64),
+        char_starts=np.concatenate([window.char_starts for window in windows] or [np.zeros(0, np.int32)]),
+        char_ends=np.concatenate([window.char_ends for window in windows] or [np.zeros(0, np.int32)]),
+        token_bounds=np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]).astype(np.int64),
+        targets=targets,
         max_answer=fit.max_answer,
     )
 
 
-def truths(found: Sequence[AnswerTruth], space: LabelSpace) -> Array:
-    """An array of them, one for each question."""
+def to_truth_array(truths: Sequence[AnswerTruth], space: LabelSpace) -> Array:
+    """Convert the answers of all questions to an object array."""
     import numpy as np
 
-    made = np.empty(len(found), object)
-    made[:] = list(found)
-    return made
+    array = np.empty(len(truths), object)
+    array[:] = list(truths)
+    return array

@@ -1,4 +1,4 @@
-"""What training must know of questions: how much each counts, how they are split, and answers out of reach."""
+"""Training targets of the span task: row weights, strata for splits, and answers that cannot be found."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def weights(data: PackedDataset) -> Array:
-    """Every window counts alike, so that a row counts by its windows."""
+def weight_rows(data: PackedDataset) -> Array:
+    """Weight rows by their number of windows, so that all windows count equally."""
     return data.row_windows.astype(float)
 
 
-def strata(targets: Array, space: LabelSpace) -> tuple[Array, str]:
-    """By whether there is an answer."""
+def stratify(targets: Array, space: LabelSpace) -> tuple[Array, str]:
+    """Stratify by whether there is an answer."""
     import numpy as np
 
     return np.array([int(bool(truth.answers)) for truth in targets]), "classes"
 
 
-def unread(table: TokenTable) -> tuple[str, Array]:
-    """Questions whose answer lies wholly in no window, or has more tokens than are looked for."""
+def find_unlearnable(table: TokenTable) -> tuple[str, Array]:
+    """Find questions whose answer does not fit into any window or exceeds the maximum length."""
     import numpy as np
 
-    marks: SpanAnnotations = table.annotations
-    assert marks.targets is not None
-    first, last = marks.targets.T
-    found = np.zeros(len(table), np.bool_)
-    found[table.window_rows[(last > 0) & (last - first < marks.max_answer)]] = True
-    has = np.array([bool(truth.answers) for truth in table.labels])
-    what = "an answer that is longer than a window, or than the longest that is looked for: it cannot be found"
-    return what, np.flatnonzero(has & ~found)
+    annotations: SpanAnnotations = table.annotations
+    assert annotations.targets is not None
+    first, last = annotations.targets.T
+    is_found = np.zeros(len(table), np.bool_)
+    is_found[table.window_rows[(last > 0) & (last - first < annotations.max_answer)]] = True
+    has_answer = np.array([bool(truth.answers) for truth in table.labels])
+    problem = "an answer that is longer than a window or than max_answer and cannot be found"
+    return problem, np.flatnonzero(has_answer & ~is_found)

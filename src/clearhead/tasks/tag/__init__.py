@@ -1,4 +1,4 @@
-"""A tag for every word: names in a text, parts of speech, aspects of a review.
+"""Token classification: a tag for each word, such as named entities, parts of speech or aspects of a review.
 
 `rows` reads cells, `alignment` maps words to tokens, `decoding` turns logits into tags, `metrics` scores entities.
 """

@@ -1,4 +1,4 @@
-"""Which columns hold words and their tags, or a text and its spans."""
+"""Columns of the tag task: words and tags, or text and spans."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from clearhead.data.column_layout import ColumnLayout, Role
 from clearhead.data.column_resolver import columns_by_normalized_name
 from clearhead.data.sources.source import Row, Source
 from clearhead.tasks.cells import JSON_OPENERS, parse_cell
-from clearhead.tasks.tag.rows import span_parts
+from clearhead.tasks.tag.rows import parse_span
 
-TEXTS = ("tokens", "words", "text", "sentence")
-TAGS = (
+TEXT_NAMES = ("tokens", "words", "text", "sentence")
+TAG_NAMES = (
     "tags",
     "ner_tags",
     "ner",
@@ -27,54 +27,64 @@ TAGS = (
     "annotations",
     "iob",
 )
-TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
+TAG_PATTERN = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
 
 
-def _text_column(source: Source, called: Mapping[str, str], label: str | None) -> str | None:
-    """A list of words, or a text where the labels are spans of it: some tools write both."""
-    rows = _sample(source)
-    spans = label is not None and any(_is_span(one) for row in rows for one in _few(row.get(label)))
-    for name in (*TEXTS[2:], *TEXTS[:2]) if spans else TEXTS:
-        if name in called and not any(isinstance(one, dict) for row in rows for one in _few(row.get(called[name]))):
-            return called[name]
+def _find_text_column(source: Source, plain_names: Mapping[str, str], label: str | None) -> str | None:
+    """Find the column of words, or of text if the labels are spans; some tools write both."""
+    rows = _sample_values(source)
+    has_spans = label is not None and any(_is_span(entry) for row in rows for entry in _first_items(row.get(label)))
+    for name in (*TEXT_NAMES[2:], *TEXT_NAMES[:2]) if has_spans else TEXT_NAMES:
+        if name in plain_names and not any(
+            isinstance(entry, dict) for row in rows for entry in _first_items(row.get(plain_names[name]))
+        ):
+            return plain_names[name]
     return None
 
 
 def is_tag_data(source: Source) -> bool:
-    """Whether rows hold words with tags, or texts with spans."""
+    """Whether the rows are words with tags or texts with spans."""
     if source.kind == "conll":
         return "tags" in source.columns
-    called = columns_by_normalized_name(source.columns)
-    rows = _sample(source)
-    texts = [called[name] for name in TEXTS if name in called]
-    tags = [called[name] for name in TAGS if name in called and called[name] not in texts]
-    return any(_mostly(text, tag, rows) for text in texts for tag in tags)
+    plain_names = columns_by_normalized_name(source.columns)
+    rows = _sample_values(source)
+    texts = [plain_names[name] for name in TEXT_NAMES if name in plain_names]
+    tags = [plain_names[name] for name in TAG_NAMES if name in plain_names and plain_names[name] not in texts]
+    return any(_are_tag_columns(text, tag, rows) for text in texts for tag in tags)
 
 
-def _mostly(text: str, tag: str, rows: list[dict[str, Any]]) -> bool:
-    """Whether two columns go together in most rows that say anything: several labels may be as many as words once."""
+def _are_tag_columns(text_column: str, tag_column: str, rows: list[dict[str, Any]]) -> bool:
+    """Whether two columns are aligned in most non-empty rows; single rows can be by chance."""
     empty: tuple[Any, ...] = (None, "", "[]", [], {"entities": []})
-    said = [_go_together(row.get(text), row.get(tag)) for row in rows if row.get(tag) not in empty]
-    return 2 * sum(said) > len(said)
+    matches = [
+        _are_aligned(row.get(text_column), row.get(tag_column)) for row in rows if row.get(tag_column) not in empty
+    ]
+    return 2 * sum(matches) > len(matches)
 
 
-def _sample(source: Source) -> list[dict[str, Any]]:
+def _sample_values(source: Source) -> list[dict[str, Any]]:
     return [row.values for row in source.sample(20) if isinstance(row, Row)]
 
 
-def _go_together(text: Any, tags: Any) -> bool:
-    """Words and as many tags, or a text and spans."""
+def _are_aligned(text: Any, tags: Any) -> bool:
+    """Whether the cells are words with as many tags, or a text with spans."""
     if isinstance(text, str) and not text.lstrip().startswith("["):
         cells = tags.split() if isinstance(tags, str) else []
-        marked = len(cells) == len(text.split()) and any(cell[1:2] == "-" for cell in cells)
-        return (marked and all(TAG_LIKE.match(cell) for cell in cells)) or any(map(_is_span, _few(tags)))
-    one, two = (parse_cell(value) if isinstance(value, str) else value for value in (text, tags))
-    if not isinstance(one, list | tuple) or not isinstance(two, list | tuple) or len(one) != len(two):
+        is_tag_per_word = len(cells) == len(text.split()) and any(cell[1:2] == "-" for cell in cells)
+        return (is_tag_per_word and all(TAG_PATTERN.match(cell) for cell in cells)) or any(
+            map(_is_span, _first_items(tags))
+        )
+    words, word_tags = (parse_cell(value) if isinstance(value, str) else value for value in (text, tags))
+    if not isinstance(words, list | tuple) or not isinstance(word_tags, list | tuple) or len(words) != len(word_tags):
         return False
-    return all(isinstance(word, str) for word in one) and all(isinstance(tag, str | int) for tag in two) and bool(one)
+    return (
+        all(isinstance(word, str) for word in words)
+        and all(isinstance(tag, str | int) for tag in word_tags)
+        and bool(words)
+    )
 
 
-def _few(value: Any) -> Sequence[Any]:
+def _first_items(value: Any) -> Sequence[Any]:
     if isinstance(value, str) and value.lstrip()[:1] in JSON_OPENERS:
         value = parse_cell(value)
     if isinstance(value, dict):
@@ -82,16 +92,16 @@ def _few(value: Any) -> Sequence[Any]:
     return value[:5] if isinstance(value, list | tuple) else ()
 
 
-def _is_span(one: Any) -> bool:
-    return span_parts(one) is not None
+def _is_span(value: Any) -> bool:
+    return parse_span(value) is not None
 
 
 TAG_COLUMNS = ColumnLayout(
     roles=(
-        Role(name="label", title="tags", content="tags or spans", required=True, column_names=TAGS),
+        Role(name="label", title="tags", content="tags or spans", required=True, column_names=TAG_NAMES),
         Role(
-            name="text", title="words", column_names=TEXTS, choose_column=_text_column
-        ),  # none of these: the longest texts
+            name="text", title="words", column_names=TEXT_NAMES, choose_column=_find_text_column
+        ),  # without these names, the column with the longest texts
     ),
     second_text=False,
     pair_names=(),

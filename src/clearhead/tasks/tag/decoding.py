@@ -1,4 +1,4 @@
-"""Outputs of tokens to the tags of words: the most probable sequence that makes sense."""
+"""Decoding of the tag task: token logits to the most probable valid tag sequence of the words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.packed import PackedDataset
 from clearhead.tasks.ragged import RaggedArray
-from clearhead.tasks.tag.alignment import INHERITS
-from clearhead.tasks.tag.sequences import best_tags
+from clearhead.tasks.tag.alignment import SHARED_TOKEN
+from clearhead.tasks.tag.sequences import decode_best_tags
 from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
@@ -20,107 +20,111 @@ if TYPE_CHECKING:
 
 
 OUTSIDE = "O"
-LENIENT = "iob"  # of other people's models: an I- may begin an entity, as IOB1 has it
+LENIENT = "iob"  # scheme of foreign checkpoints: I- can start an entity, as in IOB1
 
 
-def collect(values: Array, data: PackedDataset) -> RaggedArray:
-    """(words, outputs) of each row, out of those of all tokens."""
+def collect_words(values: Array, data: PackedDataset) -> RaggedArray:
+    """Select the outputs of each word's first token."""
     import numpy as np
 
-    return words(values[data.pack_annotations(np.arange(len(data)))["token_indices"]], data)
+    return arrange_words(values[data.pack_annotations(np.arange(len(data)))["token_indices"]], data)
 
 
-def words(values: Array, data: PackedDataset) -> RaggedArray:
-    """The same out of the words that are read.
+def arrange_words(values: Array, data: PackedDataset) -> RaggedArray:
+    """Arrange the outputs of words with a token as (words, outputs) of each row.
 
-    Infinity stands for a word inside the token of an earlier one, NaN for a word of which no token is left.
+    Words inside an earlier word's token get infinity, words without any token NaN.
     """
     import numpy as np
 
-    places = data.annotations.word_tokens[data.table_rows]
-    made = np.where(places.values[:, None] == INHERITS, np.inf, np.nan) * np.ones((1, values.shape[1]), np.float32)
-    made[places.values >= 0] = values
-    return RaggedArray(values=made.astype(np.float32), bounds=places.bounds)
+    word_tokens = data.annotations.word_tokens[data.table_rows]
+    outputs = np.where(word_tokens.values[:, None] == SHARED_TOKEN, np.inf, np.nan) * np.ones(
+        (1, values.shape[1]), np.float32
+    )
+    outputs[word_tokens.values >= 0] = values
+    return RaggedArray(values=outputs.astype(np.float32), bounds=word_tokens.bounds)
 
 
-def read(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> Answers:
-    """The most probable tags that may stand in this order."""
+def decode(logits: RaggedArray, space: LabelSpace, calibration: Calibration) -> Answers:
+    """Decode the most probable valid sequence of tags."""
     import numpy as np
 
     from clearhead.metrics import apply_temperature
 
     values = np.asarray(logits.values, np.float64)
-    known = np.isfinite(values[:, 0])
+    has_token = np.isfinite(values[:, 0])
     probs = np.zeros_like(values)
     outside = space.ids.get(OUTSIDE, 0)
     probs[:, outside] = 1.0
     if OUTSIDE not in space.ids:
-        probs[:] = 1 / len(space)  # nothing is known of a word without a token
-    if known.any():
-        probs[known] = apply_temperature(values[known], calibration.temperature)
-    counts = np.bincount(logits.row_indices[known], minlength=len(logits))
-    clear = RaggedArray(values=np.log(np.maximum(probs[known], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)]))
+        probs[:] = 1 / len(space)  # words without a token have a uniform distribution
+    if has_token.any():
+        probs[has_token] = apply_temperature(values[has_token], calibration.temperature)
+    counts = np.bincount(logits.row_indices[has_token], minlength=len(logits))
+    log_probs = RaggedArray(
+        values=np.log(np.maximum(probs[has_token], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)])
+    )
     labels = np.full(len(values), outside)
-    labels[known] = best_tags(clear, space.names, lenient=space.scheme == LENIENT).values
+    labels[has_token] = decode_best_tags(log_probs, space.names, lenient=space.scheme == LENIENT).values
     fill_gaps(labels, probs, values, logits.bounds, space)
     bounds = logits.bounds
     answers = Answers(labels=RaggedArray(values=labels, bounds=bounds), probs=RaggedArray(values=probs, bounds=bounds))
     if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
+    return replace(answers, abstained=get_confidence(answers) < calibration.abstain_below)
 
 
 def fill_gaps(labels: Array, probs: Array, values: Array, bounds: Array, space: LabelSpace) -> None:
-    """Words that no token stands for: inside an earlier word's token they go on with it, and gaps are closed."""
+    """Tag words without a token: they continue the entity of a shared token, and gaps in entities are closed."""
     import numpy as np
 
-    plain = space.scheme == "plain"
-    inside = {name: space.ids.get(name if plain else f"I-{name[2:]}") for name in space.names}
-    starts = set(bounds[:-1].tolist())
-    for place in np.flatnonzero(~np.isfinite(values[:, 0])).tolist():
-        if place in starts:
+    is_plain = space.scheme == "plain"
+    inside_tags = {name: space.ids.get(name if is_plain else f"I-{name[2:]}") for name in space.names}
+    row_starts = set(bounds[:-1].tolist())
+    for word in np.flatnonzero(~np.isfinite(values[:, 0])).tolist():
+        if word in row_starts:
             continue
-        goes_on = inside[space.names[labels[place - 1]]]
-        after = place + 1
-        gap = after < len(labels) and after not in starts and labels[after] == goes_on
-        if goes_on is not None and (np.isposinf(values[place, 0]) or (gap and not plain)):
-            labels[place] = goes_on
-            probs[place] = 0.0
-            probs[place, goes_on] = 1.0  # no more and no less sure than what it belongs to
+        inside_tag = inside_tags[space.names[labels[word - 1]]]
+        next_word = word + 1
+        is_gap = next_word < len(labels) and next_word not in row_starts and labels[next_word] == inside_tag
+        if inside_tag is not None and (np.isposinf(values[word, 0]) or (is_gap and not is_plain)):
+            labels[word] = inside_tag
+            probs[word] = 0.0
+            probs[word, inside_tag] = 1.0  # leaves the probability of the entity unchanged
 
 
-def confidence(answers: Answers) -> Array:
-    """How sure a row is: the probability of its least sure tag."""
+def get_confidence(answers: Answers) -> Array:
+    """The probability of the least confident tag of each row."""
     import numpy as np
 
     labels, probs = answers.labels, answers.probs
-    own = probs.values[np.arange(len(labels.values)), labels.values]
-    made = np.ones(len(labels))
-    np.minimum.at(made, labels.row_indices, own)
-    return made
+    tag_probs = probs.values[np.arange(len(labels.values)), labels.values]
+    confidence = np.ones(len(labels))
+    np.minimum.at(confidence, labels.row_indices, tag_probs)
+    return confidence
 
 
-def fit(logits: RaggedArray, targets: RaggedArray, space: LabelSpace) -> Calibration:
-    """The temperature that makes the probabilities of words honest."""
+def fit_calibration(logits: RaggedArray, targets: RaggedArray, space: LabelSpace) -> Calibration:
+    """Fit the temperature on all words with a token."""
     import numpy as np
 
     from clearhead.metrics import fit_temperature
 
-    known = np.isfinite(logits.values[:, 0])
-    if int(known.sum()) < 10 or len(space) < 2:
+    has_token = np.isfinite(logits.values[:, 0])
+    if int(has_token.sum()) < 10 or len(space) < 2:
         return Calibration()
-    return Calibration(temperature=float(fit_temperature(logits.values[known], targets.values[known])))
+    return Calibration(temperature=float(fit_temperature(logits.values[has_token], targets.values[has_token])))
 
 
-def spans_of(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, str]]:
-    """The entities of one row: first word, one past the last, type; of plain tags, every word."""
+def extract_spans(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, str]]:
+    """Extract the entities of a row as (first word, one past the last, type); with plain tags, every word."""
     from clearhead.metrics import extract_entities
 
     if scheme == "plain":
-        return [(place, place + 1, tag) for place, tag in enumerate(tags)]
+        return [(word, word + 1, tag) for word, tag in enumerate(tags)]
     return extract_entities(tags)
 
 
-def row_spans(rows: RaggedArray, space: LabelSpace) -> list[list[tuple[int, int, str]]]:
-    """The entities of every row."""
-    return [spans_of([space.names[tag] for tag in row], space.scheme) for row in rows]
+def extract_row_spans(rows: RaggedArray, space: LabelSpace) -> list[list[tuple[int, int, str]]]:
+    """Extract the entities of all rows."""
+    return [extract_spans([space.names[tag] for tag in row], space.scheme) for row in rows]

@@ -1,4 +1,4 @@
-"""Which tagged texts an error analysis shows, and which words of them are left out to see what matters."""
+"""Error examples of the tag task, and the occlusion of words around an error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from clearhead.tasks.examples import (
     LabeledSpan,
     RowSelection,
     SelectedRow,
+    SpanKind,
     select_smallest,
 )
 from clearhead.tasks.occlusion import DecodeLogits, OcclusionPlan, OmittedSpans, WordSpan
 from clearhead.tasks.ragged import RaggedArray
-from clearhead.tasks.tag.decoding import spans_of
+from clearhead.tasks.tag.decoding import extract_spans
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -29,130 +30,146 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-MOST_NAME = 24  # letters of a piece of text that is named
+MAX_NAME_LENGTH = 24  # characters of a quoted span
 
 
-def pick_tags(
-    answers: Answers, targets: RaggedArray, space: LabelSpace, numbers: Sequence[int] | Array
+def select_tag_errors(
+    answers: Answers, targets: RaggedArray, space: LabelSpace, row_numbers: Sequence[int] | Array
 ) -> RowSelection:
-    """Sentences with the tag that is most surely wrong; marks count words, until the text is read."""
+    """Select texts by their most confident wrong tag; span offsets count words."""
     import numpy as np
 
-    said, probs = answers.labels, answers.probs.values
-    own = probs[np.arange(len(probs)), said.values]
-    missed = np.where(said.values != targets.values, own, -1.0)
+    predicted, probs = answers.labels, answers.probs.values
+    tag_probs = probs[np.arange(len(probs)), predicted.values]
+    error_confidence = np.where(predicted.values != targets.values, tag_probs, -1.0)
     strength = np.full(len(targets), -1.0)
-    np.maximum.at(strength, targets.row_indices, missed)
+    np.maximum.at(strength, targets.row_indices, error_confidence)
     wrong = np.flatnonzero(strength >= 0)
 
-    def pick(place: int) -> SelectedRow:
-        true, told = (_spans(rows.row(place), space) for rows in (targets, said))
-        begin, end = targets.bounds[place : place + 2]
-        first, last = _mistaken(int(missed[begin:end].argmax()), true, told)
+    def select(index: int) -> SelectedRow:
+        true_spans, predicted_spans = (_get_row_spans(rows.row(index), space) for rows in (targets, predicted))
+        start, end = targets.bounds[index : index + 2]
+        first, last = _find_error_span(int(error_confidence[start:end].argmax()), true_spans, predicted_spans)
         return SelectedRow(
-            row=int(numbers[place]),
-            truth=_counted(true),
-            answer=_counted(told),
-            confidence=float(strength[place]),
-            spans=_marks(true, told),
+            row=int(row_numbers[index]),
+            truth=_count_labels(true_spans),
+            answer=_count_labels(predicted_spans),
+            confidence=float(strength[index]),
+            spans=_label_spans(true_spans, predicted_spans),
             counts_words=True,
             word_range=(first, last),
-            predicted_tags=tuple(int(tag) for tag in said.row(place)[first:last]),
+            predicted_tags=tuple(int(tag) for tag in predicted.row(index)[first:last]),
         )
 
-    odd = wrong[strength[wrong] >= HIGH_CONFIDENCE]
+    suspicious = wrong[strength[wrong] >= HIGH_CONFIDENCE]
     return RowSelection(
-        worst=tuple(map(pick, select_smallest(wrong, -strength[wrong], MAX_WORST))),
-        suspicious=tuple(map(pick, select_smallest(odd, -strength[odd], MAX_SUSPICIOUS))),
+        worst=tuple(map(select, select_smallest(wrong, -strength[wrong], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, -strength[suspicious], MAX_SUSPICIOUS))),
         error_count=len(wrong),
-        suspicious_count=len(odd),
+        suspicious_count=len(suspicious),
     )
 
 
-def _spans(row: Array, space: LabelSpace) -> set[tuple[int, int, str]]:
-    return set(spans_of([space.names[tag] for tag in row], space.scheme))
+def _get_row_spans(row: Array, space: LabelSpace) -> set[tuple[int, int, str]]:
+    return set(extract_spans([space.names[tag] for tag in row], space.scheme))
 
 
-def _mistaken(word: int, true: set[tuple[int, int, str]], said: set[tuple[int, int, str]]) -> tuple[int, int]:
-    """The words of the answered entity that a wrong tag is in, or those of the true one that were taken for nothing."""
-    for first, last, _ in said:
+def _find_error_span(
+    word: int, true_spans: set[tuple[int, int, str]], predicted_spans: set[tuple[int, int, str]]
+) -> tuple[int, int]:
+    """Find the words of the error: the predicted entity around a wrong tag, or the missed part of the true entity."""
+    for first, last, _ in predicted_spans:
         if first <= word < last:
             return first, last
-    first, last = next(((a, b) for a, b, _ in true if a <= word < b), (word, word + 1))
-    taken = {place for a, b, _ in said for place in range(a, b)}
-    begin = max((place + 1 for place in taken if first <= place < word), default=first)
-    return begin, min((place for place in taken if word < place < last), default=last)
+    first, last = next(((start, end) for start, end, _ in true_spans if start <= word < end), (word, word + 1))
+    predicted_words = {position for start, end, _ in predicted_spans for position in range(start, end)}
+    missed_start = max((position + 1 for position in predicted_words if first <= position < word), default=first)
+    return missed_start, min((position for position in predicted_words if word < position < last), default=last)
 
 
-def _counted(spans: set[tuple[int, int, str]]) -> str:
+def _count_labels(spans: set[tuple[int, int, str]]) -> str:
     counts = Counter(label for _, _, label in spans)
     return ", ".join(f"{count} {label}" for label, count in sorted(counts.items())) or "(none)"
 
 
-def _marks(true: set[tuple[int, int, str]], said: set[tuple[int, int, str]]) -> tuple[LabeledSpan, ...]:
-    """What only one of the two has, and what both have; of plain tags, which mark every word, the differences alone."""
-    kinds = (("both", true & said), ("true", true - said), ("predicted", said - true))
-    made = [LabeledSpan(start=a, end=b, label=label, kind=kind) for kind, some in kinds for a, b, label in some]  # type: ignore[arg-type]
-    made.sort(key=lambda mark: (mark.start, mark.end, mark.kind))
-    return tuple(made)
+def _label_spans(
+    true_spans: set[tuple[int, int, str]], predicted_spans: set[tuple[int, int, str]]
+) -> tuple[LabeledSpan, ...]:
+    """Label the spans as true, predicted or both."""
+    spans_by_kind: tuple[tuple[SpanKind, set[tuple[int, int, str]]], ...] = (
+        ("both", true_spans & predicted_spans),
+        ("true", true_spans - predicted_spans),
+        ("predicted", predicted_spans - true_spans),
+    )
+    labeled = [
+        LabeledSpan(start=start, end=end, label=label, kind=kind)
+        for kind, spans in spans_by_kind
+        for start, end, label in spans
+    ]
+    labeled.sort(key=lambda span: (span.start, span.end, span.kind))
+    return tuple(labeled)
 
 
-def watch_tags(pick: SelectedRow, row: TextRow, read: DecodeLogits) -> OcclusionPlan | None:
-    """A tagged text: the probability of the mistaken tags, without words before and after them."""
-    borders = row.extra.offsets
-    if pick.word_range is None or pick.word_range[1] > len(borders):
+def plan_tag_occlusion(selected: SelectedRow, row: TextRow, decode: DecodeLogits) -> OcclusionPlan | None:
+    """Plan the occlusion of words around the error; measures the probability of the wrong tags."""
+    offsets = row.extra.offsets
+    if selected.word_range is None or selected.word_range[1] > len(offsets):
         return None
-    first, last = pick.word_range
-    begin, end = borders[first][0], borders[last - 1][1]
+    first, last = selected.word_range
+    start, end = offsets[first][0], offsets[last - 1][1]
 
-    def value(logits: Any, left: OmittedSpans) -> Array:
+    def measure(logits: Any, omitted: OmittedSpans) -> Array:
         import numpy as np
 
-        answers = read(logits)
-        made = np.empty(len(left))
-        for number, piece in enumerate(left):
-            gone = 0 if piece is None or piece.start >= end else len(_inside(borders, piece))
-            probs = answers.probs.row(number)[first - gone : last - gone]
-            made[number] = probs[range(len(pick.predicted_tags)), pick.predicted_tags].prod()
-        return made
+        answers = decode(logits)
+        tag_probs = np.empty(len(omitted))
+        for index, span in enumerate(omitted):
+            shift = 0 if span is None or span.start >= end else len(_find_words_inside(offsets, span))
+            probs = answers.probs.row(index)[first - shift : last - shift]
+            tag_probs[index] = probs[range(len(selected.predicted_tags)), selected.predicted_tags].prod()
+        return tag_probs
 
-    mark = next(
-        (one for one in pick.spans if (one.start, one.end) == pick.word_range and one.kind == "predicted"), None
+    predicted = next(
+        (span for span in selected.spans if (span.start, span.end) == selected.word_range and span.kind == "predicted"),
+        None,
     )
-    text = row.text[begin:end]
-    short = text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
+    text = row.text[start:end]
+    shortened = text if len(text) <= MAX_NAME_LENGTH else f"{text[: MAX_NAME_LENGTH - 1]}…"
     return OcclusionPlan(
-        runs=tuple(tuple(WordSpan(start=a, end=b) for a, b in some) for some in (borders[:first], borders[last:])),
-        measure=value,
-        omit=_without_tagged,
-        target_name=f"“{short}” as {'nothing' if mark is None else mark.label}",
+        runs=tuple(
+            tuple(WordSpan(start=word_start, end=word_end) for word_start, word_end in run)
+            for run in (offsets[:first], offsets[last:])
+        ),
+        measure=measure,
+        omit=_omit_tagged_words,
+        target_name=f"“{shortened}” as {'nothing' if predicted is None else predicted.label}",
     )
 
 
-def _inside(borders: Sequence[tuple[int, int]], piece: WordSpan) -> list[int]:
-    """The words of a piece, by their numbers."""
-    return [place for place, (start, end) in enumerate(borders) if piece.start <= start and end <= piece.end]
+def _find_words_inside(offsets: Sequence[tuple[int, int]], span: WordSpan) -> list[int]:
+    """Return the indices of the words inside a span."""
+    return [word for word, (start, end) in enumerate(offsets) if span.start <= start and end <= span.end]
 
 
-def _without_tagged(row: TextRow, piece: WordSpan) -> TextRow | None:
-    """The text without some of its words; the others stand where they then stand."""
-    words, gone = row.extra, set(_inside(row.extra.offsets, piece))
-    end = piece.end
-    if piece.start == 0 or row.text[piece.start - 1].isspace():
+def _omit_tagged_words(row: TextRow, span: WordSpan) -> TextRow | None:
+    """Remove a span from a tagged text and shift the offsets of the other words."""
+    words, omitted = row.extra, set(_find_words_inside(row.extra.offsets, span))
+    end = span.end
+    if span.start == 0 or row.text[span.start - 1].isspace():
         end += len(row.text[end:]) - len(row.text[end:].lstrip())
-    between = "" if any(map(str.isalnum, row.text[piece.start : end])) else _gap(row.text, piece.start, end)
-    moved = end - piece.start - len(between)
+    joint = "" if any(map(str.isalnum, row.text[span.start : end])) else _get_joining_space(row.text, span.start, end)
+    shift = end - span.start - len(joint)
     offsets = [
-        (a, b) if b <= piece.start else (a - moved, b - moved)
-        for place, (a, b) in enumerate(words.offsets)
-        if place not in gone
+        (word_start, word_end) if word_end <= span.start else (word_start - shift, word_end - shift)
+        for index, (word_start, word_end) in enumerate(words.offsets)
+        if index not in omitted
     ]
-    tokens = words.tokens and [word for place, word in enumerate(words.tokens) if place not in gone]
-    text = row.text[: piece.start] + between + row.text[end:]
+    tokens = words.tokens and [word for index, word in enumerate(words.tokens) if index not in omitted]
+    text = row.text[: span.start] + joint + row.text[end:]
     return replace(row, text=text, extra=replace(words, offsets=offsets, tokens=tokens))
 
 
-def _gap(text: str, start: int, end: int) -> str:
-    """A space where two words would become one without the sign between them."""
-    joins = start > 0 and end < len(text) and text[start - 1].isalnum() and text[end].isalnum()
-    return " " if joins else ""
+def _get_joining_space(text: str, start: int, end: int) -> str:
+    """Return a space if removing the punctuation between two words would join them."""
+    joins_words = start > 0 and end < len(text) and text[start - 1].isalnum() and text[end].isalnum()
+    return " " if joins_words else ""

@@ -1,4 +1,4 @@
-"""What training must know of tagged rows: how much each counts, how they are split, and tags that no token has."""
+"""Training targets of the tag task: row weights, strata for splits, and tags that cannot be learned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clearhead.data.labels import LabelSpace
 from clearhead.data.table import TokenTable
 from clearhead.tasks.packed import PackedDataset
 from clearhead.tasks.ragged import RaggedArray
-from clearhead.tasks.tag.alignment import INHERITS
+from clearhead.tasks.tag.alignment import SHARED_TOKEN
 from clearhead.tasks.tag.decoding import OUTSIDE, fill_gaps
 
 if TYPE_CHECKING:
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def weights(data: PackedDataset) -> Array:
-    """Every word counts alike, so that a row counts by its words."""
+def weight_rows(data: PackedDataset) -> Array:
+    """Weight rows by their number of words, so that all words count equally."""
     import numpy as np
 
-    places = data.annotations.word_tokens[data.table_rows]
-    return np.bincount(places.row_indices, weights=places.values >= 0, minlength=len(data))
+    word_tokens = data.annotations.word_tokens[data.table_rows]
+    return np.bincount(word_tokens.row_indices, weights=word_tokens.values >= 0, minlength=len(data))
 
 
-def strata(targets: RaggedArray, space: LabelSpace) -> tuple[Array, str]:
-    """Rows go by the rarest type of tag in them."""
+def stratify(targets: RaggedArray, space: LabelSpace) -> tuple[Array, str]:
+    """Stratify rows by the tags they contain."""
     import numpy as np
 
-    made = np.zeros((len(targets), len(space)), np.uint8)
-    made[targets.row_indices, targets.values] = 1
+    has_tag = np.zeros((len(targets), len(space)), np.uint8)
+    has_tag[targets.row_indices, targets.values] = 1
     if OUTSIDE in space.ids:
-        made[:, space.ids[OUTSIDE]] = 0
-    return made, "multilabel"
+        has_tag[:, space.ids[OUTSIDE]] = 0
+    return has_tag, "multilabel"
 
 
-def unread(table: TokenTable) -> tuple[str, Array]:
-    """Rows with a tag that no token can say: on a word that the tokenizer drops, or joins with the one before."""
+def find_unlearnable(table: TokenTable) -> tuple[str, Array]:
+    """Find rows with a tag on a word that the tokenizer drops or joins with the previous word."""
     import numpy as np
 
     assert table.space is not None
-    places, targets, space = table.annotations.word_tokens, table.labels, table.space
-    reached = np.where(places.values >= 0, targets.values, space.ids.get(OUTSIDE, -1))
-    lone = np.where(places.values >= 0, 0.0, np.where(places.values == INHERITS, np.inf, np.nan))
-    fill_gaps(reached, np.zeros((len(reached), len(space))), lone[:, None], targets.bounds, space)
-    what = "a tag on a word without a token of its own: it cannot be learned"
-    return what, np.unique(targets.row_indices[reached != targets.values])
+    word_tokens, targets, space = table.annotations.word_tokens, table.labels, table.space
+    reachable = np.where(word_tokens.values >= 0, targets.values, space.ids.get(OUTSIDE, -1))
+    token_state = np.where(word_tokens.values >= 0, 0.0, np.where(word_tokens.values == SHARED_TOKEN, np.inf, np.nan))
+    fill_gaps(reachable, np.zeros((len(reachable), len(space))), token_state[:, None], targets.bounds, space)
+    problem = "a tag on a word without its own token, which cannot be learned"
+    return problem, np.unique(targets.row_indices[reachable != targets.values])

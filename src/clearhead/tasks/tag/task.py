@@ -1,6 +1,6 @@
-"""A tag for every word: names in a text, parts of speech, aspects of a review.
+"""Token classification: a tag for each word, such as named entities, parts of speech or aspects of a review.
 
-BERT answers from every token: a linear layer over the last hidden state of the first piece of each word.
+A linear layer classifies the last hidden state of the first token of each word.
 """
 
 from __future__ import annotations
@@ -13,24 +13,31 @@ from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
 from clearhead.data.row_codec import row_from_texts as row_of_one_or_two
 from clearhead.tasks.ragged import concat_parts, to_ragged
-from clearhead.tasks.tag.alignment import marks, pieces
+from clearhead.tasks.tag.alignment import annotate_words, encode_words
 from clearhead.tasks.tag.answer import TAG_ANSWERS
 from clearhead.tasks.tag.columns import TAG_COLUMNS
-from clearhead.tasks.tag.decoding import LENIENT, collect, confidence, fit, read, words
-from clearhead.tasks.tag.examples import pick_tags, watch_tags
-from clearhead.tasks.tag.metrics import baseline, details, floor, measure, right, row_scores
-from clearhead.tasks.tag.rows import TagCounter, check
-from clearhead.tasks.tag.targets import strata, unread, weights
+from clearhead.tasks.tag.decoding import LENIENT, arrange_words, collect_words, decode, fit_calibration, get_confidence
+from clearhead.tasks.tag.examples import plan_tag_occlusion, select_tag_errors
+from clearhead.tasks.tag.metrics import (
+    compute_chance_loss,
+    compute_chance_score,
+    compute_details,
+    is_correct,
+    measure,
+    score_rows,
+)
+from clearhead.tasks.tag.rows import TagCounter, check_row
+from clearhead.tasks.tag.targets import find_unlearnable, stratify, weight_rows
 from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
 
 
-def row_of_texts(texts: Sequence[str], reference: str, second: bool | None) -> dict[str, Any]:
-    """One text."""
+def row_from_text(texts: Sequence[str], reference: str, has_two_texts: bool | None) -> dict[str, Any]:
+    """Build a row from one text."""
     return row_of_one_or_two(texts, reference, second=False)
 
 
-def label_in_cell(row: TextRow, space: LabelSpace | None) -> list[str] | None:
-    """The types of entities."""
+def make_plain_label(row: TextRow, space: LabelSpace | None) -> list[str] | None:
+    """Label a row by its entity types."""
     from clearhead.metrics.entities import extract_entities
 
     if row.label is None:
@@ -39,14 +46,14 @@ def label_in_cell(row: TextRow, space: LabelSpace | None) -> list[str] | None:
     return sorted({kind for _, _, kind in spans})
 
 
-def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> LabelSpace:
-    """The tags of a checkpoint."""
-    is_marked = any(name[1:2] == "-" for name in names)
-    return LabelSpace(names=names, kind="tags", scheme=LENIENT if is_marked else "plain")
+def infer_labels(names: tuple[str, ...], config: Mapping[str, Any]) -> LabelSpace:
+    """Infer the tags of a checkpoint."""
+    has_prefixes = any(name[1:2] == "-" for name in names)
+    return LabelSpace(names=names, kind="tags", scheme=LENIENT if has_prefixes else "plain")
 
 
-def metric_names(space: LabelSpace) -> tuple[str, ...]:
-    """Metrics of entities and words; of plain tags, of words alone."""
+def list_metrics(space: LabelSpace) -> tuple[str, ...]:
+    """The names of the metrics."""
     if space.scheme == "plain":
         return ("accuracy", "f1_macro")
     return ("f1", "precision", "recall", "f1_macro", "accuracy")
@@ -56,44 +63,44 @@ TAG_ROWS = RowCodec(
     label_kinds=("tags",),
     layout=TAG_COLUMNS,
     label_counter=TagCounter,
-    row_from_texts=row_of_texts,
-    plain_view=PlainView(make_label=label_in_cell),
-    check_row=check,
-    encode=pieces,
+    row_from_texts=row_from_text,
+    plain_view=PlainView(make_label=make_plain_label),
+    check_row=check_row,
+    encode=encode_words,
     encode_labels=lambda tags, _: to_ragged(tags, "int32"),
     join_labels=concat_parts,
-    annotate=marks,
+    annotate=annotate_words,
     window_defaults=(None, 64),
-    stratify=strata,
-    row_weights=weights,
-    find_unlearnable=unread,
+    stratify=stratify,
+    row_weights=weight_rows,
+    find_unlearnable=find_unlearnable,
 )
 
 TAG = Task(
     name="tag",
-    description="a tag for every word: names, parts of speech",
+    description="a tag for each word: named entities, parts of speech",
     rows=TAG_ROWS,
     head=TaskHead(
         kind="tag",
         output_names=lambda space: space.names,
-        collect=collect,
-        collect_words=words,
-        infer_labels=checkpoint_space,
+        collect=collect_words,
+        collect_words=arrange_words,
+        infer_labels=infer_labels,
     ),
     objective=lambda space: "tags",
-    decoding=Decoding(decode=read, fit=fit, confidence=confidence),
+    decoding=Decoding(decode=decode, fit=fit_calibration, confidence=get_confidence),
     answers=TAG_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,
         main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
-        names=metric_names,
-        is_correct=right,
-        details=details,
-        row_scores=row_scores,
-        are_comparable=lambda one, two: (one.kind, one.names) == (two.kind, two.names),  # from columns or from spans
-        chance_loss=baseline,
-        chance_score=floor,
+        names=list_metrics,
+        is_correct=is_correct,
+        details=compute_details,
+        row_scores=score_rows,
+        are_comparable=lambda one, two: (one.kind, one.names) == (two.kind, two.names),  # the scheme can differ
+        chance_loss=compute_chance_loss,
+        chance_score=compute_chance_score,
     ),
-    examples=ErrorExamples(select=pick_tags, plan_occlusion=watch_tags),
+    examples=ErrorExamples(select=select_tag_errors, plan_occlusion=plan_tag_occlusion),
     methods=("finetune", "head", "features"),
 )

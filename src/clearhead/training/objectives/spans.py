@@ -21,7 +21,8 @@ class SpanCrossEntropy(Objective):
         logits, device = output.logits, output.logits.device
         window_rows, lengths = (torch.as_tensor(array, device=device) for array in (batch.window_rows, batch.lengths))
         first, last, targets = (
-            torch.as_tensor(batch.annotations[name], device=device) for name in ("first", "last", "right")
+            torch.as_tensor(batch.annotations[name], device=device)
+            for name in ("passage_start", "passage_end", "answer")
         )
         positions = torch.arange(int(lengths.max()), device=device)[None]
         is_token = positions < lengths[:, None]
