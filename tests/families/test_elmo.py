@@ -36,7 +36,7 @@ def test_saved_and_loaded(folder: Path) -> None:
     assert "forward and backward" in repr(model)
 
 
-def test_it_runs_in_the_core_alone(folder: Path, tmp_path: Path) -> None:
+def test_it_only_runs_in_the_core(folder: Path, tmp_path: Path) -> None:
     options: dict[str, Any]
     for name, value in (("runtime", "engine"), ("precision", "int8")):
         options = {name: value}

@@ -60,7 +60,7 @@ def test_saved_and_loaded(model: Model, tmp_path: Path) -> None:
     assert clearhead.load(tmp_path / "bare").head is None
 
 
-def test_it_runs_in_the_core_alone(model: Model, tmp_path: Path) -> None:
+def test_it_only_runs_in_the_core(model: Model, tmp_path: Path) -> None:
     folder = model.save(tmp_path / "model")
     assert hasattr(clearhead.load(folder, "auto").runner, "network")
     options: dict[str, Any]
