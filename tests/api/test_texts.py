@@ -65,7 +65,7 @@ def test_translate_reads_what_training_reads(
     made = clearhead.translate(translator, tmp_path / name, **SHORT)
     assert [one.text for one in made] == [" ".join(text.split("\n")) for text in expected]
     assert [one.number for one in made] == [1, 2, 3]
-    main(["translate", str(translator), str(tmp_path / name), "--max-length", "6", "--beam", "2", "--quiet"])
+    main(["translate", str(translator), str(tmp_path / name), "--max-length", "6", "--num-beams", "2", "--quiet"])
     assert capsys.readouterr().out == "".join(f"{one}\n" for one in made)
 
 
@@ -78,7 +78,7 @@ def test_translate_reads_standard_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    main(["translate", str(translator), "-", "--max-length", "6", "--beam", "2", "--quiet"])
+    main(["translate", str(translator), "-", "--max-length", "6", "--num-beams", "2", "--quiet"])
     assert capsys.readouterr().out.split("\n")[:-1] == [" ".join(one.split("\n")) for one in expected]
 
 

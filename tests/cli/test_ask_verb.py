@@ -62,14 +62,14 @@ def test_the_best_answers(models: dict[str, Path], run: Run) -> None:
     made = clearhead.ask(models["answers"], QUESTION, PASSAGE, top=8)
     assert len(made.nbest) == 8
     assert made.nbest[:5] == clearhead.ask(models["answers"], QUESTION, PASSAGE).nbest
-    code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--best", "8")
+    code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--top", "8")
     assert code == 0
     listed = out.splitlines()[2:]
     assert [line.split()[0] for line in listed] == [f"{place}." for place in range(1, 9)]
     for line, span in zip(listed, made.nbest, strict=True):
         assert f"{span.probability:.3f}  {span.text}" in line
         assert line.endswith(f"characters {span.start} to {span.end}")
-    told = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--best", "3", "--json")[1])
+    told = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--top", "3", "--json")[1])
     assert [one["text"] for one in told["nbest"]] == [span.text for span in made.nbest[:3]]
 
 
@@ -113,7 +113,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
         "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),
         "none.txt cannot be read: No such file": (answers, QUESTION, "--file", tmp_path / "none.txt"),
         "The question is empty": (answers, " ", PASSAGE),
-        "best must be an integer from 1 to 20, got 21": (answers, QUESTION, PASSAGE, "--best", "21"),
+        "top must be an integer from 1 to 20, got 21": (answers, QUESTION, PASSAGE, "--top", "21"),
         "labels texts; clearhead ask needs a model that finds answers": (models["words"], QUESTION, PASSAGE),
         "it continues texts (clearhead generate)": (models["gpt"], QUESTION, PASSAGE),
         "it turns texts into vectors (clearhead embed)": (models["encoder"], QUESTION, PASSAGE),
@@ -131,7 +131,7 @@ def test_the_same_in_python(models: dict[str, Path]) -> None:
     assert clearhead.ask(predictor, QUESTION, PASSAGE) == clearhead.ask(models["answers"], QUESTION, PASSAGE)
     with pytest.raises(InputError, match="The passage must be a text, got a list"):
         clearhead.ask(predictor, QUESTION, [PASSAGE])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="best must be an integer from 1 to 20, got 0"):
+    with pytest.raises(InputError, match="top must be an integer from 1 to 20, got 0"):
         clearhead.ask(predictor, QUESTION, PASSAGE, top=0)
 
 

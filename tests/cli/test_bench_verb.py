@@ -31,7 +31,7 @@ def test_bench_prints_a_table_and_draws_a_picture(run: Run, tiny: str, tmp_path:
 
 def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", labelled(30))
-    call = ("bench", tiny, rows, "--column", "text", "--runtimes", "engine", "--seconds", 0.1, "--threads", 1)
+    call = ("bench", tiny, rows, "--text", "text", "--runtimes", "engine", "--seconds", 0.1, "--threads", 1)
     code, out, err = run(*call, "--json")
     assert (code, err) == (0, "")
     told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
@@ -47,7 +47,7 @@ def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
         (("--runtimes", "gpu"), "There is no runtime 'gpu'"),
         (("--threads", "0"), "threads must be at least 1, and it is 0."),
         (("--seconds", "-1"), "seconds must be above 0 and at most 86400, and it is -1."),
-        (("--column", "text"), "--column is for a file of texts; name one."),
+        (("--text", "text"), "--text is for a file of texts; name one."),
         (("nowhere.csv",), "nowhere.csv is not there."),
     ],
 )

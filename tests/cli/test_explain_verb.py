@@ -53,7 +53,7 @@ def test_beams_and_steps(name: str, models: dict[str, Path], run: Run, tmp_path:
     assert (code, "other candidates" in out) == (0, True)
     code, out, _ = run("explain", models[name], TEXT, "--show", "steps", "--top", 2, "--max-length", 4, "--json")
     assert [len(step["candidates"]) for step in json.loads(out)["steps"]] == [2] * 4
-    code, out, _ = run("explain", models[name], TEXT, "--show", "beams", "--beam", 3, "--max-length", 4)
+    code, out, _ = run("explain", models[name], TEXT, "--show", "beams", "--num-beams", 3, "--max-length", 4)
     assert (code, "stopped by" in out) == (0, True)
     for kind in ("beams", "steps"):
         for suffix in (".svg", ".png", ".html", ".json"):
@@ -87,9 +87,9 @@ def test_mistakes(models: dict[str, Path], run: Run, masked_model: Path, tmp_pat
         "no such kind": (pair, TEXT, "--show", "everything"),
         "an option of another kind": (pair, TEXT, "--show", "beams", "--layer", 1),
         "a second text": (pair, TEXT, TEXT, "--show", "steps"),
-        "target and beam": (pair, TEXT, "--target", "rain", "--beam", 2),
-        "a beam of one": (pair, TEXT, "--show", "beams", "--beam", 1),
-        "no beam": (pair, TEXT, "--beam", 0),
+        "target and beam": (pair, TEXT, "--target", "rain", "--num-beams", 2),
+        "a beam of one": (pair, TEXT, "--show", "beams", "--num-beams", 1),
+        "no beam": (pair, TEXT, "--num-beams", 0),
         "top of nothing": (pair, TEXT, "--show", "steps", "--top", 0),
         "no such layer": (pair, TEXT, "--layer", 99),
         "no such ending": (pair, TEXT, "-o", tmp_path / "a.pdf"),

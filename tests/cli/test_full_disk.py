@@ -46,8 +46,8 @@ VERBS = {
     "embed as rows": ("embed", "MODEL", "TEXTS", "-o", "out.jsonl"),
     "convert": ("convert", "MODEL", "copy"),
     "export": ("export", "MODEL", "graph"),
-    "quantize": ("quantize", "MODEL", "TEXTS", "-o", "small", "--least-cosine", "0.1"),
-    "learn-tokenizer": ("learn-tokenizer", "TEXTS", "-o", "learned", "--size", "300"),
+    "quantize": ("quantize", "MODEL", "TEXTS", "-o", "small", "--min-cosine", "0.1"),
+    "learn-tokenizer": ("learn-tokenizer", "TEXTS", "-o", "learned", "--vocab-size", "300"),
     "word2vec": ("word2vec", "TEXTS", "-o", "words.txt", "--width", "8", "--min-count", "1", "--epochs", "1"),
 }
 

@@ -54,7 +54,7 @@ def test_a_prompt_goes_on(gpt2: Path, run: Run) -> None:
 def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
     model = clearhead.load(gpt2)
     options = {
-        ("--beam", "3", "--best", "3"): {"num_beams": 3, "num_return_sequences": 3},
+        ("--num-beams", "3", "--num-return-sequences", "3"): {"num_beams": 3, "num_return_sequences": 3},
         ("--sample", "--temperature", "2", "--top-k", "9", "--top-p", "0.9", "--min-p", "0.01", "--seed", "4"): {
             "sample": True,
             "temperature": 2.0,
@@ -63,17 +63,17 @@ def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
             "min_p": 0.01,
             "seed": 4,
         },
-        ("--sample", "--best", "3", "--repetition-penalty", "1.5"): {
+        ("--sample", "--num-return-sequences", "3", "--repetition-penalty", "1.5"): {
             "sample": True,
             "num_return_sequences": 3,
             "repetition_penalty": 1.5,
         },
-        ("--no-repeat-ngram", "1", "--forbid", "keeper", "--stop", "zz", "--stop", "e"): {
+        ("--no-repeat-ngram-size", "1", "--bad-words", "keeper", "--stop", "zz", "--stop", "e"): {
             "no_repeat_ngram_size": 1,
             "bad_words": ("keeper",),
             "stop": ("zz", "e"),
         },
-        ("--beam", "2", "--length-penalty", "0.3", "--min-length", "3", "--prefix", " keeper"): {
+        ("--num-beams", "2", "--length-penalty", "0.3", "--min-length", "3", "--prefix", " keeper"): {
             "num_beams": 2,
             "length_penalty": 0.3,
             "min_length": 3,
@@ -86,7 +86,7 @@ def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
         assert told["continuation"] == made.text, given
         assert told["stopped"] == made.stopped
         assert [one["continuation"] for one in told.get("best", [told])] == [one.text for one in made.best]
-    code, out, _ = run("generate", gpt2, PROMPT, "--max-length", "6", "--sample", "--best", "2")
+    code, out, _ = run("generate", gpt2, PROMPT, "--max-length", "6", "--sample", "--num-return-sequences", "2")
     best = model.generate([PROMPT], max_length=6, sample=True, num_return_sequences=2)[0].best
     assert (code, out) == (0, "\n\n".join(PROMPT + one.text for one in best) + "\n")
 
@@ -129,7 +129,7 @@ def test_files_pipes_and_jobs_that_were_stopped(
     assert run(*given[:-1], tmp_path / "other.txt")[0] == 0
     assert (tmp_path / "other.txt").read_text() == whole
     (tmp_path / "in.csv").write_text("id,opening\n1,Rain fell\n")
-    table = run("generate", gpt2, tmp_path / "in.csv", "--column", "opening", "--max-length", "5")
+    table = run("generate", gpt2, tmp_path / "in.csv", "--text", "opening", "--max-length", "5")
     assert table[1] == lines[0] + "\n"
 
 
@@ -173,12 +173,12 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "clearhead fill": ("generate", masked_model, "a text"),
         "with no head": ("generate", bare, "a text"),
         "use clearhead translate": ("generate", translator, "a text"),
-        "--stream prints the continuation of a single prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
-        "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
-        "--column is only for files": ("generate", gpt2, "a text", "--column", "b"),
-        "--beam 1 and --best 1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
+        "--stream writes the answer to one prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
+        "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--num-return-sequences", "2"),
+        "--text is for files": ("generate", gpt2, "a text", "--text", "b"),
+        "--num-beams 1 and --num-return-sequences 1": ("generate", gpt2, "a text", "--stream", "--num-beams", "2"),
         "--temperature requires --sample": ("generate", gpt2, "a text", "--temperature", "2"),
-        "--best (2) must not be greater than --beam (1)": ("generate", gpt2, "a text", "--best", "2"),
+        "--num-return-sequences (2) must not be greater than --num-beams (1)": ("generate", gpt2, "a text", "--num-return-sequences", "2"),
         "the model numbers 48": ("generate", gpt2, "a text " * 60),
         "--max-length must be": ("generate", gpt2, "a text", "--max-length", "0"),
     }

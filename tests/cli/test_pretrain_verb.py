@@ -20,12 +20,12 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def flags(text: Path, folder: Path, *more: str) -> tuple[str, ...]:
-    size = ("--preset", "tiny", "--set", f"config={SMALL}", "--vocabulary", "200", "--length", "32")
+    size = ("--preset", "tiny", "--set", f"config={SMALL}", "--vocab-size", "200", "--max-length", "32")
     return ("pretrain", str(text), "-o", str(folder), *size, "--batch-tokens", "512", "--threads", "1", *more)
 
 
 def test_from_text_to_words(text: Path, tmp_path: Path, run: Run) -> None:
-    code, out, err = run(*flags(text, tmp_path / "model", "--steps", "4", "--set", "evaluations=2"))
+    code, out, err = run(*flags(text, tmp_path / "model", "--max-steps", "4", "--set", "evaluations=2"))
     assert code == 0
     assert "who guesses" in out
     assert "unigram" in out
@@ -41,18 +41,18 @@ def test_from_text_to_words(text: Path, tmp_path: Path, run: Run) -> None:
 
 
 def test_json_and_quiet(text: Path, tmp_path: Path, run: Run) -> None:
-    code, out, err = run(*flags(text, tmp_path / "a", "--steps", "2", "--objective", "mlm", "--json"))
+    code, out, err = run(*flags(text, tmp_path / "a", "--max-steps", "2", "--objective", "mlm", "--json"))
     told = json.loads(out)
     assert (code, err) == (0, "")
     assert told["objective"] == "mlm"
     assert told["steps"] == 2
     assert told["held_out"]["unigram"]["loss"] > 0
     assert told["folder"] == str(tmp_path / "a")
-    assert run(*flags(text, tmp_path / "b", "--steps", "1", "--quiet")) == (0, "", "")
+    assert run(*flags(text, tmp_path / "b", "--max-steps", "1", "--quiet")) == (0, "", "")
 
 
 def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> None:
-    assert run(*flags(text, tmp_path / "model", "--steps", "1", "--quiet"))[0] == 0
+    assert run(*flags(text, tmp_path / "model", "--max-steps", "1", "--quiet"))[0] == 0
     rows = "text,label\n" + "".join(f"the {word} drum {n},{word}\n" for n in range(30) for word in ("red", "blue"))
     (tmp_path / "rows.csv").write_text(rows)
     code, _, err = run(
@@ -74,7 +74,7 @@ def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> Non
     [
         (("--objective", "clm"), "BERT does not support next token (clm); it supports mlm+nsp, mlm"),
         (("--set", "output=x"), "--set is for settings"),
-        (("--steps", "0"), "max_steps must be at least 1"),
+        (("--max-steps", "0"), "max_steps must be at least 1"),
         (("--resume", "nowhere"), "nowhere is not a training run (run.json not found)"),
         (("--documents", "pages"), "documents"),
     ],

@@ -35,12 +35,12 @@ def test_an_encoder_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None
     assert code == 0, err
     assert "cosine" in out
     assert "worst cosine" in err
-    code, out, _ = run("embed", tmp_path / "small", rows, "--column", "text", "-o", tmp_path / "a.npy", "--json")
+    code, out, _ = run("embed", tmp_path / "small", rows, "--text", "text", "-o", tmp_path / "a.npy", "--json")
     assert (code, json.loads(out)["texts"]) == (0, 60)
 
 
 def test_one_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path) -> None:
-    code, _, err = run("quantize", tiny, "-o", tmp_path / "small", "--least-cosine", "1", "--quiet")
+    code, _, err = run("quantize", tiny, "-o", tmp_path / "small", "--min-cosine", "1", "--quiet")
     assert code == 2
     assert "mean cosine" in err
     assert "Nothing was written" in err
@@ -49,7 +49,7 @@ def test_one_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path
 
 
 def test_a_trained_model_by_its_own_development_rows(run: Run, trained: Path, tmp_path: Path) -> None:
-    code, out, err = run("quantize", trained, "-o", tmp_path / "small", "--allowed", "100", "--json")
+    code, out, err = run("quantize", trained, "-o", tmp_path / "small", "--max-drop", "100", "--json")
     assert code == 0, err
     told = json.loads(out)
     assert told["passed"] is True
@@ -74,7 +74,7 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
         ((tiny, "-o", tmp_path / "full"), "not empty"),
         ((tiny, tmp_path / "none.csv", "-o", tmp_path / "x"), "none.csv"),
         ((tmp_path / "nothing", "-o", tmp_path / "x"), "nothing"),
-        ((tiny, "-o", tmp_path / "x", "--allowed", "-1"), "allowed must be 0 or more"),
+        ((tiny, "-o", tmp_path / "x", "--max-drop", "-1"), "allowed must be 0 or more"),
     ):
         code, _, err = run("quantize", *arguments, "--quiet")
         assert code == 2
@@ -89,7 +89,7 @@ def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     folder = clearhead.train(
         rows, output=tmp_path / "model", **TRANSLATOR_SETTINGS, family="transformer", config=CONFIGS["transformer"]
     ).folder
-    code, out, err = run("quantize", folder, "-o", tmp_path / "small", "--allowed", "2", "--json")
+    code, out, err = run("quantize", folder, "-o", tmp_path / "small", "--max-drop", "2", "--json")
     assert code == 0, err
     verdict = json.loads(out)
     assert verdict["metric"] in ("bleu", "chrf")
@@ -102,7 +102,7 @@ def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     other = write_tsv(
         tmp_path / "other.tsv", [{"x": "1", "a": row["de"], "b": row["en"]} for row in make_parallel_rows(40, 5)]
     )
-    named = ("--source", "a", "--target", "b", "--allowed", "5", "--json")
+    named = ("--source", "a", "--target", "b", "--max-drop", "5", "--json")
     code, out, _ = run("quantize", folder, other, "-o", tmp_path / "third", *named)
     assert (code, json.loads(out)["rows"]) == (0, 40)
     code, _, err = run("quantize", folder, other, "-o", tmp_path / "fourth")

@@ -109,7 +109,7 @@ def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
         ("text,n\na cat,3\n", (), ["a cat"]),
         ('{"text": "a cat"}\n', (), ["a cat"]),
         ("a cat,3\nparis,4\n", ("--format", "text"), ["a cat,3", "paris,4"]),
-        ("where,n\na cat,3\n", ("--column", "where"), ["a cat"]),
+        ("where,n\na cat,3\n", ("--text", "where"), ["a cat"]),
         ('text\tn\na "cat\t3\n', (), ['a "cat']),
     ],
 )

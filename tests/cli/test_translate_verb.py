@@ -63,7 +63,7 @@ def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
     assert (code, err) == (0, "")
     assert out.endswith(".\n")
     assert run("translate", translator, "ein hund sieht.", "--quiet", "-o", "-") == (code, out, err)
-    code, out, _ = run("translate", translator, "ein hund sieht.", "--beam", "3", "--best", "3", "--json")
+    code, out, _ = run("translate", translator, "ein hund sieht.", "--num-beams", "3", "--num-return-sequences", "3", "--json")
     told = json.loads(out)
     assert code == 0
     assert told["translation"] == told["best"][0]["translation"]
@@ -137,7 +137,7 @@ def test_lines_keep_their_order_and_empty_ones_stay(
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert run("translate", translator, "-")[1] == whole
     table = write_tsv(tmp_path / "in.tsv", [{"id": str(place), "de": line} for place, line in enumerate(lines)])
-    assert run("translate", translator, table, "--column", "de")[1].split("\n") == [*said[:4], *said[5:]]
+    assert run("translate", translator, table, "--text", "de")[1].split("\n") == [*said[:4], *said[5:]]
     # a job that was stopped goes on after its last whole line
     given = ("translate", translator, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
     real = translating.translate_lines
@@ -169,21 +169,21 @@ def test_every_translation_that_is_asked_for_is_printed(
     translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [row["de"] for row in make_parallel_rows(4, seed=2)]
-    code, out, _ = run("translate", translator, lines[0], "--best", "3")
+    code, out, _ = run("translate", translator, lines[0], "--num-return-sequences", "3")
     found = [line.split("\t") for line in out.splitlines()]
     assert (code, [rank for rank, _, _ in found]) == (0, ["1", "2", "3"])
     assert sorted((float(score) for _, score, _ in found), reverse=True) == [float(score) for _, score, _ in found]
-    told = json.loads(run("translate", translator, lines[0], "--best", "3", "--json")[1])
+    told = json.loads(run("translate", translator, lines[0], "--num-return-sequences", "3", "--json")[1])
     assert [text for _, _, text in found] == [one["translation"] for one in told["best"]]
     assert found[0][2] == run("translate", translator, lines[0])[1].rstrip("\n")
     (tmp_path / "in.txt").write_text("\n".join([*lines[:2], "", *lines[2:]]) + "\n")
-    whole = run("translate", translator, tmp_path / "in.txt", "--best", "3")[1]
+    whole = run("translate", translator, tmp_path / "in.txt", "--num-return-sequences", "3")[1]
     assert [line.split("\t")[:2] for line in whole.splitlines()] == [
         [str(number), str(rank)] for number in range(1, 6) for rank in ((1,) if number == 3 else (1, 2, 3))
     ]
     assert whole.splitlines()[0] == "1\t" + out.splitlines()[0]
     output = tmp_path / "out.tsv"  # one that was stopped goes on after the last source with all of its translations
-    given = ("translate", translator, tmp_path / "in.txt", "--best", "3", "-o", output)
+    given = ("translate", translator, tmp_path / "in.txt", "--num-return-sequences", "3", "-o", output)
     with monkeypatch.context() as patch:
         patch.setattr(translating, "translate_lines", lambda *_, **__: iter([None]))  # fails at the first line
         with pytest.raises(AttributeError):
@@ -206,8 +206,8 @@ def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Ru
         "no text": ("translate", translator),
         "an empty text": ("translate", translator, " "),
         "no decoder": ("translate", masked_model, "a text"),
-        "a column without a file": ("translate", translator, "a text", "--column", "de"),
-        "more than the beam finds": ("translate", translator, "a text", "--beam", "2", "--best", "5"),
+        "a column without a file": ("translate", translator, "a text", "--text", "de"),
+        "more than the beam finds": ("translate", translator, "a text", "--num-beams", "2", "--num-return-sequences", "5"),
         "temperature without samples": ("translate", translator, "a text", "--temperature", "2"),
         "a folder for an answer": ("translate", translator, "a text", "-o", tmp_path),
         "words without json": ("translate", translator, "a text", "--align"),

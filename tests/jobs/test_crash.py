@@ -70,7 +70,7 @@ def test_every_point_of_a_file_and_a_folder(write: Callable[[], None], tmp_path:
     "arguments",
     [
         ["word2vec", "words.txt", "-o", "out", "--width", "4", "--epochs", "1"],
-        ["learn-tokenizer", "words.txt", "-o", "out", "--size", "300"],
+        ["learn-tokenizer", "words.txt", "-o", "out", "--vocab-size", "300"],
         ["train", "rows.csv", "--method", "majority"],
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[2:4]),

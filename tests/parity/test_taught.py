@@ -135,5 +135,5 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
             assert row[: len(one.ids)] == list(one.ids)
             assert set(row[len(one.ids) :]) <= {model.config.eos_token_id, model.config.pad_token_id}
     capsys.readouterr()
-    main(["translate", str(run.folder), rows[0]["source"], "--beam", "3", "--max-length", "12", "--quiet"])
+    main(["translate", str(run.folder), rows[0]["source"], "--num-beams", "3", "--max-length", "12", "--quiet"])
     assert capsys.readouterr().out.strip() == ours[0].text

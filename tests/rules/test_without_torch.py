@@ -73,7 +73,7 @@ def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     texts = [row["text"] for row in labelled(120)]
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), clearhead.load(tiny, "core").embed(texts), atol=1e-5)
-    done = run("quantize", made.folder, rows, "-o", tmp_path / "small", "--allowed", "5", "--json")
+    done = run("quantize", made.folder, rows, "-o", tmp_path / "small", "--max-drop", "5", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["metric"] == "accuracy"
     done = run("predict", tmp_path / "small", rows, "-o", tmp_path / "small.csv", "--quiet")
