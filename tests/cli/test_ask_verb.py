@@ -84,7 +84,7 @@ def test_no_answer_is_said(models: dict[str, Path], run: Run) -> None:
     code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--abstain-below", "1")
     assert code == 0
     assert out.startswith("no answer (probability")
-    assert out.endswith("less than 1)\n")
+    assert out.endswith("below 1)\n")
 
 
 def test_a_long_passage_from_a_file_or_a_pipe(
@@ -107,7 +107,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
     (tmp_path / "empty.txt").write_text(" \n")
     answers = models["answers"]
     mistakes: dict[str, tuple[Any, ...]] = {
-        "There is no passage: give one after the question": (answers, QUESTION),
+        "No passage given; write one after the question": (answers, QUESTION),
         "There are two passages": (answers, QUESTION, PASSAGE, "--file", tmp_path / "empty.txt"),
         "empty.txt holds no text": (answers, QUESTION, "--file", tmp_path / "empty.txt"),
         "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),
@@ -140,7 +140,7 @@ def test_the_name_of_a_file_is_no_passage(models: dict[str, Path], run: Run, tmp
     file.write_text(PASSAGE)
     code, out, err = run("ask", models["answers"], QUESTION, file)
     assert (code, out) == (2, "")
-    assert "is a file; the passage of a file is read with --file." in err
+    assert "is a file; read the passage from a file with --file." in err
     code, out, err = run("ask", models["answers"], QUESTION, "nowhere.txt")
     assert (code, out) == (2, "")
     assert "nowhere.txt looks like a file, and is not there" in err

@@ -25,7 +25,7 @@ def test_bench_prints_a_table_and_draws_a_picture(run: Run, tiny: str, tmp_path:
     assert code == 0
     for said in ("40 texts", "engine float", "ONNX Runtime", "p99 ms", "texts/s", "load s", "memory MB"):
         assert said in " ".join(out.split())
-    assert err == f"picture: {picture}\n"
+    assert err == f"figure: {picture}\n"
     assert picture.read_text().startswith("<svg ")
 
 
@@ -47,7 +47,7 @@ def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
         (("--runtimes", "gpu"), "There is no runtime 'gpu'"),
         (("--threads", "0"), "threads must be at least 1, and it is 0."),
         (("--seconds", "-1"), "seconds must be above 0 and at most 86400, and it is -1."),
-        (("--text", "text"), "--text is for a file of texts; name one."),
+        (("--text", "text"), "--text names a column of a file of texts; name the file, too."),
         (("nowhere.csv",), "nowhere.csv is not there."),
     ],
 )

@@ -18,7 +18,7 @@ def test_tables_and_a_picture(run: Run, tmp_path: Path) -> None:
     assert code == 0
     for said in ("kernel 3, threads: 1, repeats: 5", "sequential steps", "longest path", "log_k n", "width 16:"):
         assert said in " ".join(out.split())
-    assert err == f"picture: {picture}\n"
+    assert err == f"figure: {picture}\n"
     assert "<svg" in picture.read_text()
     code, again, err = run("complexity", *SIZES, "-o", picture, "--quiet")
     assert (code, err) == (0, "")
@@ -37,7 +37,7 @@ def test_json(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--lengths", "8,x"), "--lengths must be whole numbers with commas, such as 64,128, and it is '8,x'."),
+        (("--lengths", "8,x"), "--lengths must be integers separated by commas, such as 64,128, got '8,x'."),
         (("--lengths", "0"), "lengths must be from 1 to 32,768, and one is 0."),
         (("--lengths", "99999999"), "lengths must be from 1 to 32,768, and one is 99999999."),
         (("--widths", "9000"), "widths must be from 1 to 8,192, and one is 9000."),

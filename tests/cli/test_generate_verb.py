@@ -173,7 +173,7 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "clearhead fill": ("generate", masked_model, "a text"),
         "with no head": ("generate", bare, "a text"),
         "use clearhead translate": ("generate", translator, "a text"),
-        "--stream writes the answer to one prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
+        "--stream prints the continuation of a single prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--num-return-sequences", "2"),
         "--text is for files": ("generate", gpt2, "a text", "--text", "b"),
         "--num-beams 1 and --num-return-sequences 1": ("generate", gpt2, "a text", "--stream", "--num-beams", "2"),

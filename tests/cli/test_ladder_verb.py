@@ -70,7 +70,7 @@ def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> No
 def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
     code, out, _ = run("ladder", "reviews.csv", "--model", "nowhere", "-o", "out", "--seed", 3, "--budget", "90s")
     assert code == 0
-    lines = [line for line in out.splitlines() if line.startswith("left out: ")]
+    lines = [line for line in out.splitlines() if line.startswith("omitted: ")]
     assert [line.split(": ")[1] for line in lines] == ["features", "finetune"]
     assert all("nowhere" in line for line in lines)
     last = out.splitlines()[-1]
@@ -89,7 +89,7 @@ def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
         (("--margin", "nan"), "margin must be a number from 0 to 1e+09, in units of the metric; got 'nan'."),
         (("--margin", "some"), "--margin"),
         (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with --methods a,b."),
-        (("--set", "dev=other.csv"), "--set is for settings"),
+        (("--set", "dev=other.csv"), "--set does not accept 'dev'"),
         (("--label", "mood"), "mood"),
     ],
 )

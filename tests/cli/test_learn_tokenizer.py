@@ -72,9 +72,9 @@ def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-o", "OUT"), "Name at least one file of text"),
+        (("-o", "OUT"), "Name at least one text file"),
         (("nowhere.txt", "-o", "OUT"), "nowhere.txt is not there."),
-        (("-", "-", "-o", "OUT"), "Standard input can be read once."),
+        (("-", "-", "-o", "OUT"), "Standard input (-) can be read only once."),
         (("ROWS", "-o", "OUT", "--kind", "words"), "kind must be one of bpe, unigram, wordpiece"),
         (("ROWS", "-o", "OUT", "--vocab-size", "20"), "size 20 is too small"),
         (("ROWS", "-o", "OUT", "--text", "nothing"), "has no column 'nothing'"),

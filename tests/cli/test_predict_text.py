@@ -68,7 +68,7 @@ def test_a_model_may_abstain(models: dict[str, str], run: Run) -> None:
     code, out, _ = run("predict", models["classify"], "the", "--abstain-below", "0.999")
     assert code == 0
     assert out.startswith("no answer (probability 0.")
-    assert "less than 0.999" in out
+    assert "below 0.999" in out
     code, out, _ = run("predict", models["classify"], "the", "--abstain-below", "0.999", "--json")
     assert json.loads(out)["abstained"] is True
     assert "label" not in json.loads(out)
@@ -131,8 +131,8 @@ def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path
         "a question and at least two options, got 2": (models["choice"], TEXT, TEXT),
         "Text 1 of 1 is empty": (models["classify"], " "),
         "Text 2 of 2 is empty": (models["pair"], TEXT, ""),
-        "--output is for files": (models["classify"], TEXT, "-o", tmp_path / "a.csv"),
-        "--text-b is for files": (models["classify"], TEXT, "--text-b", "b"),
+        "--output is only for files": (models["classify"], TEXT, "-o", tmp_path / "a.csv"),
+        "--text-b is only for files": (models["classify"], TEXT, "--text-b", "b"),
         "does not predict labels": ("novels", TEXT),
         "no folder": (tmp_path / "nothing", TEXT),
     }

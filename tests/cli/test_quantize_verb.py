@@ -34,7 +34,7 @@ def test_an_encoder_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None
     code, out, err = run("quantize", tiny, rows, "--text", "text", "-o", tmp_path / "small")
     assert code == 0, err
     assert "cosine" in out
-    assert "worst cosine" in err
+    assert "lowest cosine" in err
     code, out, _ = run("embed", tmp_path / "small", rows, "--text", "text", "-o", tmp_path / "a.npy", "--json")
     assert (code, json.loads(out)["texts"]) == (0, 60)
 
@@ -74,7 +74,7 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
         ((tiny, "-o", tmp_path / "full"), "not empty"),
         ((tiny, tmp_path / "none.csv", "-o", tmp_path / "x"), "none.csv"),
         ((tmp_path / "nothing", "-o", tmp_path / "x"), "nothing"),
-        ((tiny, "-o", tmp_path / "x", "--max-drop", "-1"), "allowed must be 0 or more"),
+        ((tiny, "-o", tmp_path / "x", "--max-drop", "-1"), "--max-drop must be >= 0"),
     ):
         code, _, err = run("quantize", *arguments, "--quiet")
         assert code == 2

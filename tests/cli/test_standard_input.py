@@ -72,7 +72,7 @@ def test_predict_counts_blank_lines(run: Run, model: Path, tmp_path: Path, piped
         assert code == 0, err
         assert (json.loads(out)["rows"], json.loads(out)["blank_lines"]) == (2, 3)
     piped(lines)
-    assert "3 blank lines were passed over" in run("predict", model, "-", "-o", tmp_path / "again.csv")[2]
+    assert "3 blank lines were skipped" in run("predict", model, "-", "-o", tmp_path / "again.csv")[2]
     piped("it was good\n")
     assert "blank lines" not in run("predict", model, "-", "-o", tmp_path / "none.csv")[2]
 

@@ -180,7 +180,7 @@ def test_a_closed_input(
     monkeypatch.setattr(sys, "stdin", None)
     assert called(filled(READS[verb])) == 2
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == "clearhead: Standard input is closed, so that nothing can be read from it."
+    assert said[-1] == "clearhead: Standard input is closed."
 
 
 @pytest.mark.parametrize("verb", WRITES)

@@ -11,7 +11,7 @@ from clearhead.api import train
 from tests.tiny_models import labelled, write_csv
 
 MISTAKES = {
-    "train": "There is nothing to train on",
+    "train": "No training data given",
     "train none.csv": "none.csv is not there",
     "train .": "holds no sub-folders with text files",
     "train empty.csv": "empty.csv is empty",
@@ -30,9 +30,9 @@ MISTAKES = {
     "train reviews.csv --set epochs": "--set expects key=value, got 'epochs'",
     "train reviews.csv --set epoch=3": "Unknown setting 'epoch'; did you mean epochs?",
     "train reviews.csv --set epochs=many": "Setting epochs: expected int, got str",
-    "train reviews.csv --set output=x": "--set is for settings, and 'output' is none",
-    "train reviews.csv --set train=x.csv": "--set is for settings, and 'train' is none",
-    "train reviews.csv --set told=1": "--set is for settings, and 'told' is none",
+    "train reviews.csv --set output=x": "--set does not accept 'output'",
+    "train reviews.csv --set train=x.csv": "--set does not accept 'train'",
+    "train reviews.csv --set told=1": "--set does not accept 'told'",
     "train reviews.csv --epochs x": "Invalid value for --epochs",
     "train reviews.csv --epochs 0": "epochs must be at least 1",
     "train reviews.csv --learning-rate -1": "learning-rate must be above 0",

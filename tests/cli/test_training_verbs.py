@@ -215,7 +215,7 @@ def test_too_few_rows_to_measure_are_said(run: Run, here: Path) -> None:
     write_csv(here / "two.csv", labelled(200)[4:6])
     code, _, err = run("train", "two.csv", "--method", "majority")
     assert code == 0
-    assert "Nothing was measured: no rows were held out, or there are too few different ones." in err
+    assert "Nothing was measured: there are no held-out rows, or too few distinct ones." in err
 
 
 @pytest.mark.slow
@@ -268,7 +268,7 @@ def test_evaluate_slices_compares_and_reports(run: Run, here: Path, words: Path)
     )
     assert code == 0
     assert "slice" in out
-    assert "against floor (95 % +" in err
+    assert "to floor (95 % interval +" in err
     assert "report: page.html" in err
     assert (here / "page.html").read_text().startswith("<!doctype html>")
     code, _, err = run("evaluate", words, "reviews.csv", "--slice", "label", "--against", "floor", "--quiet")
@@ -344,7 +344,7 @@ def test_evaluate_reads_standard_input(here: Path, words: Path) -> None:
 def test_inspect(run: Run, here: Path, tiny: str) -> None:
     code, out, err = run("inspect", "reviews.csv", "--model", tiny)
     assert (code, err) == (0, "")
-    for said in ("reviews.csv", "120 all", "label: label (by its name)", "tokens", "training", "share", "finding"):
+    for said in ("reviews.csv", "120 all", "label: label (by its name)", "tokens", "training", "share", "severity"):
         assert said in out
     code, out, _ = run("inspect", "reviews.csv", "--model", tiny, "--json", "--no-estimate")
     told = json.loads(out, parse_constant=lambda name: pytest.fail(name))

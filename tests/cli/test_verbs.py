@@ -154,7 +154,7 @@ def test_export(run: Run, masked_model: Path, tmp_path: Path) -> None:
     assert run("export", masked_model, tmp_path / "quiet", "--quiet") == (0, "", "")
     code, out, err = run("export", masked_model, tmp_path / "portable", "--portable")
     assert (code, out) == (0, "")
-    assert "The portable graph in float takes input_ids, attention_mask, token_type_ids and gives logits." in err
+    assert "portable graph, float; inputs: input_ids, attention_mask, token_type_ids; outputs: logits" in err
     with pytest.warns(UncheckedInt8Warning):
         code, out, _ = run("export", masked_model, tmp_path / "small", "--precision", "int8", "--json")
     assert (code, json.loads(out)["precision"]) == (0, "int8")

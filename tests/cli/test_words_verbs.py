@@ -32,7 +32,7 @@ def test_word2vec_learns_what_words_then_finds(run: Run, text: Path, tmp_path: P
     out = tmp_path / name
     code, told, err = run("word2vec", text, "-o", out, "--width", 16, "--epochs", 8, "--seed", 1)
     assert (code, err) == (0, "")
-    assert "32 of width 16; 0 rarer ones left out" in told
+    assert "32 of width 16; 0 rare words ignored" in told
     code, told, err = run("words", out, "t1w1", "--top", 2, "--quiet")
     assert (code, err) == (0, "")
     assert [word[:2] for word in told.split()] == ["t1", "t1"]
@@ -54,12 +54,12 @@ def test_word2vec_prints_json_and_repeats_itself(run: Run, text: Path, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "Name at least one file"),
+        ((), "Name at least one text file"),
         (("missing.txt",), "is not there"),
         (("TEXT", "--width", "0"), "width must be from 1 to 4096"),
         (("TEXT", "--min-count", "100000"), "2 are needed"),
         (("TEXT", "--mode", "glove"), "glove"),
-        (("-", "-"), "can be read once"),
+        (("-", "-"), "can be read only once"),
     ],
 )
 def test_word2vec_says_what_is_wrong(
@@ -80,7 +80,7 @@ def test_word2vec_does_not_overwrite_a_file(run: Run, text: Path, tmp_path: Path
     copy = tmp_path / "text.txt"
     copy.write_bytes(text.read_bytes())
     code, _, err = run("word2vec", copy, "-o", copy)
-    assert (code, "is there already" in err) == (2, True)
+    assert (code, "already exists" in err) == (2, True)
     assert copy.read_bytes() == text.read_bytes()
 
 
@@ -108,7 +108,7 @@ def test_words_measures(run: Run, vectors: Path, tmp_path: Path) -> None:
     assert made["analogies"]["accuracy"]["value"] == 0.5
     code, told, _ = run(*call)
     assert code == 0
-    assert "not known" in told
+    assert "unknown words" in told
     assert "<b>none</b>" in told
     code, told, _ = run(*call, "--quiet")
     assert told.split()[-1] == "0.5000"
@@ -124,7 +124,7 @@ def test_words_of_a_transformer(run: Run, masked_model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "Say a word"),
+        ((), "Name a word"),
         (("nobody",), "'nobody' is not among the 7 words"),
         (("king", "man"), "Put + or - before 'man'"),
         (("king", "--top", "0"), "top must be at least 1"),

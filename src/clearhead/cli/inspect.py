@@ -95,8 +95,8 @@ def inspect(
 def summarize(inspection: Any) -> list[tuple[str, str]]:
     """Names and values of the summary."""
     parts = ", ".join(f"{count:,} {part}" for part, count in inspection.parts.items())
-    facts = [("format", "; ".join(inspection.said))]
-    facts += [("" if number else "columns", line) for number, line in enumerate(inspection.columns.said)]
+    facts = [("format", "; ".join(inspection.messages))]
+    facts += [("" if number else "columns", line) for number, line in enumerate(inspection.columns.messages)]
     facts += [("rows", parts)]
     facts += [("unusable rows", f"{count:,} ({reason})") for reason, count in inspection.bad.items()]
     facts += [("labels", LABEL_KINDS.get(inspection.kind, "none"))]

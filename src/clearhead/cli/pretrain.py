@@ -33,7 +33,7 @@ from clearhead.cli.screen import model_notes, print_json, print_note, print_tabl
 from clearhead.cli.verbose import print_plan
 from clearhead.errors import InputError
 
-NOT_SETTINGS = ("files", "dev", "output", "resume", "allow_different_cpu", "command", "events")
+NOT_SETTINGS = ("files", "dev", "output", "resume", "allow_different_cpu", "command", "events", "told")
 OF_DATA, OF_MODEL, OF_TRAINING = (Parameter(group=group) for group in (DATA, MODEL, TRAINING))
 
 

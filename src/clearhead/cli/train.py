@@ -51,6 +51,7 @@ NOT_SETTINGS = (
     "allow_different_cpu",
     "command",
     "events",
+    "told",
 )
 INTEGER = re.compile("-?[0-9]{1,6}")
 OF_DATA, OF_MODEL, OF_TRAINING = (Parameter(group=group) for group in (DATA, MODEL, TRAINING))
