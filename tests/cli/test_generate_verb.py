@@ -178,7 +178,13 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "--text is for files": ("generate", gpt2, "a text", "--text", "b"),
         "--num-beams 1 and --num-return-sequences 1": ("generate", gpt2, "a text", "--stream", "--num-beams", "2"),
         "--temperature requires --sample": ("generate", gpt2, "a text", "--temperature", "2"),
-        "--num-return-sequences (2) must not be greater than --num-beams (1)": ("generate", gpt2, "a text", "--num-return-sequences", "2"),
+        "--num-return-sequences (2) must not be greater than --num-beams (1)": (
+            "generate",
+            gpt2,
+            "a text",
+            "--num-return-sequences",
+            "2",
+        ),
         "the model numbers 48": ("generate", gpt2, "a text " * 60),
         "--max-length must be": ("generate", gpt2, "a text", "--max-length", "0"),
     }

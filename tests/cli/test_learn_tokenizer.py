@@ -24,7 +24,9 @@ def rows(tmp_path: Path) -> Path:
 
 def test_learn_tokenizer_writes_a_folder_that_other_verbs_read(run: Run, rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "words"
-    code, told, err = run("learn-tokenizer", rows, "-o", out, "--kind", "wordpiece", "--vocab-size", 120, "--text", "text")
+    code, told, err = run(
+        "learn-tokenizer", rows, "-o", out, "--kind", "wordpiece", "--vocab-size", 120, "--text", "text"
+    )
     assert code == 0, err
     for said in ("wordpiece, for bert", "tokens per word", "unknown"):
         assert said in " ".join(told.split())
@@ -40,7 +42,19 @@ def test_learn_tokenizer_writes_a_folder_that_other_verbs_read(run: Run, rows: P
 
 
 def test_learn_tokenizer_prints_json_and_says_nothing_else(run: Run, rows: Path, tmp_path: Path) -> None:
-    call = ("learn-tokenizer", rows, rows, "-o", tmp_path / "out", "--for", "transformer", "--vocab-size", 400, "--limit", 50)
+    call = (
+        "learn-tokenizer",
+        rows,
+        rows,
+        "-o",
+        tmp_path / "out",
+        "--for",
+        "transformer",
+        "--vocab-size",
+        400,
+        "--limit",
+        50,
+    )
     code, told, err = run(*call, "--special", "<de>", "--special", "pad=<fill>", "--json")
     assert (code, err) == (0, "")
     made = json.loads(told, parse_constant=lambda name: pytest.fail(name))
@@ -55,7 +69,18 @@ def test_learn_tokenizer_reads_a_pipe(tmp_path: Path) -> None:
     text = "der Mann fährt Rad\n" * 300
     for data in (text.encode(), text.encode("utf-16")):
         out = tmp_path / f"out{len(data)}"
-        command = [sys.executable, "-m", "clearhead", "learn-tokenizer", "-", "-o", str(out), "--vocab-size", "300", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "clearhead",
+            "learn-tokenizer",
+            "-",
+            "-o",
+            str(out),
+            "--vocab-size",
+            "300",
+            "--json",
+        ]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(command, input=data, capture_output=True, check=False, env=environment)
         assert done.returncode == 0, done.stderr

@@ -93,7 +93,7 @@ def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
     code, out, _ = run("evaluate", model, "-", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 30)
     piped("".join(f"{text}\t{label}\n" for text, label in rows))
-    flags = ("--text", "column1", "--label", "column2", "--format", "tsv", "--json")
+    flags = ("--text", "column1", "--label", "column2", "--input-format", "tsv", "--json")
     code, out, err = run("evaluate", model, "-", *flags)
     assert (code, err) == (0, "")
     assert json.loads(out)["rows"] == 30
@@ -108,7 +108,7 @@ def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
         ("a cat, sat\n", (), ["a cat, sat"]),
         ("text,n\na cat,3\n", (), ["a cat"]),
         ('{"text": "a cat"}\n', (), ["a cat"]),
-        ("a cat,3\nparis,4\n", ("--format", "text"), ["a cat,3", "paris,4"]),
+        ("a cat,3\nparis,4\n", ("--input-format", "text"), ["a cat,3", "paris,4"]),
         ("where,n\na cat,3\n", ("--text", "where"), ["a cat"]),
         ('text\tn\na "cat\t3\n', (), ['a "cat']),
     ],

@@ -63,7 +63,9 @@ def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
     assert (code, err) == (0, "")
     assert out.endswith(".\n")
     assert run("translate", translator, "ein hund sieht.", "--quiet", "-o", "-") == (code, out, err)
-    code, out, _ = run("translate", translator, "ein hund sieht.", "--num-beams", "3", "--num-return-sequences", "3", "--json")
+    code, out, _ = run(
+        "translate", translator, "ein hund sieht.", "--num-beams", "3", "--num-return-sequences", "3", "--json"
+    )
     told = json.loads(out)
     assert code == 0
     assert told["translation"] == told["best"][0]["translation"]
@@ -207,7 +209,15 @@ def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Ru
         "an empty text": ("translate", translator, " "),
         "no decoder": ("translate", masked_model, "a text"),
         "a column without a file": ("translate", translator, "a text", "--text", "de"),
-        "more than the beam finds": ("translate", translator, "a text", "--num-beams", "2", "--num-return-sequences", "5"),
+        "more than the beam finds": (
+            "translate",
+            translator,
+            "a text",
+            "--num-beams",
+            "2",
+            "--num-return-sequences",
+            "5",
+        ),
         "temperature without samples": ("translate", translator, "a text", "--temperature", "2"),
         "a folder for an answer": ("translate", translator, "a text", "-o", tmp_path),
         "words without json": ("translate", translator, "a text", "--align"),
