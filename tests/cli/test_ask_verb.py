@@ -108,7 +108,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
     answers = models["answers"]
     mistakes: dict[str, tuple[Any, ...]] = {
         "No passage given; write one after the question": (answers, QUESTION),
-        "There are two passages": (answers, QUESTION, PASSAGE, "--file", tmp_path / "empty.txt"),
+        "Two passages given": (answers, QUESTION, PASSAGE, "--file", tmp_path / "empty.txt"),
         "empty.txt holds no text": (answers, QUESTION, "--file", tmp_path / "empty.txt"),
         "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),
         "none.txt cannot be read: No such file": (answers, QUESTION, "--file", tmp_path / "none.txt"),
@@ -125,7 +125,9 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
 
 
 def test_the_same_in_python(models: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match=r"labels texts; clearhead\.ask needs .* Use clearhead\.predict with this one"):
+    with pytest.raises(
+        InputError, match=r"labels texts; clearhead\.ask needs .* Use clearhead\.predict with this model"
+    ):
         clearhead.ask(models["words"], QUESTION, PASSAGE)
     predictor = clearhead.load_predictor(models["answers"])
     assert clearhead.ask(predictor, QUESTION, PASSAGE) == clearhead.ask(models["answers"], QUESTION, PASSAGE)
@@ -143,6 +145,6 @@ def test_the_name_of_a_file_is_no_passage(models: dict[str, Path], run: Run, tmp
     assert "is a file; read the passage from a file with --file." in err
     code, out, err = run("ask", models["answers"], QUESTION, "nowhere.txt")
     assert (code, out) == (2, "")
-    assert "nowhere.txt looks like a file, and is not there" in err
+    assert "nowhere.txt looks like a file name, but does not exist" in err
     same = run("ask", models["answers"], QUESTION, PASSAGE)
     assert run("ask", models["answers"], QUESTION, "--file", file) == same

@@ -175,7 +175,7 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "use clearhead translate": ("generate", translator, "a text"),
         "--stream prints the continuation of a single prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--num-return-sequences", "2"),
-        "--text is for files": ("generate", gpt2, "a text", "--text", "b"),
+        "--text is only for files": ("generate", gpt2, "a text", "--text", "b"),
         "--num-beams 1 and --num-return-sequences 1": ("generate", gpt2, "a text", "--stream", "--num-beams", "2"),
         "--temperature requires --sample": ("generate", gpt2, "a text", "--temperature", "2"),
         "--num-return-sequences (2) must not be greater than --num-beams (1)": (

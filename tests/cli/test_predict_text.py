@@ -134,7 +134,7 @@ def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path
         "--output is only for files": (models["classify"], TEXT, "-o", tmp_path / "a.csv"),
         "--text-b is only for files": (models["classify"], TEXT, "--text-b", "b"),
         "does not predict labels": ("novels", TEXT),
-        "no folder": (tmp_path / "nothing", TEXT),
+        "does not exist": (tmp_path / "nothing", TEXT),
     }
     for said, arguments in wrong.items():
         code, out, err = run("predict", *arguments)

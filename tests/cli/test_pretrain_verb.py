@@ -87,6 +87,6 @@ def test_mistakes(text: Path, tmp_path: Path, run: Run, more: tuple[str, ...], s
 
 
 def test_nothing_to_read(tmp_path: Path, run: Run) -> None:
-    assert "No training text" in run("pretrain", "-o", tmp_path / "x")[2]
+    assert "No text given" in run("pretrain", "-o", tmp_path / "x")[2]
     assert "gone.txt does not exist" in run("pretrain", tmp_path / "gone.txt", "-o", tmp_path / "x")[2]
     assert "is not a training run" in run("pretrain", "--resume", tmp_path / "gone")[2]
