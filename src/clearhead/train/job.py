@@ -87,12 +87,11 @@ class TrainJob:
             raise InputError(f"{plan.model} contains word vectors, which cannot be fine-tuned; use {features_setting}.")
         events.progress("loading", 0, None)
         compute = resolve_compute(plan)
-        allow_different_cpu = request.allow_different_cpu
         compute_history = start_computing(
             request.folder,
             compute.machine,
             resume=request.resume,
-            allowed=allow_different_cpu,
+            allowed=request.allow_different_cpu,
             report_message=events.message,
         )
         if not request.resume:

@@ -68,17 +68,12 @@ def compute_pretrain_losses(
         return _compute_electra_losses(network, batch, scales, device)
     kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
     states, output_layer = _compute_target_states(network, batch, device, kernel), network.head.out
-    loss_terms = {
-        "words": linear_cross_entropy(
-            states.inputs, output_layer.weight, output_layer.bias, states.labels, scales["words"]
-        )
-    }
+    weight, bias = output_layer.weight, output_layer.bias
+    losses = {"words": linear_cross_entropy(states.inputs, weight, bias, states.labels, scales["words"])}
     if "pairs" in scales:
-        logits = _compute_pair_logits(network, states)
-        loss_terms["pairs"] = (
-            F.cross_entropy(logits, _to_tensor(batch.pair_labels, device), reduction="sum") * scales["pairs"]
-        )
-    return loss_terms
+        logits, labels = _compute_pair_logits(network, states), _to_tensor(batch.pair_labels, device)
+        losses["pairs"] = F.cross_entropy(logits, labels, reduction="sum") * scales["pairs"]
+    return losses
 
 
 @torch.no_grad()
@@ -87,14 +82,11 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
     if isinstance(network, ElectraPair):
         return _score_electra(network, batch, device, seed)
     states = _compute_target_states(network, batch, device, fused_attention)
-    scores = {
-        "words": _score_words(states.inputs, network.head, states.labels, _list_target_texts(batch)[batch.positions])
-    }
+    text_indices = _list_target_texts(batch)[batch.positions]
+    scores = {"words": _score_words(states.inputs, network.head, states.labels, text_indices)}
     if batch.pair_labels is not None and network.second is not None:
-        pair_labels = _to_tensor(batch.pair_labels, device)
-        scores["pairs"] = _score_logits(
-            _compute_pair_logits(network, states), pair_labels, np.arange(len(batch.pair_labels))
-        )
+        logits, labels = _compute_pair_logits(network, states), _to_tensor(batch.pair_labels, device)
+        scores["pairs"] = _score_logits(logits, labels, np.arange(len(batch.pair_labels)))
     return scores
 
 
@@ -104,6 +96,7 @@ def _compute_pair_logits(network: Any, states: _TargetStates) -> Tensor:
 
 
 def _list_target_texts(batch: PretrainBatch) -> Array:
+    """The index of the text of every possible target."""
     lengths = batch.lengths if batch.target_lengths is None else batch.target_lengths
     return np.repeat(np.arange(len(lengths)), lengths * batch.targets_per_token)
 
@@ -150,11 +143,9 @@ def _compute_target_states(network: Network, batch: PretrainBatch, device: str, 
         hidden = network.compute_head_input(ids, layout, segments, target, kernel=kernel)
         if batch.targets_per_token > 1:  # the states of both directions of a token, one after the other
             hidden = hidden.reshape(len(hidden) * batch.targets_per_token, -1)
-        target_states = (
-            hidden
-            if are_all_targets or target is not None
-            else hidden.index_select(0, _to_tensor(batch.positions, device))
-        )
+        target_states = hidden
+        if not are_all_targets and target is None:
+            target_states = hidden.index_select(0, _to_tensor(batch.positions, device))
     else:
         query_positions, rows, columns = _pick_query_positions(batch)
         hidden = network.compute_head_input(
@@ -199,9 +190,8 @@ def _run_electra(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: K
     replaced_ids = ids.index_copy(0, positions, sampled)
     is_replaced = (replaced_ids != ids.index_copy(0, positions, states.labels)).float()
     segments = None if pair.model.shape.stack.segments < 2 else _to_tensor(batch.segments, device)
-    hidden = pair.model.encode(replaced_ids, PackedLayout(_to_tensor(batch.lengths, device)), segments, kernel=kernel)[
-        -1
-    ]
+    layout = PackedLayout(_to_tensor(batch.lengths, device))
+    hidden = pair.model.encode(replaced_ids, layout, segments, kernel=kernel)[-1]
     head = pair.model.head
     discriminator_logits = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
     return _ElectraOutput(states, discriminator_logits, is_replaced)
@@ -210,21 +200,12 @@ def _run_electra(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: K
 def _compute_electra_losses(
     pair: ElectraPair, batch: PretrainBatch, scales: dict[str, float], device: str
 ) -> dict[str, Tensor]:
-    electra_output = _run_electra(
-        pair, batch, device, dropout_attention if torch.device(device).type == "cpu" else fused_attention
-    )
-    output_layer = pair.generator.head.out  # type: ignore[union-attr]
-    replaced_loss = F.binary_cross_entropy_with_logits(
-        electra_output.logits, electra_output.is_replaced, reduction="sum"
-    )
+    kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
+    output = _run_electra(pair, batch, device, kernel)
+    states, out = output.states, pair.generator.head.out  # type: ignore[union-attr]
+    replaced_loss = F.binary_cross_entropy_with_logits(output.logits, output.is_replaced, reduction="sum")
     return {
-        "words": linear_cross_entropy(
-            electra_output.states.inputs,
-            output_layer.weight,
-            output_layer.bias,
-            electra_output.states.labels,
-            scales["words"],
-        ),
+        "words": linear_cross_entropy(states.inputs, out.weight, out.bias, states.labels, scales["words"]),
         "replaced": replaced_loss * (REPLACED_WEIGHT * scales["replaced"]),
     }
 
@@ -232,22 +213,17 @@ def _compute_electra_losses(
 def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, TargetScores]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # samples of the evaluation must not change those of training
-        electra_output = _run_electra(pair, batch, device, fused_attention)
-    text_indices = _list_target_texts(batch)
-    losses = F.binary_cross_entropy_with_logits(electra_output.logits, electra_output.is_replaced, reduction="none")
-    is_correct = ((electra_output.logits > 0) == (electra_output.is_replaced > 0)).double()
+        output = _run_electra(pair, batch, device, fused_attention)
+    states, text_indices = output.states, _list_target_texts(batch)
+    losses = F.binary_cross_entropy_with_logits(output.logits, output.is_replaced, reduction="none")
+    is_correct = ((output.logits > 0) == (output.is_replaced > 0)).double()
     return {
-        "words": _score_words(
-            electra_output.states.inputs,
-            pair.generator.head,
-            electra_output.states.labels,
-            text_indices[batch.positions],
-        ),
+        "words": _score_words(states.inputs, pair.generator.head, states.labels, text_indices[batch.positions]),
         "replaced": TargetScores(
             losses=losses.double().cpu().numpy(),
             correct=is_correct.cpu().numpy(),
             text_indices=text_indices,
-            labels=electra_output.is_replaced.cpu().numpy(),
+            labels=output.is_replaced.cpu().numpy(),
         ),
     }
 

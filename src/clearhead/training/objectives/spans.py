@@ -30,8 +30,7 @@ class SpanCrossEntropy(Objective):
         window_logits[is_token] = logits
         is_allowed = (positions >= first[:, None]) & (positions < last[:, None])
         is_allowed |= positions == 0  # [CLS]: no answer in this window
-        window_logits = window_logits.masked_fill(~is_allowed[..., None], -torch.inf).transpose(
-            1, 2
-        )  # (windows, 2, length)
-        losses = -torch.log_softmax(window_logits, -1).gather(2, targets[..., None])[..., 0].mean(1)
+        window_logits = window_logits.masked_fill(~is_allowed[..., None], -torch.inf)
+        log_probs = torch.log_softmax(window_logits.transpose(1, 2), -1)  # (windows, 2, length)
+        losses = -log_probs.gather(2, targets[..., None])[..., 0].mean(1)
         return average_by_row(losses, window_rows, batch.rows)
