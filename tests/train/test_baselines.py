@@ -61,10 +61,11 @@ def test_settings_are_chosen_once_for_rows_labels_and_width(tiny: str) -> None:
     few_rows = choose_settings(
         make_plan({"epochs": 40, "learning_rate": 5e-5}), TASKS["classify"], space, 200, model.shape
     )
+    # of a new head, also with explicit epochs
     assert (few_rows.epochs, few_rows.head_learning_rate) == (
         40,
         1e-3,
-    )  # of a new head, also with explicit epochs
+    )
     span = choose_settings(make_plan({"head_start": "probe"}), TASKS["span"], space, 100, model.shape)
     assert span.head_start == "random"  # spans have no linear model
 
@@ -142,13 +143,11 @@ def test_a_better_baseline_is_reported() -> None:
     assert message is not None
     assert message.startswith("features is better than this model: accuracy 0.900 vs. 0.850 (difference -0.060")
     assert 'method="features"' in message
-    assert (
-        describe_better_baseline((make_comparison("features", 0.3, 0.02, 0.1),), "log_loss", 0.36) is not None
-    )  # lower is better
+    # lower is better
+    assert describe_better_baseline((make_comparison("features", 0.3, 0.02, 0.1),), "log_loss", 0.36) is not None
     assert describe_better_baseline((make_comparison("features", 0.4, -0.1, -0.02),), "log_loss", 0.34) is None
-    cosine_message = describe_better_baseline(
-        (make_comparison("cosine", 0.9, -0.1, -0.02),), "accuracy", 0.85
-    )  # without features among the baselines
+    # without features among the baselines
+    cosine_message = describe_better_baseline((make_comparison("cosine", 0.9, -0.1, -0.02),), "accuracy", 0.85)
     assert cosine_message is not None
     assert cosine_message.endswith("compare the vectors of `embed` by cosine.")
     undefined = replace(better_features, value=None)

@@ -106,9 +106,8 @@ def test_few_rows_get_more_epochs_and_a_faster_head() -> None:
     assert resolve_epochs(100_000, default_settings) == default_settings
     few_rows = resolve_epochs(400, default_settings)
     assert (few_rows.epochs, few_rows.head_learning_rate) == (12, 20 * default_settings.learning_rate)
-    assert (
-        resolve_epochs(400, default_settings, uses_probe=True).head_learning_rate is None
-    )  # a probed head needs no higher learning rate
+    # a probed head needs no higher learning rate
+    assert resolve_epochs(400, default_settings, uses_probe=True).head_learning_rate is None
     assert resolve_epochs(400, TrainSettings(learning_rate=2e-4)).head_learning_rate == 1e-3
     assert resolve_epochs(10, default_settings).epochs == 20
     assert resolve_epochs(400, TrainSettings(head_learning_rate=1e-4)).head_learning_rate == 1e-4

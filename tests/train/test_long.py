@@ -95,9 +95,8 @@ def test_the_second_text_is_split_and_the_first_is_repeated(pair: Run) -> None:
     answers = predict(pair.folder, rows)
     assert all(answer.windows > 2 and answer.truncated == 0 for answer in answers)
     long_pairs = [{"sentence1": row["sentence2"], "sentence2": row["sentence2"]} for row in rows]
-    assert all(
-        answer.windows == 1 and answer.truncated > 0 for answer in predict(pair.folder, long_pairs)
-    )  # the first text is truncated
+    # the first text is truncated
+    assert all(answer.windows == 1 and answer.truncated > 0 for answer in predict(pair.folder, long_pairs))
 
 
 @pytest.mark.parametrize("words", [29, 30, 31, 60, 61, 5000])

@@ -58,9 +58,8 @@ def test_predictions_in_squad_format(answerer: Run, tmp_path: Path) -> None:
     is_correct = [answers[row["id"]] == (row["answers"][0]["text"] if row["answers"] else "") for row in rows]
     exact_match = evaluate(answerer.folder, tmp_path / "dev.json").metrics["exact_match"].value
     assert sum(is_correct) / len(is_correct) == pytest.approx(exact_match)
-    predict_file(
-        answerer.folder, tmp_path / "dev.json", tmp_path / "again.json"
-    )  # the format follows from the file name
+    # the format follows from the file name
+    predict_file(answerer.folder, tmp_path / "dev.json", tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "out.json").read_bytes()
 
 

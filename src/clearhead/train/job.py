@@ -239,9 +239,8 @@ class TrainJob:
             run = replace(run, report=report_path)
         if kept_model.plan.method in NETWORK_METHODS:
             remove_state(folder, kept_model.fitted.notes, keep=kept_model.plan.keep_state)
-        write_metrics(
-            folder, self.evaluations, self.seeds.scores, run.sweep
-        )  # last, because it marks the run as finished
+        # last, because it marks the run as finished
+        write_metrics(folder, self.evaluations, self.seeds.scores, run.sweep)
         if self.resolved_plan.method in NETWORK_METHODS and kept_model.plan.method not in NETWORK_METHODS:
             # the model folder has no weights of the network to resume from
             remove_state(folder, kept_model.fitted.notes, keep=kept_model.plan.keep_state)

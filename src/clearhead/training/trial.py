@@ -68,7 +68,7 @@ def run_trial(
     elapsed = time.perf_counter() - started
     added_bytes = (process_memory.read_peak() or resident_bytes) - resident_bytes
     transient_bytes = max(added_bytes - TRAINING_COPIES * total_weight_bytes, 0)
-    # the memory beside the weights grows with the tokens of a micro-batch
+    # memory other than the weights grows with the tokens of a micro-batch
     growth = max(min(max_batch_tokens, settings.micro_tokens) / min(max_step_tokens, settings.micro_tokens), 1)
     copied_bytes = (TRAINING_COPIES + SAVED_COPIES) * total_weight_bytes
     tokens_per_second = timed_tokens / elapsed if timed_tokens else first_step.tokens / first_step.seconds
