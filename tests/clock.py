@@ -8,7 +8,7 @@ import pytest
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock whose time passes only in `advance`."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""What every test shares: one thread, steady examples, a CPU to emulate, and where real weights and data lie."""
+"""Setup of the test suite: one thread, deterministic examples, CPU emulation, and folders of real weights and data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def trace_the_main_thread_alone() -> None:
 
 @pytest.fixture(scope="module")
 def default_precision() -> Iterator[None]:
-    """The precision that users have, also where the suite runs in another one."""
+    """Use the default precision of users, even if the suite runs in another one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(IS_VARIED, "precision", False)
         yield
@@ -80,11 +80,11 @@ def _external_folder(variable: str, default: str) -> Path:
 
 @pytest.fixture(scope="session")
 def weights_folder() -> Path:
-    """Real trained weights, beside the project."""
+    """The folder of real weights outside the repository."""
     return _external_folder("CLEARHEAD_WEIGHTS", "weights")
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Public data sets, beside the project."""
+    """The folder of public datasets outside the repository."""
     return _external_folder("CLEARHEAD_DATA", "data")

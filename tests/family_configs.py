@@ -1,4 +1,4 @@
-"""Tiny random configurations of every family, drawn by hypothesis from all the options that change the numbers."""
+"""Tiny random configurations of every family, drawn by hypothesis over all options that change the outputs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Config = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu", "tanh", "quick_gelu", "gelu_pytorch_tanh", "gelu_fast", "mish")
-HEADS = ((3, 8), (2, 6), (5, 4), (1, 12), (4, 4), (7, 4))  # heads, width of each
+HEADS = ((3, 8), (2, 6), (5, 4), (1, 12), (4, 4), (7, 4))  # number of heads, width per head
 
 
 def choose(draw: Draw, *values: Any) -> Any:
-    """One of these values."""
+    """Draw one of the values."""
     return draw(st.sampled_from(values))
 
 
 def draw_bool(draw: Draw) -> bool:
-    """True or false."""
+    """Draw True or False."""
     return bool(draw(st.booleans()))
 
 
 def bert_like(draw: Draw, **changes: Any) -> Config:
-    """The keys that BERT and its relatives share."""
+    """Draw the config keys that BERT and its relatives share."""
     heads, width = choose(draw, *HEADS)
     return {
         "vocab_size": choose(draw, 60, 41, 73),
@@ -116,7 +116,7 @@ def deberta(draw: Draw) -> Config:
         pad_token_id=0,
     )
     shared["conv_groups"] = choose(draw, 1, shared["num_attention_heads"])
-    if shared["legacy"]:  # the other head multiplies by the word table itself
+    if shared["legacy"]:  # the legacy head multiplies by the word embeddings
         shared["embedding_size"] = choose(draw, shared["hidden_size"], 8)
     shared["pooler_hidden_size"] = shared["hidden_size"]
     return shared
@@ -157,7 +157,7 @@ def modernbert(draw: Draw) -> Config:
 
 
 def gpt_like(draw: Draw) -> Config:
-    """The keys that both GPTs share."""
+    """Draw the config keys that both GPTs share."""
     heads, width = choose(draw, *HEADS)
     return {
         "vocab_size": choose(draw, 60, 41),
@@ -273,7 +273,7 @@ MISSING_CLASSES = ("T5WithLMHeadModel", "GPT2ForMultipleChoice", "OpenAIGPTForMu
 SEQ2SEQ_FAMILIES = ("t5", "marian", "transformer")
 LEFT_PADDED_FAMILIES = ("openai-gpt", "gpt2", "t5", "marian")
 PER_TOKEN_CLASSES = ("ForMaskedLM", "ForTokenClassification", "ForQuestionAnswering")
-TWO_LABEL_CLASSES = ("ForQuestionAnswering", "ForPreTraining")  # start and end, right and wrong order
+TWO_LABEL_CLASSES = ("ForQuestionAnswering", "ForPreTraining")  # start and end, correct and wrong order
 
 # every class of transformers that a file can name, with its family
 CLASSES = [
@@ -325,7 +325,7 @@ FIXED_CONFIGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ParityCase:
-    """One configuration and one ragged batch for it."""
+    """A configuration, a ragged batch, and a seed for the weights."""
 
     config: Config
     given: TokenBatch
@@ -333,7 +333,7 @@ class ParityCase:
 
 
 def make_batch_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **options: Any) -> TokenBatch:
-    """A batch that this model takes; pairs get targets unless told otherwise."""
+    """Make a batch for a family; encoder-decoders get target ids unless `targets` is set."""
     pads = {"t5": 0, "mpnet": 1, "xlm-roberta": 1, "roberta": 1}
     if family in SEQ2SEQ_FAMILIES:
         options = {"targets": tuple(max(1, length // 2) for length in lengths[::-1])} | options
@@ -350,13 +350,13 @@ def make_batch_for(family: str, config: Mapping[str, Any], lengths: tuple[int, .
 
 @st.composite
 def parity_cases(draw: Draw, family: str, title: str) -> ParityCase:
-    """A configuration, a batch with padding, and a seed for the weights."""
+    """Draw a configuration, a padded batch, and a seed for the weights."""
     config = draw(CONFIGS[family]())
     if title.endswith(TWO_LABEL_CLASSES):
         config["num_labels"] = 2
     lengths = tuple(draw(st.lists(st.integers(1, 14), min_size=2, max_size=4)))
     seed = draw(st.integers(0, 1 << 20))
-    # padding on the left only where no head takes the first place, for that place would be padding
+    # left padding only if no head reads the first position, which would be padding
     options: dict[str, Any] = {
         "seed": seed,
         "left": draw_bool(draw) and (family in LEFT_PADDED_FAMILIES or title.endswith(PER_TOKEN_CLASSES)),

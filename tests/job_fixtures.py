@@ -1,4 +1,4 @@
-"""One tiny encoder and a few runs that many tests look at; nobody changes them."""
+"""Session fixtures: one tiny encoder and a few runs, which no test changes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.tiny_models import labelled, tiny_model, write_csv
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A BERT of two layers that knows some thirty words."""
+    """The folder of a two-layer BERT with a vocabulary of about thirty words."""
     return str(tiny_model(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """200 rows with a good or a bad word, as CSV."""
+    """200 rows with a positive or a negative word, as CSV."""
     return write_csv(tmp_path_factory.mktemp("data") / "reviews.csv", labelled(200))
 
 
 @pytest.fixture(scope="session")
 def fitted(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A network that learned the reviews, of the epoch that is best on its 20 dev rows."""
+    """A network fine-tuned on the reviews; the best epoch is selected on 20 dev rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(network, "MIN_DEV_ROWS", 20)
         return train(reviews, output=tmp_path_factory.mktemp("runs") / "fitted", model=tiny, epochs=8, **QUICK)
@@ -35,23 +35,23 @@ def fitted(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def words(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Counted words of the reviews: no network, and as fast as one could wish."""
+    """A TF-IDF model of the reviews, which trains in milliseconds."""
     return train(reviews, output=tmp_path_factory.mktemp("runs") / "words", method="tfidf")
 
 
 @pytest.fixture(scope="session")
 def several(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A network for several labels a row."""
+    """A network for multi-label classification."""
     return train(tagged(240), output=tmp_path_factory.mktemp("runs") / "several", model=tiny, epochs=8, **QUICK)
 
 
 @pytest.fixture(scope="session")
 def pair(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A network for two texts."""
+    """A network for pairs of texts."""
     return train(paired(200), output=tmp_path_factory.mktemp("runs") / "pair", model=tiny, epochs=8, **QUICK)
 
 
 @pytest.fixture(scope="session")
 def number(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A network for a number of mean 1000 and spread 300."""
+    """A regression network for numbers with mean 1000 and standard deviation 300."""
     return train(scored(160), output=tmp_path_factory.mktemp("runs") / "number", model=tiny, epochs=10, **QUICK)

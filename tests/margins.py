@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def run(seed: int, precision: str, threads: int, tests: list[str], jobs: int) -> dict[str, object]:
-    """One round over the learning tests: what failed, and pytest's last line."""
+    """Run the learning tests once; return the failures and a summary."""
     variation = {
         "CLEARHEAD_TEST_SEED": str(seed),
         "CLEARHEAD_TEST_PRECISION": precision,

@@ -1,4 +1,4 @@
-"""Parallel rows written by rule, and a small translator that learns the rule in seconds."""
+"""Synthetic parallel rows, and a small translation model that learns them in seconds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONFIGS = {
 
 
 def make_parallel_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
-    """German words in a row, and the English ones in the same order."""
+    """Make rows of German words and their English translations in the same order."""
     rng = random.Random(seed)
     rows = []
     for _ in range(count):
@@ -50,7 +50,7 @@ def make_parallel_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
 
 
 def write_tsv(path: Path, rows: list[dict[str, str]]) -> Path:
-    """A file with a header."""
+    """Write rows to a TSV file with a header."""
     names = list(rows[0])
     lines = ["\t".join(names), *("\t".join(row[name] for name in names) for row in rows)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

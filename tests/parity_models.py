@@ -1,4 +1,4 @@
-"""Twins: a tiny model of `transformers` with random weights, and the same one here, read from the folder it saved."""
+"""Parity fixtures: a tiny `transformers` model with random weights, and the same model loaded by clearhead."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLERANCE = 1e-5
 
 @cache
 def import_transformers() -> Any:
-    """transformers itself, quiet."""
+    """Import transformers without log messages and progress bars."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -33,7 +33,7 @@ def import_transformers() -> Any:
 
 
 def perturb_weights(model: Any, seed: int = 0, scale: float = 0.1) -> Any:
-    """Every parameter moved at random, norms and biases too, so that no name can be swapped unseen."""
+    """Add noise to every parameter, including norms and biases, so that swapped tensors change the output."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -46,7 +46,7 @@ def perturb_weights(model: Any, seed: int = 0, scale: float = 0.1) -> Any:
 
 
 def make_reference(class_name: str, config: Mapping[str, Any], seed: int = 0) -> Any:
-    """A model of transformers with these config keys and stirred weights."""
+    """Make a transformers model with these config keys and perturbed weights."""
     model_class = getattr(import_transformers(), class_name)
     torch.manual_seed(seed)
     return perturb_weights(model_class(model_class.config_class(**config)), seed)
@@ -63,7 +63,7 @@ class TokenBatch:
     target_mask: Array | None = None
 
     def to_transformers(self, *, choices: bool = False) -> dict[str, torch.Tensor]:
-        """As keyword arguments of transformers; multiple choice has one question more around it."""
+        """Return the keyword arguments of transformers; multiple choice adds a leading dimension."""
         arrays = {
             "input_ids": self.ids,
             "attention_mask": self.mask.astype(np.int64),
@@ -75,7 +75,7 @@ class TokenBatch:
         return {name: tensor[None] for name, tensor in tensors.items()} if choices else tensors
 
     def to_clearhead(self, *, choices: bool = False) -> dict[str, Any]:
-        """As keyword arguments of `Model.run`."""
+        """Return the keyword arguments of `Model.run`."""
         arrays = {
             "ids": self.ids,
             "mask": self.mask,
@@ -98,7 +98,7 @@ def make_token_batch(
     target_vocab: int | None = None,
     pad_left: bool = False,
 ) -> TokenBatch:
-    """Random ids, padded on the right or the left; the first five ids are left to special tokens."""
+    """Make random ids, padded on the right or left; the first five ids are reserved for special tokens."""
     rng = np.random.default_rng(seed)
 
     def rectangle(row_lengths: tuple[int, ...], max_id: int) -> tuple[Array, Array]:
@@ -117,7 +117,7 @@ def make_token_batch(
 
 
 def compute_reference_outputs(model: Any, batch: TokenBatch, *, choices: bool = False) -> dict[str, Any]:
-    """What transformers says, under our names: lists of arrays for hidden states, arrays for the rest."""
+    """Compute the outputs of transformers under clearhead's names: lists of arrays for hidden states, or arrays."""
     with torch.no_grad():
         outputs = model(**batch.to_transformers(choices=choices), output_hidden_states=True)
     expected: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def compute_reference_outputs(model: Any, batch: TokenBatch, *, choices: bool = 
 
 
 def compute_differences(expected: Mapping[str, Any], got: Output, batch: TokenBatch) -> dict[str, float]:
-    """The largest difference of each kind of output, at real positions; shapes must agree."""
+    """Compute the largest difference of each output at unpadded positions; shapes must be equal."""
     differences = {}
     for name, values in expected.items():
         actual = getattr(got, name)
@@ -162,7 +162,7 @@ def _max_difference(a: Array, b: Array, mask: Array) -> float:
 
 
 def assert_equal(expected: Mapping[str, Any], got: Output, batch: TokenBatch, tolerance: float = TOLERANCE) -> None:
-    """Every kind of output within the tolerance."""
+    """Assert that every output is within the tolerance."""
     differences = compute_differences(expected, got, batch)
     assert differences
     assert all(value <= tolerance for value in differences.values()), differences
@@ -170,7 +170,7 @@ def assert_equal(expected: Mapping[str, Any], got: Output, batch: TokenBatch, to
 
 @contextmanager
 def save_reference(model: Any, **options: Any) -> Iterator[Path]:
-    """The folder that transformers makes of a model."""
+    """Save a model with transformers in a temporary folder."""
     with TemporaryDirectory() as folder:
         model.save_pretrained(folder, **options)
         yield Path(folder)
@@ -181,7 +181,7 @@ IGNORED_TENSORS = ("embed_positions.weight", "encoder.LayerNorm.weight", "encode
 
 
 def load_in_transformers(folder: Path, class_name: str) -> Any:
-    """What transformers reads from a folder of ours: nothing may be missing, left over or of another size."""
+    """Load a folder with transformers; no tensor may be missing, unexpected or mismatched."""
     model, loading_info = getattr(import_transformers(), class_name).from_pretrained(folder, output_loading_info=True)
     missing = [name for name in loading_info["missing_keys"] if not name.endswith(IGNORED_TENSORS)]
     assert not missing, missing
@@ -190,7 +190,7 @@ def load_in_transformers(folder: Path, class_name: str) -> Any:
 
 
 def load_in_clearhead(model: Any, **options: Any) -> Model:
-    """The same model here."""
+    """Load a transformers model with clearhead."""
     with save_reference(model) as folder:
         return clearhead.load(folder, "core", **options)
 

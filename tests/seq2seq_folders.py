@@ -1,4 +1,4 @@
-"""Tiny Marian and T5 folders of `transformers` with a tokenizer, to teach them further."""
+"""Tiny Marian and T5 folders saved by `transformers`, with a tokenizer, for fine-tuning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def save_seq2seq_folder(folder: Path, name: str, **changes: Any) -> Path:
-    """What `transformers` saves of such a model, its tokenizer beside it."""
+    """Save a model with `transformers`, and its tokenizer beside it."""
     family, settings = CASES[name]
     if family == "marian":
         tokenizer_folders.write_marian(folder, has_separate_vocabs=name == "marian apart")

@@ -1,4 +1,4 @@
-"""A tiny BERT with a vocabulary of its own, and rows with a planted rule that it can learn in a second."""
+"""Tiny models with a small vocabulary, and rows with a simple rule that they learn in a second."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def tiny_model(folder: Path, **changes: Any) -> Path:
-    """A folder with a BERT of two layers that knows some thirty words."""
+    """Save a two-layer BERT with a vocabulary of about thirty words."""
     words = folder / "vocabulary"
     words.mkdir(parents=True)
     (words / "vocab.txt").write_text(
@@ -57,14 +57,14 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
 
 
 def tiny_sentence_encoder(folder: Path, **changes: Any) -> Path:
-    """The same as a sentence-transformers folder that pools by the mean."""
+    """Save the same model as a sentence-transformers folder with mean pooling."""
     model = clearhead.load(tiny_model(folder, **changes), "core")
     pooling = Pooling(normalize=True, max_length=24, origin=MODULES_FILE)
     return replace(model, pooling=pooling).save(folder / "sentences")
 
 
 def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
-    """A folder with a GPT of two layers and a vocabulary of bytes and a few words."""
+    """Save a two-layer GPT with a vocabulary of bytes and a few words."""
     learned = clearhead.learn_tokenizer(
         [" ".join(("", *POSITIVE_WORDS, *NEGATIVE_WORDS, *NEUTRAL_WORDS))] * 9, kind="bpe", use="gpt", vocab_size=420
     )
@@ -75,7 +75,7 @@ def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
 
 
 def make_sentence(rng: random.Random, words: Sequence[str], min_words: int = 4, max_words: int = 12) -> str:
-    """A few plain words with these among them."""
+    """Make a sentence of neutral words with the given words among them."""
     sentence = [rng.choice(NEUTRAL_WORDS) for _ in range(rng.randint(min_words, max_words))]
     for word in words:
         sentence.insert(rng.randrange(len(sentence) + 1), word)
@@ -83,7 +83,7 @@ def make_sentence(rng: random.Random, words: Sequence[str], min_words: int = 4, 
 
 
 def labelled(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
-    """Texts with a good or a bad word, labelled so."""
+    """Make texts with a positive or a negative word, labeled good or bad."""
     rng = random.Random(seed)
     rows = []
     for number in range(count):
@@ -94,7 +94,7 @@ def labelled(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Rows as a CSV file."""
+    """Write rows to a CSV file."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()

@@ -1,4 +1,4 @@
-"""Evaluation: metrics of exactly the answers that predict gives, slices, two models on the same rows, a page."""
+"""Evaluation: metrics of the predictions, slices, paired comparison of two models, and the report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.tiny_models import labelled, write_csv
 
 
 def make_noisy_rows(count: int = 120, seed: int = 5) -> list[dict[str, str]]:
-    """Reviews of which some are labelled wrongly, with a column to slice by."""
+    """Make reviews with some wrong labels, and a column to slice by."""
     flipped = {"good": "bad", "bad": "good"}
     return [
         {
@@ -131,7 +131,7 @@ def test_two_models_on_the_same_rows(words: Run, fitted: Run, tmp_path: Path) ->
 
 
 def test_each_of_two_models_reads_its_own_columns(pair: Run, tmp_path: Path) -> None:
-    """One model reads both texts, the other the first one alone: neither is fed what the other reads."""
+    """One model reads both texts, the other only the first."""
     rows = paired(80, seed=3)
     single_texts = [{"text": row["sentence1"], "label": row["label"]} for row in paired(100)]
     first = train(single_texts, output=tmp_path / "first", method="tfidf")
@@ -145,7 +145,7 @@ def test_each_of_two_models_reads_its_own_columns(pair: Run, tmp_path: Path) -> 
 
 
 def test_two_models_are_measured_against_the_same_labels(words: Run, tmp_path: Path) -> None:
-    """The other one was trained on a column of another name, which holds something else here."""
+    """The other model was trained on a label column of another name, which has different content here."""
     rows = [{"text": row["text"], "mood": row["label"]} for row in labelled(100)]
     other_run = train(rows, output=tmp_path / "other", method="tfidf")
     conflicting = [{**row, "mood": "bad"} for row in labelled(40, seed=2)]

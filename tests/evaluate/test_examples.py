@@ -1,4 +1,4 @@
-"""Reports of real runs show rows: the right ones, with the words that an answer hangs on, for every task and method."""
+"""Error examples in reports of real runs, with the most relevant words, for every task and method."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, write_cs
 
 
 def plant_wrong_labels(count: int = 120) -> list[dict[str, Any]]:
-    """Rows of which two have the label of the others."""
+    """Make rows of which two have the wrong label."""
     rows = labelled(count, seed=5)
     for index in (10, 20):
         rows[index]["label"] = "good" if rows[index]["label"] == "bad" else "bad"
@@ -50,7 +50,7 @@ def test_planted_errors_and_the_words_that_gave_them_away(
         assert example.words
         strongest = max(example.words, key=lambda word: word.weight)
         sentiment_words = POSITIVE_WORDS if example.selected.answer == "good" else NEGATIVE_WORDS
-        if strongest.weight > 0.1:  # who knows the bad words alone takes any other text for good, whatever is left out
+        if strongest.weight > 0.1:  # a model that only knows negative words predicts good for all other texts
             assert example.text[strongest.start : strongest.end] in sentiment_words
             explained.append(number)
         assert example.full_value == pytest.approx(example.selected.confidence, abs=1e-4)
@@ -99,7 +99,7 @@ def test_only_what_is_shown_is_kept(words: Run) -> None:
     assert evaluation.picks is not None
     source = open_source(rows)
     examples = show_examples(predictor, source, predictor.resolve_columns(source), evaluation.picks)
-    assert examples.explained == 0  # too long to be taken apart
+    assert examples.explained == 0  # too long for occlusion
     assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.is_truncated for example in examples.worst)
     assert all(example.words is None for example in examples.worst)
     assert all(len(example.text) == MAX_CELL_CHARACTERS for cell in examples.cells for example in cell.examples)

@@ -1,4 +1,4 @@
-"""Reports of tags, answers and options show the words that an answer hangs on, beside what is true and what is said."""
+"""Error examples of tag, span, choice and aspect tasks: labels, predictions and the most relevant words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def remove_spans(rows: Rows) -> Rows:
     return [row | {"spans": []} for row in rows[:20]] + rows[20:]
 
 
-TASKS: dict[str, tuple[Rows, Rows, int]] = {  # to learn from, to be wrong about, epochs
+TASKS: dict[str, tuple[Rows, Rows, int]] = {  # training rows, wrongly labeled rows, epochs
     "tag": (spans(words_and_tags(160)), remove_spans(spans(words_and_tags(40, seed=7))), 5),
     "span": (vary_questions(160), [row | {"answers": []} for row in vary_questions(40, seed=7)], 4),
     "choice": (options(160), [row | {"label": "A"} for row in options(40, seed=7)], 2),
@@ -39,7 +39,7 @@ TASKS: dict[str, tuple[Rows, Rows, int]] = {  # to learn from, to be wrong about
 
 @pytest.fixture(scope="module", params=list(TASKS))
 def trained_task(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A task, what a trained model shows of rows that are labelled otherwise, and the report of them."""
+    """A task, its predictor, error examples on wrongly labeled rows, and the path of the report."""
     task: str = request.param
     train_rows, wrong_rows, epochs = TASKS[task]
     folder = tmp_path_factory.mktemp(task)
@@ -65,7 +65,7 @@ def remove_word(text: str, word: WordImportance) -> str:
 
 
 def predict_without_word(task: str, predictor: Predictor, example: Example, word: WordImportance) -> float | None:
-    """What `predict` says of the row without a word; None: it does not say it of this answer."""
+    """Predict the probability of the same answer without a word; None if that answer is not predicted."""
     pick, text = example.selected, remove_word((example.text_b or "") if word.in_second_text else example.text, word)
     if task == "choice":
         answer = predict(predictor, [{"question": text, "options": list(pick.options)}], options="options")[0]
@@ -100,7 +100,7 @@ def test_a_word_weighs_what_the_answer_loses_without_it(
     assert checked >= 10
     rows = {example.selected.row for example in (*examples.worst, *examples.suspicious)}
     assert examples.explained == len([1 for example in examples.worst if example.words])
-    assert examples.explained >= len(rows) - (4 if task == "span" else 0)  # nothing is left of a question of one word
+    assert examples.explained >= len(rows) - (4 if task == "span" else 0)  # one-word questions cannot be occluded
 
 
 def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(

@@ -1,4 +1,4 @@
-"""kill -9 at a file operation: the same command then ends with the same files, and nothing is left beside them."""
+"""kill -9 at a file operation: repeating the command gives the same files, and no temporary files remain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.words.planted import topics
 
 @pytest.fixture(scope="module", autouse=True)
 def import_dependencies() -> None:
-    """Import once what every killed child would import."""
+    """Import once what every killed child process would import."""
     for name in ("cyclopts.help", "rich.table", "jinja2", "msgspec", "email.message"):
         import_module(name)
     import_package()
@@ -139,7 +139,7 @@ def test_a_folder_behind_a_link_is_no_other_process(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "link")
     with lock_run_folder(tmp_path / "link", None):
         assert is_locked(tmp_path / "real")
-        with lock_run_folder(tmp_path / "real", None):  # this process may come back to what it holds
+        with lock_run_folder(tmp_path / "real", None):  # the lock is reentrant within a process
             pass
     assert not is_locked(tmp_path / "real")
 

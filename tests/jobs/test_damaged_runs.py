@@ -1,4 +1,4 @@
-"""A run folder that is damaged: every value of every file is checked, and what is wrong is said in a sentence."""
+"""Damaged run folders: every value of every file is checked, and the message names the damage."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ CASES = 30
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small real runs of every kind, each stopped."""
+    """Small stopped runs of every kind."""
     folder = tmp_path_factory.mktemp("runs")
     make_seeds(folder)
     return folder
 
 
 def iterate_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside a JSON value."""
+    """Yield the path of every value inside a JSON value."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in inner:
         yield (*path, key)
@@ -53,7 +53,7 @@ def iterate_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any,
 
 
 def replace_at(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """A copy with another value there; ... takes it out."""
+    """Copy a JSON document with another value at a path; ... removes it."""
     copy = json.loads(json.dumps(document))
     parent = copy
     for key in path[:-1]:

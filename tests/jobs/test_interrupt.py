@@ -1,4 +1,4 @@
-"""Ctrl-C: the step is finished and saved, the message names the command that resumes, and the bits are the same."""
+"""Ctrl-C: the step is finished and saved, the message names the command to resume, and the result is identical."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, step: int) -> None:
-    """SIGINT while the gradient of a step is clipped, in the middle of that step."""
+    """Raise SIGINT in the middle of a step, while its gradient is clipped."""
     calls, clip = [], module.clip_gradients
 
     def clip_and_interrupt(*arguments: Any) -> float:

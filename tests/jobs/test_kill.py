@@ -1,4 +1,4 @@
-"""A run that is killed with -9 at any instant, and resumed, ends in the same bits as one that was left alone."""
+"""A run that is killed with -9 at any instant and resumed is bit-identical to an uninterrupted run."""
 
 from __future__ import annotations
 

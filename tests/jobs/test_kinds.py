@@ -1,4 +1,4 @@
-"""kind_of: what a folder contains, for every kind, for checkpoints of others and for damaged folders."""
+"""kind_of: every kind of model folder, checkpoints of other tools, and damaged folders."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def save_bert(folder: Path, head: str | None = None, **changes: Any) -> Path:
 
 
 def edit_config(folder: Path, **changes: Any) -> Path:
-    """A checkpoint of others: no passport, and a config.json that says more or less; None removes a key."""
+    """Remove the passport and change keys of config.json, as in checkpoints of other tools; None removes a key."""
     (folder / "clearhead.json").unlink(missing_ok=True)
     config = json.loads((folder / "config.json").read_text()) | changes
     (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
@@ -141,7 +141,7 @@ def test_models_without_a_network(words: Run, tmp_path: Path) -> None:
 def test_a_file_of_word_vectors(name: str, tmp_path: Path) -> None:
     save_vectors(tmp_path / name, royal())
     assert kind_of(tmp_path / name) == "word vectors"
-    assert local_kind(tmp_path / name) is None  # a file is no folder
+    assert local_kind(tmp_path / name) is None  # a file is not a folder
     (tmp_path / "prose.txt").write_text("The river bank\nis near\n")
     with pytest.raises(CheckpointError, match="is not a folder"):
         kind_of(tmp_path / "prose.txt")

@@ -1,4 +1,4 @@
-"""Where a run computes: written down everywhere, and resumed elsewhere only by those who accept other digits."""
+"""The machine of a run: recorded in all its files; resuming on a different one must be allowed explicitly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("default_precision")
 
 @pytest.fixture(scope="module", autouse=True)
 def no_limits() -> Iterator[None]:
-    """An environment that forbids instructions, as that of a test of other CPUs, is no part of these tests."""
+    """Remove environment variables that limit the CPU instructions."""
     with pytest.MonkeyPatch.context() as patch:
         for name in LIMITS:
             patch.delenv(name, raising=False)
@@ -81,7 +81,7 @@ def test_a_run_records_its_machine_everywhere(half_run: Path) -> None:
     assert (machine["precision"], machine["threads"], machine["device"]) == ("float", 1, "cpu")
     assert machine["instructions"] == torch.backends.cpu.get_cpu_capability()
     assert machine["libraries"] == {"torch": torch.__version__}
-    assert saved["plan"]["settings"]["precision"] == "float"  # resolved, so that it stays so
+    assert saved["plan"]["settings"]["precision"] == "float"  # resolved when the run started
     run = train(resume=half_run)
     passport = read_passport(half_run)
     assert passport is not None
@@ -109,8 +109,8 @@ def test_another_cpu_is_refused_and_allowed(half_run: Path, monkeypatch: pytest.
     assert passport is not None
     assert passport.trained is not None
     assert [machine.instructions for machine in passport.trained.resumed_on] == [OTHER_INSTRUCTIONS]
-    (half_run / "metrics.json").unlink()  # as if it had been killed at its end
-    train(resume=half_run, report=False)  # there it goes on without being asked again
+    (half_run / "metrics.json").unlink()  # as if killed just before the end
+    train(resume=half_run, report=False)  # no second permission needed on the same machine
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,9 @@ def test_a_run_of_an_earlier_version_resumes_with_a_note(half_run: Path, monkeyp
     assert any("does not record the CPU" in line for line in messages)
     pretend_other_cpu(monkeypatch)
     (half_run / "metrics.json").unlink()
-    with pytest.raises(InputError, match="allow_different_cpu=True"):  # since then it is known
+    with pytest.raises(
+        InputError, match="allow_different_cpu=True"
+    ):  # the machine was recorded when the run was resumed
         train(resume=half_run)
 
 
@@ -201,7 +203,7 @@ def test_features_record_what_the_model_computes_in(stopped_runs: Path, tmp_path
 
 @pytest.mark.slow
 def test_a_real_other_instruction_set(stopped_runs: Path, half_run: Path) -> None:
-    """The command line in a process whose torch uses another instruction set."""
+    """Run the command line in a process whose torch uses another instruction set."""
     command = [sys.executable, "-m", "clearhead", "train", "--resume", str(half_run)]
     completed = subprocess.run(
         command,

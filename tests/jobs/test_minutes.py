@@ -1,4 +1,4 @@
-"""Training for a number of minutes, and finishing a run that was stopped; on a clock that only the tests advance."""
+"""Training with a time budget, and finishing a stopped run, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(autouse=True)
 def few_dev_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve dev rows choose the epoch."""
+    """Let twelve dev rows be enough to select the best epoch."""
     monkeypatch.setattr(network, "MIN_DEV_ROWS", 10)
 
 
@@ -50,7 +50,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def set_step_seconds(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]], None]:
-    """Lets every step take as many seconds as a function of its number says."""
+    """Set the duration of each step on a simulated clock."""
 
     def install(seconds: Callable[[int], float]) -> None:
         clock, clip, step_count = Clock(), optimizer.clip_gradients, [0]
@@ -89,12 +89,12 @@ def test_the_schedule_fits_the_time(tmp_path: Path, tiny: str, data: Path, set_s
     set_step_seconds(lambda _: 1.0)
     run = clearhead.train(data, output=tmp_path / "run", model=tiny, minutes=0.5, **SETTINGS)
     log, progress = read_log(run.folder), read_progress(run.folder)
-    assert 20 <= len(log) == progress["planned"] <= 30  # 90 % of 30 seconds, a second a step
+    assert 20 <= len(log) == progress["planned"] <= 30  # 90 % of 30 seconds, one second per step
     assert not progress["stopped"]
     assert log[0]["steps"] == 60
     assert log[-1]["steps"] == len(log)
-    assert log[-1]["rate"] < 0.1 * max(line["rate"] for line in log)  # it was decayed
-    assert "score" in log[-1]  # measured where it ended
+    assert log[-1]["rate"] < 0.1 * max(line["rate"] for line in log)  # the learning rate was decayed
+    assert "score" in log[-1]  # evaluated at the end
     epoch, best = log[-1]["epoch"] + 1, progress["best_epoch"] + 1
     assert run.notes[0] == f"stopped after 0.5 minutes at epoch {epoch} of 10; kept epoch {best}"
     assert clearhead.predict(run.folder, ["a good film"])

@@ -1,4 +1,4 @@
-"""Every phase of a run tells how far it is, and keeps to its threads from its first moment."""
+"""Every phase of a run reports progress, and respects the number of threads from the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan out of defaults, a recipe and what was said on top; and one sentence for what cannot be."""
+"""Plans from defaults, recipes and explicit settings, and the messages for invalid settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_defaults() -> None:
     plan = make_plan()
     assert plan == RunPlan()
     assert (plan.method, plan.model, plan.long, plan.seeds) == ("finetune", "default", "window", 1)
-    assert plan.auto_epochs  # as many as the rows need
+    assert plan.auto_epochs  # chosen from the dataset
 
 
 def test_a_plan_survives_its_file() -> None:
@@ -50,7 +50,7 @@ def test_tokens_instead_of_rows() -> None:
 
 
 def test_a_recipes_rows_give_way_to_tokens_that_are_said() -> None:
-    """What is said on top of a recipe counts, also where it is the other way to say the same."""
+    """An explicit setting replaces the alternative setting of a recipe."""
     plan = make_plan({"batch_size": 8}, {"batch_tokens": 900})
     assert (plan.settings.batch_size, plan.settings.batch_tokens) == (None, 900)
     plan = make_plan({"batch_tokens": 900}, {"batch_size": 8})
@@ -128,7 +128,7 @@ def test_every_method_is_a_choice_of_the_plan(method: str) -> None:
 
 def test_every_setting_can_be_said_flat() -> None:
     names = {field.name for field in fields(RunPlan)} & {field.name for field in fields(type(RunPlan().settings))}
-    assert names == set()  # no name means two things
+    assert names == set()  # names are unique
 
 
 def test_set_reads_values_as_toml_does() -> None:

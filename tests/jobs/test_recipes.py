@@ -1,4 +1,4 @@
-"""Recipes of public-data results: each names its own command, parses into a plan, and finds its data."""
+"""Recipes of the published results: each states its command, is a valid plan, and finds its data."""
 
 from __future__ import annotations
 

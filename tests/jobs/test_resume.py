@@ -1,4 +1,4 @@
-"""Runs that stop, for whatever reason, and go on: the same bits, the same settings, the same rows or none."""
+"""Stopped and resumed runs: bit-identical results; changed settings or rows are refused."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fuzz.kill import contents
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
-SETTINGS["keep_state"] = True  # so that the optimizer's state is compared too
+SETTINGS["keep_state"] = True  # to compare the optimizer state, too
 
 
 class StopError(Exception):
-    """Stands for whatever ends a run."""
+    """Stands for any interruption."""
 
 
 def stop_at(step_number: int) -> RunEvents:
-    """Ends a run after so many steps."""
+    """Stop a run after a number of steps."""
 
     def stop(training_step: Any) -> None:
         if training_step.step == step_number:

@@ -1,4 +1,4 @@
-"""--resume with the run's own arguments: the same ones are accepted, others are refused by name."""
+"""--resume with further arguments: those of the run are accepted, others are refused by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tiny_models import labelled, tiny_model, write_csv
 
 
 class StopError(Exception):
-    """The run is stopped as soon as it can go on."""
+    """Stops a run as soon as it can be resumed."""
 
 
 def stop(folder: Path) -> None:
@@ -28,7 +28,7 @@ CHOICES: dict[str, Any] = {"method": "tfidf", "seed": 3, "label": "label", "C": 
 
 @pytest.fixture
 def stopped_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run that was stopped, in the folder where we are."""
+    """A stopped run in the working directory."""
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "reviews.csv", labelled(60))
     write_csv(tmp_path / "dev.csv", labelled(20, seed=1))
@@ -159,4 +159,4 @@ def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, mon
         train(resume="../run", model="default", report=False)
     resumed = train(resume="../run", model="../base/model", report=False, **auto)
     passport = json.loads((Path(resumed.folder) / "clearhead.json").read_text())
-    assert passport["trained"]["base"] == "model"  # no folder of this machine
+    assert passport["trained"]["base"] == "model"  # no local path

@@ -1,4 +1,4 @@
-"""Which rows are trained on and which are measured on: given, by column, by id, or split for you; leaks are said."""
+"""Train, dev and test parts: from files, a column, ids or a random split; leaks are reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tiny_models import labelled, write_csv
 
 
 def train_majority(source: Any, folder: Path, **choices: Any) -> Run:
-    """The fastest run there is."""
+    """Train a majority-class model, the fastest run."""
     return train(source, output=folder / "run", method="majority", **choices)
 
 
@@ -62,7 +62,7 @@ def test_some_of_the_rows(reviews: Path, tmp_path: Path) -> None:
     )
     assert read_held_out(run) == read_held_out(same_seed) != read_held_out(other_seed)
     with_dev_file = train_majority(reviews, tmp_path / "d", rows=50, dev=labelled(30, seed=5))
-    assert with_dev_file.rows == {"train": 50, "dev": 30}  # what is measured on stays whole
+    assert with_dev_file.rows == {"train": 50, "dev": 30}  # dev rows are not sampled
     assert train_majority(reviews, tmp_path / "e", rows=5_000).rows == {"train": 160, "dev": 20, "test": 20}
     with pytest.raises(InputError, match="rows must be at least 1"):
         train_majority(reviews, tmp_path / "f", rows=0)

@@ -1,4 +1,4 @@
-"""A finished run has no optimizer state; killed on the way there, it takes its weights from its own model folder."""
+"""A finished run has no optimizer state; a run killed while it is removed loads its own model folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def refuse_step(_: Any) -> None:
 
 
 def remove_last_file(folder: Path) -> dict[str, bytes]:
-    """What a run came to, which then loses its last file."""
+    """Return the files of a run, and remove the file that marks it as finished."""
     before = contents(folder)
     assert "fitted" in json.loads(before["run.json"])
     (folder / "metrics.json").unlink()
@@ -109,7 +109,7 @@ def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeyp
         if folder.name != "corpus":
             remove(folder, **options)
             return
-        (folder / "00000.tokens").unlink()  # in whatever order a system lists them
+        (folder / "00000.tokens").unlink()  # systems list files in any order
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

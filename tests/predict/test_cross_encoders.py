@@ -1,4 +1,4 @@
-"""Cross-encoders of other people, and ours in their hands: both texts are read, and the numbers are the same."""
+"""Parity with sentence-transformers cross-encoders in both directions: both texts are read, and scores are equal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MakeCheckpoint = Callable[..., Path]
 
 
 def load_cross_encoder(folder: Path | str, **choices: Any) -> Any:
-    """The folder as sentence-transformers loads it."""
+    """Load a folder with sentence-transformers."""
     from sentence_transformers import CrossEncoder
 
     return CrossEncoder(str(folder), device="cpu", local_files_only=True, **choices)
@@ -35,7 +35,7 @@ def load_cross_encoder(folder: Path | str, **choices: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def make_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> MakeCheckpoint:
-    """A BertForSequenceClassification that transformers saved: one output unless said."""
+    """Makes a BertForSequenceClassification saved by transformers, with one output by default."""
 
     def make(label_count: int = 1, **config: Any) -> Path:
         transformers = import_transformers()
@@ -59,12 +59,12 @@ def make_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Make
 
 @pytest.fixture(scope="module")
 def reranker(make_checkpoint: MakeCheckpoint) -> Path:
-    """One with a single output, which nobody changes."""
+    """A checkpoint with a single output, which no test changes."""
     return make_checkpoint()
 
 
 def predict_numbers(model: Path, rows: Any) -> list[float]:
-    """What a model says of rows, as numbers."""
+    """Predict rows with a regression model."""
     values = [answer.value for answer in predict(model, rows)]
     assert all(value is not None for value in values)
     return [float(value or 0) for value in values]
@@ -133,7 +133,7 @@ def test_tuples_are_pairs(reranker: Path, pair: Run, fitted: Run) -> None:
     for pairs in (PAIRS, [list(pair_of_texts) for pair_of_texts in PAIRS], iter(PAIRS), tuple(PAIRS)):
         np.testing.assert_allclose(predict_numbers(reranker, pairs), expected, atol=1e-5)
     assert predict(pair.folder, PAIRS) == predict(pair.folder, name_columns("sentence1", "sentence2"))
-    assert predict(pair.folder, [("good", "bad")])[0].label is not None  # however short
+    assert predict(pair.folder, [("good", "bad")])[0].label is not None  # even for short texts
     with pytest.raises(InputError, match="reads one text, and the list has two in each row"):
         predict(fitted.folder, PAIRS)
     with pytest.raises(InputError, match=r"a tuple, expected .* two texts of a pair as \(text, second text\)"):
@@ -160,7 +160,7 @@ def test_folders_saved_there_score_the_same_here(name: str, reranker: Path, tmp_
     assert kind_of(tmp_path / "saved") == "reranker"
     expected = cross_encoder.predict(PAIRS)
     np.testing.assert_allclose(predict_numbers(tmp_path / "saved", PAIRS), expected, atol=1e-5)
-    clearhead.load(tmp_path / "saved").save(tmp_path / "again")  # what is saved here is the same there, once more
+    clearhead.load(tmp_path / "saved").save(tmp_path / "again")  # saved by clearhead, loaded by sentence-transformers
     np.testing.assert_allclose(load_cross_encoder(tmp_path / "again").predict(PAIRS), expected, atol=1e-5)
 
 
@@ -174,7 +174,7 @@ def test_older_folders_keep_it_in_their_config(name: str, make_checkpoint: MakeC
 
 
 def test_activations_that_are_not_known(make_checkpoint: MakeCheckpoint, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is imported: sentence-transformers itself takes the usual one for what it does not trust."""
+    """No code is imported; sentence-transformers also uses the default instead of untrusted classes."""
     folder = make_checkpoint(sentence_transformers={"activation_fn": "os.system"})
     with caplog.at_level(logging.WARNING, "clearhead"):
         values = predict_numbers(folder, PAIRS)
@@ -194,7 +194,7 @@ def test_a_plain_regression_of_transformers_has_none(make_checkpoint: MakeCheckp
 
 
 def test_numbers_learned_here_are_the_same_there(reranker: Path, tmp_path: Path) -> None:
-    sigmoid_folder = tmp_path / "sigmoid"  # what the base did with its output is no longer so
+    sigmoid_folder = tmp_path / "sigmoid"  # the activation of the base model does not apply after training
     load_cross_encoder(reranker, activation_fn=torch.nn.Sigmoid()).save_pretrained(str(sigmoid_folder))
     run = train(
         scored(60, two=True), output=tmp_path / "run", model=str(sigmoid_folder), epochs=1, report=False, **QUICK

@@ -1,4 +1,4 @@
-"""Predictions as files: every column kept, order kept, any form in and out, and nothing destroyed or half done."""
+"""Prediction files: all columns in order, every input and output format, and no overwritten or incomplete files."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def test_every_column_and_the_order_are_kept(ending: str, words: Run, tmp_path: 
     assert [row["prediction"] for row in written] == [answer.label for answer in answers]
     assert [float(row["probability"]) for row in written] == [round(answer.probability or 0, 6) for answer in answers]
     assert {(str(row["truncated"]), str(row["windows"])) for row in written} == {("0", "1")}
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        ["in.csv", output.name]
-    )  # nothing is left beside it
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in.csv", output.name])  # no temporary files
 
 
 def test_values_keep_their_types_in_json(words: Run, tmp_path: Path) -> None:
@@ -181,7 +179,7 @@ def test_abstentions_are_empty_and_marked(words: Run, tmp_path: Path) -> None:
 
 
 def write_bad_file(folder: Path) -> Path:
-    """Row 2 has no text, row 4 a cell too many, row 5 blanks."""
+    """Write a file in which row 2 has no text, row 4 has an extra cell, and row 5 has only blanks."""
     file = folder / "in.csv"
     file.write_text("n,text\n1,it was good\n2,\n3,it was bad\n4,it was,good\n5,   \n6,it was sad\n")
     return file
@@ -198,7 +196,7 @@ def test_bad_rows_are_refused_before_anything_is_written(words: Run, tmp_path: P
 def test_rows_without_a_text_keep_their_place(words: Run, tmp_path: Path) -> None:
     summary = predict_file(words.folder, write_bad_file(tmp_path), tmp_path / "out.csv", skip_bad_rows=True)
     written = read_table(tmp_path / "out.csv")
-    expected = [("1", "good"), ("2", ""), ("3", "bad"), ("5", ""), ("6", "bad")]  # no row can be made of the fourth
+    expected = [("1", "good"), ("2", ""), ("3", "bad"), ("5", ""), ("6", "bad")]  # the fourth line is not a row
     assert [(row["n"], row["prediction"]) for row in written] == expected
     assert [row["windows"] for row in written] == ["1", "", "1", "", "1"]
     assert summary.rows == 5

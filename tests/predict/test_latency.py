@@ -1,4 +1,4 @@
-"""The time of one text: measured in one way, wherever it is told."""
+"""Serving cost: latency of one text and size on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.clock import Clock
 
 @dataclass
 class SlowScorer:
-    """A scorer that takes its time and counts how often it is asked."""
+    """A scorer with a simulated latency that records its batch sizes."""
 
     scorer: Scorer
     seconds: float
@@ -35,14 +35,14 @@ class SlowScorer:
     batch_sizes: list[int] = field(default_factory=list)
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """The same, later."""
+        """Score the rows after advancing the clock."""
         self.batch_sizes.append(len(rows))
         self.clock.advance(self.seconds)
         return self.scorer.score(rows, columns)
 
 
 def make_slow_predictor(run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Predictor, SlowScorer]:
-    """A predictor that takes so many seconds a call, on a clock of its own."""
+    """Make a predictor with a simulated latency per call."""
     clock = Clock()
     clock.install(monkeypatch, latency)
     predictor = load_predictor(run.folder)
@@ -69,7 +69,7 @@ def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
     assert measure_disk_bytes(tmp_path) == 1015
     assert measure_disk_megabytes(tmp_path) == 1015 / 1e6
     (tmp_path / "model.safetensors").unlink()
-    assert measure_disk_bytes(tmp_path) == 1014  # the pickle is what there is
+    assert measure_disk_bytes(tmp_path) == 1014  # without safetensors, the pickle counts
 
 
 def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkey
     )
     assert milliseconds == pytest.approx(10)
     assert set(slow_scorer.batch_sizes) == {1}
-    assert 2 + 4 <= len(slow_scorer.batch_sizes) < 2 + 9  # the time was up
+    assert 2 + 4 <= len(slow_scorer.batch_sizes) < 2 + 9  # stopped by the time limit
 
 
 @pytest.mark.parametrize("seconds", [0.005, 0.6])
@@ -100,6 +100,6 @@ def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(
     rows = [{"text": "a good film" if index % 3 == 0 else " ", "label": "good"} for index in range(30)]
     source = open_source(rows)
     cost = measure_serving_cost(predictor, source, predictor.resolve_columns(source))
-    assert cost["latency of one text ms"] == pytest.approx(1000 * seconds)  # most rows have no text, and take no time
+    assert cost["latency of one text ms"] == pytest.approx(1000 * seconds)  # rows without text are skipped
     assert cost["size on disk MB"] > 0
     assert len(slow_scorer.batch_sizes) == (1 + REPORT_PREDICTIONS if seconds < 0.1 else 3)

@@ -1,4 +1,4 @@
-"""A trained folder promises something: what was changed behind its back is refused with the reason."""
+"""Loading trained folders: files that were changed after training are refused with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CopyRun = Callable[..., Path]
 
 @pytest.fixture
 def copy_run(tmp_path: Path) -> CopyRun:
-    """A copy of a run with other values in one of its JSON files."""
+    """Copies a run and changes values in one of its JSON files."""
 
     def make(run: Run, file: str = "clearhead.json", **values: Any) -> Path:
         folder = tmp_path / "copy"
@@ -151,7 +151,7 @@ def test_an_encoder_that_never_learned_to_answer(tiny: str) -> None:
 
 @pytest.fixture(scope="session")
 def make_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Callable[..., Path]:
-    """A folder in Hugging Face's layout that no clearhead ever saw: three labels unless said."""
+    """Makes a Hugging Face checkpoint without a passport, with three labels by default."""
 
     def make(labels: tuple[str, ...] = ("neg", "neutral", "pos"), **config: Any) -> Path:
         tokenizer = load_tokenizer(Path(tiny), "bert", {"model_type": "bert"}).source

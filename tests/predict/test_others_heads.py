@@ -1,4 +1,4 @@
-"""Taggers, answerers and choosers of other people, and ours in their hands: the same logits, the same answers."""
+"""Parity of taggers, question answerers and multiple choice models with transformers, in both directions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES: dict[str, Any] = {
     "max_position_embeddings": 80,
     "vocab_size": 700,
 }
-FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {  # tokenizer, class, more of its config
+FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {  # tokenizer, class prefix, further config keys
     "bert": ("bert_cased", "Bert", {}),
     "roberta": ("roberta", "Roberta", {"pad_token_id": 1, "max_position_embeddings": 82}),
     "distilbert": ("distilbert", "DistilBert", {"dim": 24, "hidden_dim": 32, "n_layers": 2, "n_heads": 3}),
@@ -38,7 +38,7 @@ TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
 def save_checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
-    """A tiny model with random weights, saved by `transformers`."""
+    """Save a tiny `transformers` model with random weights."""
     transformers = import_transformers()
     tokenizer, model_class, extra_config = FAMILIES[family]
     LEGACY_WRITERS[tokenizer](folder)
@@ -55,7 +55,7 @@ def save_checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    if family == "modernbert":  # its tokenizer is a file of the newer kind
+    if family == "modernbert":  # it needs a fast tokenizer
         from clearhead.text import load_tokenizer
 
         load_tokenizer(folder, "distilbert", {}).source.save(folder)
@@ -98,7 +98,7 @@ def test_their_taggers_tag(family: str, tmp_path: Path) -> None:
     if all(start in tag_at for start in word_starts):
         assert list(answer.tags) == [tag_at[start] for start in word_starts]
     several = predict(predictor, [text, "Rain fell on the harbour, and the fishermen mended their nets.", "far", text])
-    assert [several[0].tags, several[3].tags] == [answer.tags, answer.tags]  # whatever it is packed with
+    assert [several[0].tags, several[3].tags] == [answer.tags, answer.tags]  # independent of the batch
     rows = [{"tokens": text.split(), "ner_tags": ["O", "B-PER", "I-PER", "O", "O", "O"]}]
     assert 0 <= evaluate(predictor, rows).metrics["accuracy"].value <= 1
 
@@ -113,7 +113,9 @@ def test_their_answerers_answer(family: str, tmp_path: Path) -> None:
     outputs = run_model(model, encoding.ids, encoding.segments)
     start, end = outputs.start_logits[0].numpy(), outputs.end_logits[0].numpy()
     spans = enumerate(zip(encoding.offsets, encoding.sides, strict=True))
-    candidates = [index for index, ((a, b), side) in spans if side == 1 and story[a:b].strip()]  # a space is no answer
+    candidates = [
+        index for index, ((a, b), side) in spans if side == 1 and story[a:b].strip()
+    ]  # a space is not an answer
     pairs = [(start[a] + end[b], a, b) for a in candidates for b in candidates if a <= b < a + 30]
     _, first, last = max(pairs)
     answer = predict(predictor, [{"question": question, "context": story}])[0]

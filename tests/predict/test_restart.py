@@ -1,4 +1,4 @@
-"""A prediction that was interrupted goes on where it stopped, and only where it is the same job."""
+"""An interrupted prediction file is resumed where it stopped, but only by the same job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = 2500  # three chunks
 
 
 class StopPrediction(Exception):  # noqa: N818
-    """Raised in the middle of the work."""
+    """Interrupts a prediction."""
 
 
 def stop_after(chunks: int) -> Callable[[int, int | None], None]:
@@ -36,7 +36,7 @@ def stop_after(chunks: int) -> Callable[[int, int | None], None]:
 
 @pytest.fixture(scope="module")
 def many_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More rows than are answered at once, one of them over two lines."""
+    """Rows of several chunks, one of them with a line break."""
     rows = labelled(ROWS, seed=3)
     rows[1500]["text"] += "\nand some more"
     return write_csv(tmp_path_factory.mktemp("many") / "rows.csv", rows)
@@ -44,7 +44,7 @@ def many_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def complete_output(words: Run, many_rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of a run that nobody interrupted."""
+    """The output of an uninterrupted prediction."""
     output = tmp_path_factory.mktemp("whole") / "out.csv"
     assert predict_file(words.folder, many_rows, output).rows == ROWS
     return output
@@ -191,7 +191,7 @@ def test_a_pipe_never_goes_on_with_another(words: Run, many_rows: Path, tmp_path
 def test_an_interrupted_file_is_not_taken_for_one_that_was_begun_after_it(
     words: Run, many_rows: Path, tmp_path: Path
 ) -> None:
-    """A second job overwrote the rows of the first one and was killed before it could say so."""
+    """A second job overwrote the rows of the first one and was killed before it wrote a resume point."""
     interrupt_prediction(words.folder, many_rows, tmp_path / "out.csv")
     other_rows = write_csv(tmp_path / "other.csv", labelled(1500, seed=5))
 
