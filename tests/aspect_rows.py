@@ -1,4 +1,4 @@
-"""Reviews with marked aspects, and a rule that a tiny model learns in seconds."""
+"""Reviews with labeled aspects, by a synthetic rule that a tiny model learns in seconds."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ GOOD, BAD = ("great", "fine"), ("awful", "sad")
 
 
 def marked(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Sentences that name a thing and say in one word what it is like."""
-    draw, made = Random(seed), []
+    """Sentences with an aspect and one word of opinion about it."""
+    generator, rows = Random(seed), []
     for _ in range(count):
-        thing = draw.choice(THINGS)
-        good = draw.random() < 0.5
-        word = draw.choice(GOOD if good else BAD)
-        text = draw.choice((f"the {thing} was {word} today", f"we saw a {word} {thing}", f"{word} {thing} and more"))
+        thing = generator.choice(THINGS)
+        is_good = generator.random() < 0.5
+        word = generator.choice(GOOD if is_good else BAD)
+        text = generator.choice(
+            (f"the {thing} was {word} today", f"we saw a {word} {thing}", f"{word} {thing} and more")
+        )
         start = text.index(thing)
-        label = "positive" if good else "negative"
-        made.append({"text": text, "spans": [{"start": start, "end": start + len(thing), "label": label}]})
-    return made
+        label = "positive" if is_good else "negative"
+        rows.append({"text": text, "spans": [{"start": start, "end": start + len(thing), "label": label}]})
+    return rows
 
 
 def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with a row for each aspect, as SemEval has them."""
+    """Convert reviews to rows with one aspect each, as in SemEval."""
     return [
         {
             "text": row["text"],

@@ -1,6 +1,6 @@
-"""A language with a rule in it: the last word of a sentence is the one that stood second, and a document has a topic.
+"""A synthetic language: the last word of a sentence repeats the second one, and each document has a topic.
 
-How frequent a word is, or the word before it, tells nothing of either: only what reads a whole sentence learns it.
+Unigram and bigram frequencies are uninformative; only a model that reads the whole sentence can learn the rule.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ TOPICS = {
 
 
 def planted_documents(documents: int, sentences: int, seed: int = 0) -> list[list[str]]:
-    """Documents as lists of sentences."""
-    draw = random.Random(seed)
-    made = []
+    """Generate documents as lists of sentences."""
+    generator = random.Random(seed)
+    texts = []
     for _ in range(documents):
-        topic = draw.choice(list(TOPICS))
-        colours = [draw.choice(COLOURS) for _ in range(sentences)]
-        made.append([f"The {one} {draw.choice(TOPICS[topic])} of {topic} is {one}." for one in colours])
-    return made
+        topic = generator.choice(list(TOPICS))
+        colors = [generator.choice(COLOURS) for _ in range(sentences)]
+        texts.append([f"The {color} {generator.choice(TOPICS[topic])} of {topic} is {color}." for color in colors])
+    return texts
 
 
 def planted_lines(count: int, seed: int = 0) -> list[str]:
-    """Sentences, one after the other."""
+    """Generate sentences."""
     return [line for document in planted_documents(count, 1, seed) for line in document]
 
 
 def planted_text(path: Path, documents: int = 300, sentences: int = 6, seed: int = 0) -> Path:
-    """A file of documents with blank lines between them."""
+    """Write documents to a file, separated by blank lines."""
     path.write_text("\n\n".join("\n".join(lines) for lines in planted_documents(documents, sentences, seed)) + "\n")
     return path

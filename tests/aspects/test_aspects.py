@@ -49,26 +49,28 @@ def test_finds_and_judges(trained: Run) -> None:
 
 def test_some_of_the_reviews(tiny: str, tmp_path: Path) -> None:
     quick = QUICK | {"epochs": 1}
-    given: dict[str, Any] = {"dev": marked(40, seed=3), "output": tmp_path / "some", "model": tiny}
-    run = train(marked(240), rows=30, report=False, **given, **quick)
+    settings: dict[str, Any] = {"dev": marked(40, seed=3), "output": tmp_path / "some", "model": tiny}
+    run = train(marked(240), rows=30, report=False, **settings, **quick)
     assert run.rows == {"train": 30, "dev": 40}
     assert run.report is None
     assert not list((tmp_path / "some").rglob("*.html"))
 
 
 def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
-    said = predict(trained.folder, ["the plot was sad today", "we saw a fine actor"])
-    found = [[(span.text, span.label) for span in one.spans or ()] for one in said]
-    assert found == [[("plot", "negative")], [("actor", "positive")]]
-    assert all(0.3 < span.probability <= 1 for one in said for span in one.spans or ())
+    answers = predict(trained.folder, ["the plot was sad today", "we saw a fine actor"])
+    spans = [[(span.text, span.label) for span in answer.spans or ()] for answer in answers]
+    assert spans == [[("plot", "negative")], [("actor", "positive")]]
+    assert all(0.3 < span.probability <= 1 for answer in answers for span in answer.spans or ())
 
 
 def test_both_parts_see_the_same_split(trained: Run) -> None:
-    parts = [
+    splits = [
         json.loads((trained.folder / name / "clearhead.json").read_text())["trained"]["data"]
         for name in ("find", "judge")
     ]
-    assert [{part: mark["rows"] for part, mark in own.items()} for own in parts] == [dict(trained.rows)] * 2
+    assert [{part: fingerprint["rows"] for part, fingerprint in fingerprints.items()} for fingerprints in splits] == [
+        dict(trained.rows)
+    ] * 2
 
 
 @pytest.mark.learns
@@ -76,34 +78,34 @@ def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
     rows = marked(60, seed=5)
     page = trained.folder / "turned.html"
     whole = evaluate(trained.folder, rows)
-    other = {"positive": "negative", "negative": "positive"}
-    turned = [row | {"spans": [span | {"label": other[span["label"]]} for span in row["spans"]]} for row in rows]
+    opposite = {"positive": "negative", "negative": "positive"}
+    flipped = [row | {"spans": [span | {"label": opposite[span["label"]]} for span in row["spans"]]} for row in rows]
     assert whole.metrics["f1"].value > 0.8
-    assert evaluate(trained.folder, turned, report=page).metrics["f1"].value < 0.3
+    assert evaluate(trained.folder, flipped, report=page).metrics["f1"].value < 0.3
     assert "<mark" in page.read_text()  # what is true and what was said, in the text
 
 
 def test_the_rows_held_out_are_found_again(trained: Run) -> None:
-    again = evaluate(trained.folder, marked(240), part="test")
-    assert again.rows == trained.rows["test"]
-    assert again.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
+    evaluation = evaluate(trained.folder, marked(240), part="test")
+    assert evaluation.rows == trained.rows["test"]
+    assert evaluation.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
     with pytest.raises(InputError, match="does not have the test rows"):
         evaluate(trained.folder, marked(240, seed=9), part="test")
 
 
 def test_a_row_for_each_aspect_can_be_measured(trained: Run) -> None:
     rows = marked(60, seed=5)
-    once = list({row["text"]: row for row in rows}.values())
-    theirs, ours = evaluate(trained.folder, flat(rows)), evaluate(trained.folder, once)
-    assert theirs.rows == len(once)
-    assert theirs.metrics["f1"].value == pytest.approx(ours.metrics["f1"].value)
+    unique_rows = list({row["text"]: row for row in rows}.values())
+    flat_evaluation, span_evaluation = evaluate(trained.folder, flat(rows)), evaluate(trained.folder, unique_rows)
+    assert flat_evaluation.rows == len(unique_rows)
+    assert flat_evaluation.metrics["f1"].value == pytest.approx(span_evaluation.metrics["f1"].value)
 
 
 def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
-    place = tmp_path / "a.conll"
-    place.write_text("the\tO\nred\tB-good\nwine\tI-good\nhelped\tO\n\nbad\tO\nbread\tB-bad\n")
-    found = read_reviews(open_source(place), make_plan({"task": "aspect"}), lambda _: None)
-    assert [(one.text, one.spans) for one in found] == [
+    path = tmp_path / "a.conll"
+    path.write_text("the\tO\nred\tB-good\nwine\tI-good\nhelped\tO\n\nbad\tO\nbread\tB-bad\n")
+    review_list = read_reviews(open_source(path), make_plan({"task": "aspect"}), lambda _: None)
+    assert [(review.text, review.spans) for review in review_list] == [
         ("the red wine helped", ((4, 12, "good"),)),
         ("bad bread", ((4, 9, "bad"),)),
     ]
@@ -111,19 +113,23 @@ def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
 
 def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
     rows = marked(30)
-    both = [{"start": 4, "end": 8, "label": "positive"}, {"start": 27, "end": 32, "label": "negative"}]
-    rows[0] = {"text": "the film was great but the story was awful", "spans": both}
+    two_spans = [{"start": 4, "end": 8, "label": "positive"}, {"start": 27, "end": 32, "label": "negative"}]
+    rows[0] = {"text": "the film was great but the story was awful", "spans": two_spans}
     plan = make_plan({"task": "aspect"})
-    ours = read_reviews(open_source(rows), plan, lambda _: None)
-    theirs = read_reviews(open_source(flat(rows)), plan, lambda _: None)
-    once = list({review.text: review for review in ours}.values())  # the same text twice is one review
-    assert [(one.text, one.spans) for one in theirs] == [(one.text, one.spans) for one in once]
+    span_reviews = read_reviews(open_source(rows), plan, lambda _: None)
+    flat_reviews = read_reviews(open_source(flat(rows)), plan, lambda _: None)
+    unique_reviews = list(
+        {review.text: review for review in span_reviews}.values()
+    )  # the same text twice is one review
+    assert [(review.text, review.spans) for review in flat_reviews] == [
+        (review.text, review.spans) for review in unique_reviews
+    ]
 
 
 def test_without_a_place_the_first_occurrence_is_meant() -> None:
     rows = [{"text": "good wine and wine again", "aspect": "wine", "label": "positive"}] * 3
-    found = read_reviews(open_source(rows), make_plan({"task": "aspect"}), lambda _: None)
-    assert found[0].spans == ((5, 9, "positive"),)
+    review_list = read_reviews(open_source(rows), make_plan({"task": "aspect"}), lambda _: None)
+    assert review_list[0].spans == ((5, 9, "positive"),)
 
 
 def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
@@ -145,8 +151,8 @@ def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], said: str, tiny: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], message: str, tiny: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         train(rows, output=tmp_path / "run", model=tiny, **QUICK)
 
 
@@ -156,8 +162,8 @@ def test_methods_that_cannot_are_said(tiny: str, tmp_path: Path) -> None:
 
 
 def test_an_unsure_model_may_stay_silent(trained: Run) -> None:
-    silent = load_predictor(trained.folder, abstain_below=1.0)
-    assert [one.spans for one in predict(silent, ["the plot was sad today"])] == [None]
+    abstaining = load_predictor(trained.folder, abstain_below=1.0)
+    assert [answer.spans for answer in predict(abstaining, ["the plot was sad today"])] == [None]
     with pytest.raises(InputError, match="abstain_below must be from 0 to 1"):
         load_predictor(trained.folder, abstain_below=2)
 
@@ -165,20 +171,20 @@ def test_an_unsure_model_may_stay_silent(trained: Run) -> None:
 def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
     import shutil
 
-    copy = tmp_path / "copy"
-    shutil.copytree(trained.folder, copy)
-    mark = copy / "aspects.json"
-    mark.write_text(mark.read_text().replace("positive", "happy"))
+    folder_copy = tmp_path / "copy"
+    shutil.copytree(trained.folder, folder_copy)
+    aspects_file = folder_copy / "aspects.json"
+    aspects_file.write_text(aspects_file.read_text().replace("positive", "happy"))
     with pytest.raises(CheckpointError, match="do not match"):
-        load_predictor(copy)
+        load_predictor(folder_copy)
 
 
 def test_what_is_found_stays_found_however_unsure_its_polarity() -> None:
     from clearhead.aspects.predictor import combine_probabilities
 
     probs = np.array([[0.4, 0.6, 0.0], [0.9, 0.05, 0.05]])  # O, B, I
-    opinion = np.full((2, 3), 1 / 3)
-    made = np.exp(combine_probabilities(probs, opinion, np.array([1, 0]), ["O", "B-ASPECT", "I-ASPECT"]))
-    assert made[0].argmax() == 1  # 0.2 each, and O below them
-    assert made[1].argmax() == 0
-    assert made[0, 1::2] == pytest.approx([0.2] * 3)
+    polarity_probs = np.full((2, 3), 1 / 3)
+    combined = np.exp(combine_probabilities(probs, polarity_probs, np.array([1, 0]), ["O", "B-ASPECT", "I-ASPECT"]))
+    assert combined[0].argmax() == 1  # 0.2 each, and O below them
+    assert combined[1].argmax() == 0
+    assert combined[0, 1::2] == pytest.approx([0.2] * 3)

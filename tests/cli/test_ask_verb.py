@@ -25,7 +25,7 @@ PASSAGE = "we saw a film today and it was great, but the music of the end was po
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A model that always answers, one that never does, and some for other work."""
     place = tmp_path_factory.mktemp("ask")
-    (place / "rows.json").write_text(json.dumps(squad(questions(60, none=0.3))))
+    (place / "rows.json").write_text(json.dumps(squad(questions(60, no_answer_share=0.3))))
     tiny = tiny_model(place / "tiny")
     choices: dict[str, Any] = {**QUICK, "model": str(tiny), "method": "head", "epochs": 1, "stride": 4}
     choices["max_length"] = 24

@@ -21,7 +21,7 @@ QUESTIONS = ("was it", "was it good today", "we saw more of the film")
 
 
 def vary_questions(count: int, seed: int = 0) -> Rows:
-    rows = questions(count, seed, none=0.2)
+    rows = questions(count, seed, no_answer_share=0.2)
     return [row | {"question": QUESTIONS[index % 3]} for index, row in enumerate(rows)]
 
 

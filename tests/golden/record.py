@@ -83,7 +83,7 @@ def write_data(folder: Path) -> None:
     write_csv(folder / "quiz.csv", options(ROWS))
     for name, rows in {
         "topics.jsonl": tagged(ROWS),
-        "questions.jsonl": questions(ROWS, none=0.3),
+        "questions.jsonl": questions(ROWS, no_answer_share=0.3),
         "aspects.jsonl": marked(ROWS),
     }.items():
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -91,10 +91,10 @@ def test_the_schema_has_what_the_json_has(answer: Answer, plain: dict[str, Any],
 @pytest.mark.parametrize("answer", [case[0] for case in CASES], ids=lambda value: type(value).__name__)
 def test_attributes_of_other_tasks_are_none(answer: Answer) -> None:
     assert isinstance(answer, clearhead.Prediction)
-    own = {field.name for field in dataclasses.fields(answer)} | ({"place"} if answer.answer else set())
-    assert {name for name in OWN if getattr(answer, name) is not None} <= own
-    assert answer.nbest == () or "nbest" in own
-    assert answer.probabilities == {} or "probabilities" in own
+    own_fields = {field.name for field in dataclasses.fields(answer)} | ({"place"} if answer.answer else set())
+    assert {name for name in OWN if getattr(answer, name) is not None} <= own_fields
+    assert answer.nbest == () or "nbest" in own_fields
+    assert answer.probabilities == {} or "probabilities" in own_fields
     with pytest.raises(AttributeError):
         answer.nonsense  # type: ignore[attr-defined]  # noqa: B018
 
@@ -105,13 +105,13 @@ def test_values_cannot_be_changed() -> None:
 
 
 def test_every_type_of_answer_is_here() -> None:
-    types = {kind for task in TASKS.values() for kind in task.answers.answer_types}
+    types = {answer_type for task in TASKS.values() for answer_type in task.answers.answer_types}
     assert types == {type(answer) for answer, _, _ in CASES}
 
 
 def test_options_are_named_by_their_texts_where_these_differ() -> None:
-    chosen = CASES[-1][0]
-    assert chosen.with_option_names(["red", "blue"]).probabilities == {"red": 0.75, "blue": 0.25}
-    assert chosen.with_option_names(["red", "blue"]).label == "red"
-    assert chosen.with_option_names(["red", "red"]) is chosen
+    choice = CASES[-1][0]
+    assert choice.with_option_names(["red", "blue"]).probabilities == {"red": 0.75, "blue": 0.25}
+    assert choice.with_option_names(["red", "blue"]).label == "red"
+    assert choice.with_option_names(["red", "red"]) is choice
     assert CASES[0][0].with_option_names(["red", "blue"]) is CASES[0][0]

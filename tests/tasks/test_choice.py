@@ -37,8 +37,8 @@ TEXTS = ["a boat", "a net", "a letter", "a storm"]
 Q = "What did the keeper write?"
 
 
-def look(data: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
-    source = open_source(data)
+def look(rows_or_path: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
+    source = open_source(rows_or_path)
     assert CHOICE.rows.label_counter is not None
     columns = resolve_columns(source, CHOICE.rows.layout)
     space = survey_rows(source, columns, check=check_row, counter=CHOICE.rows.label_counter())
@@ -93,13 +93,13 @@ def test_every_form_is_read(form: str, tmp_path: Path) -> None:
     rows = [{**values, key: label} for label in labels.values()]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns, space, found = look(path)
+    columns, space, parsed_rows = look(path)
     assert columns.label == key
-    assert [row.label for row in found] == list(labels)
+    assert [row.label for row in parsed_rows] == list(labels)
     assert detect_task(open_source(path)) is CHOICE
-    for row, place in zip(found, labels, strict=True):
-        written = name_option(place, row.extra, space.scheme)
-        assert written.casefold() == str(labels[place]).casefold()
+    for row, index in zip(parsed_rows, labels, strict=True):
+        written = name_option(index, row.extra, space.scheme)
+        assert written.casefold() == str(labels[index]).casefold()
     if not any(isinstance(value, dict | list) for value in values.values()):
         assert [row.label for row in look(write_csv(tmp_path / "rows.csv", rows))[2]] == list(labels)
 
@@ -115,12 +115,14 @@ def test_rows_may_have_fewer_options() -> None:
         {"question": Q, "option1": "a", "option2": "b", "option3": "c", "label": 3},
         {"question": Q, "option1": "a", "option2": "b", "option3": "", "label": 1},
     ]
-    columns, space, found = look(rows)
-    assert [len(row.extra.texts) for row in found] == [3, 2]
+    columns, space, parsed_rows = look(rows)
+    assert [len(row.extra.texts) for row in parsed_rows] == [3, 2]
     assert space == LabelSpace(names=("0", "1", "2"), kind="options", scheme="1")
-    gap = check_row(Row(1, {"question": Q, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space)
-    assert isinstance(gap, BadRow)
-    assert "an option before the last one is empty" in str(gap)
+    bad_row = check_row(
+        Row(1, {"question": Q, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space
+    )
+    assert isinstance(bad_row, BadRow)
+    assert "an option before the last one is empty" in str(bad_row)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -150,16 +152,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_rows_that_cannot_be_used_are_said(what: str) -> None:
-    values, said = BAD[what]
-    found = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
-    assert isinstance(found, BadRow), found
-    assert said in str(found)
-    assert len(str(found)) < 300
-    early = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
-    if isinstance(early, TextRow):  # what the labels are is not known yet
+def test_rows_that_cannot_be_used_are_said(case: str) -> None:
+    values, message = BAD[case]
+    checked = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
+    assert isinstance(checked, BadRow), checked
+    assert message in str(checked)
+    assert len(str(checked)) < 300
+    unlabeled_row = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
+    if isinstance(unlabeled_row, TextRow):  # what the labels are is not known yet
         assert CHOICE.rows.label_counter is not None
-        CHOICE.rows.label_counter().add(early.label)
+        CHOICE.rows.label_counter().add(unlabeled_row.label)
 
 
 def test_all_of_them_are_in_one_error() -> None:
@@ -171,12 +173,12 @@ def test_all_of_them_are_in_one_error() -> None:
 
 
 def test_keys_that_come_twice_are_no_names() -> None:
-    found = check_row(
+    checked = check_row(
         Row(1, {"question": Q, "options": {"text": ["a", "b"], "label": ["A", "A"]}, "label": 1}), COLUMNS, SPACE
     )
-    assert isinstance(found, TextRow)
-    assert found.extra.keys == ()
-    assert found.label == 1
+    assert isinstance(checked, TextRow)
+    assert checked.extra.keys == ()
+    assert checked.label == 1
 
 
 def test_a_label_means_one_option() -> None:
@@ -188,7 +190,7 @@ def test_a_label_means_one_option() -> None:
 def batch(counts: list[int], length: int | None = None) -> Any:
     rows = []
     for number, count in enumerate(counts):
-        texts = [f"option {'keeper ' * (place + number % 3)}{place}" for place in range(count)]
+        texts = [f"option {'keeper ' * (position + number % 3)}{position}" for position in range(count)]
         row = check_row(Row(number + 1, {"question": Q, "options": texts, "label": number % count}), COLUMNS, SPACE)
         assert isinstance(row, TextRow)
         rows.append(row)
@@ -201,73 +203,80 @@ def batch(counts: list[int], length: int | None = None) -> Any:
 @settings(max_examples=scaled(40), deadline=None)
 @given(counts=st.lists(st.integers(2, 6), min_size=1, max_size=6), seed=st.integers(0, 2**31), long=st.booleans())
 def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[int], seed: int, long: bool) -> None:
-    data = batch(counts, 20 if long else None)
+    dataset = batch(counts, 20 if long else None)
     order = np.random.default_rng(seed).permutation(len(counts))
-    part = data.take(order)
+    part = dataset.take(order)
     torch.manual_seed(seed)
     logits = torch.randn(len(part.lengths), 1, requires_grad=True)
     losses = ChoiceCrossEntropy().loss(NetworkOutput(logits=logits), part)
     smooth = ChoiceCrossEntropy(smoothing=0.1).loss(NetworkOutput(logits=logits), part)
-    at = 0
-    for place, row in enumerate(order.tolist()):
+    window = 0
+    for index, row in enumerate(order.tolist()):
         scores = []
         for option in range(counts[row]):
-            windows = int(data.annotations.window_counts[data.annotations.bounds[row] + option])
-            scores.append(logits[at : at + windows, 0].mean())
-            at += windows
-        own, right = torch.stack(scores)[None], torch.tensor([row % counts[row]])
-        torch.testing.assert_close(losses[place], torch.nn.functional.cross_entropy(own, right))
+            windows = int(dataset.annotations.window_counts[dataset.annotations.bounds[row] + option])
+            scores.append(logits[window : window + windows, 0].mean())
+            window += windows
+        option_scores, target = torch.stack(scores)[None], torch.tensor([row % counts[row]])
+        torch.testing.assert_close(losses[index], torch.nn.functional.cross_entropy(option_scores, target))
         torch.testing.assert_close(
-            smooth[place], torch.nn.functional.cross_entropy(own, right, label_smoothing=0.1), rtol=1e-4, atol=1e-5
+            smooth[index],
+            torch.nn.functional.cross_entropy(option_scores, target, label_smoothing=0.1),
+            rtol=1e-4,
+            atol=1e-5,
         )
-    assert at == len(logits)
+    assert window == len(logits)
     (losses.sum() + smooth.sum()).backward()
     assert logits.grad is not None
     assert torch.isfinite(logits.grad).all()
 
 
 def test_scores_of_windows_are_collected_by_option() -> None:
-    data = batch([2, 5, 3], 20)
-    assert int(data.annotations.window_counts.max()) > 1
-    windows = int(data.row_windows.sum())
+    dataset = batch([2, 5, 3], 20)
+    assert int(dataset.annotations.window_counts.max()) > 1
+    windows = int(dataset.row_windows.sum())
     values = np.random.default_rng(0).normal(size=(windows, 1)).astype(np.float32)
-    found = collect_scores(values, data)
-    assert found.counts.tolist() == [2, 5, 3]
-    bounds = np.concatenate([[0], np.cumsum(data.annotations.window_counts)])
-    for option, score in enumerate(found.values.tolist()):
+    scores = collect_scores(values, dataset)
+    assert scores.counts.tolist() == [2, 5, 3]
+    bounds = np.concatenate([[0], np.cumsum(dataset.annotations.window_counts)])
+    for option, score in enumerate(scores.values.tolist()):
         assert score == pytest.approx(float(values[bounds[option] : bounds[option + 1], 0].mean()), rel=1e-5)
-    some = data.select(np.array([2, 0]))
-    kept = np.concatenate([values[bounds[7] : bounds[10]], values[bounds[0] : bounds[2]]])
-    assert collect_scores(kept, some).values.tolist() == pytest.approx([*found.row(2).tolist(), *found.row(0).tolist()])
+    subset = dataset.select(np.array([2, 0]))
+    subset_values = np.concatenate([values[bounds[7] : bounds[10]], values[bounds[0] : bounds[2]]])
+    assert collect_scores(subset_values, subset).values.tolist() == pytest.approx(
+        [*scores.row(2).tolist(), *scores.row(0).tolist()]
+    )
 
 
 @settings(max_examples=scaled(60), deadline=None)
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=8), st.integers(0, 2**31), st.floats(0.1, 10))
 def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
-    draw = np.random.default_rng(seed)
-    scores = RaggedArray(values=draw.normal(size=sum(counts)).astype(np.float32), bounds=compute_bounds(counts))
+    generator = np.random.default_rng(seed)
+    scores = RaggedArray(values=generator.normal(size=sum(counts)).astype(np.float32), bounds=compute_bounds(counts))
     answers = decode(scores, SPACE, Calibration(temperature=temperature))
-    for place, count in enumerate(counts):
-        np.testing.assert_allclose(answers.probs[place, :count].sum(), 1.0)
-        assert (answers.probs[place, count:] == 0).all()
-        assert answers.labels[place] == scores.row(place).argmax()
-        mixed = draw.permutation(count)
-        again = decode(
-            RaggedArray(values=scores.row(place)[mixed], bounds=compute_bounds([count])), SPACE, Calibration()
+    for index, count in enumerate(counts):
+        np.testing.assert_allclose(answers.probs[index, :count].sum(), 1.0)
+        assert (answers.probs[index, count:] == 0).all()
+        assert answers.labels[index] == scores.row(index).argmax()
+        permutation = generator.permutation(count)
+        shuffled_answers = decode(
+            RaggedArray(values=scores.row(index)[permutation], bounds=compute_bounds([count])), SPACE, Calibration()
         )
-        assert mixed[again.labels[0]] == answers.labels[place]  # another order of options, the same option
+        assert (
+            permutation[shuffled_answers.labels[0]] == answers.labels[index]
+        )  # another order of options, the same option
 
 
 def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
-    draw = np.random.default_rng(0)
-    counts = draw.integers(2, 6, 80)
+    generator = np.random.default_rng(0)
+    counts = generator.integers(2, 6, 80)
     scores = RaggedArray(
-        values=(8 * draw.normal(size=int(counts.sum()))).astype(np.float32), bounds=compute_bounds(counts)
+        values=(8 * generator.normal(size=int(counts.sum()))).astype(np.float32), bounds=compute_bounds(counts)
     )
-    targets = np.array([draw.integers(0, count) for count in counts])
-    reading = fit_calibration(scores, targets, SPACE)
-    assert reading.temperature > 2  # it was far too sure of itself
+    targets = np.array([generator.integers(0, count) for count in counts])
+    calibration = fit_calibration(scores, targets, SPACE)
+    assert calibration.temperature > 2  # it was far too sure of itself
     plain = measure(decode(scores, SPACE, Calibration()), targets, SPACE, 0)
-    scaled = measure(decode(scores, SPACE, reading), targets, SPACE, 0)
+    scaled = measure(decode(scores, SPACE, calibration), targets, SPACE, 0)
     assert plain["accuracy"].value == scaled["accuracy"].value
     assert scaled["log_loss"].value < plain["log_loss"].value

@@ -23,8 +23,8 @@ def sigmoid(values: np.ndarray) -> np.ndarray:
 
 
 def softmax(values: np.ndarray) -> np.ndarray:
-    parts = np.exp(values - values.max(-1, keepdims=True))
-    return parts / parts.sum(-1, keepdims=True)
+    exponentials = np.exp(values - values.max(-1, keepdims=True))
+    return exponentials / exponentials.sum(-1, keepdims=True)
 
 
 def probs_of(answers: Answers) -> np.ndarray:
@@ -46,11 +46,11 @@ def test_classes_are_read_by_softmax() -> None:
 
 
 def test_a_temperature_changes_how_sure_an_answer_is_and_not_which_it_is() -> None:
-    plain, cool, hot = (decode(LOGITS, THREE, Calibration(temperature=t)) for t in (1.0, 0.5, 4.0))
-    assert plain.labels.tolist() == cool.labels.tolist() == hot.labels.tolist()
-    np.testing.assert_allclose(probs_of(hot), softmax(LOGITS.astype(np.float64) / 4), atol=1e-12)
-    assert (get_confidence(cool) > get_confidence(plain)).all()
-    assert (get_confidence(hot) < get_confidence(plain)).all()
+    unscaled, sharpened, softened = (decode(LOGITS, THREE, Calibration(temperature=t)) for t in (1.0, 0.5, 4.0))
+    assert unscaled.labels.tolist() == sharpened.labels.tolist() == softened.labels.tolist()
+    np.testing.assert_allclose(probs_of(softened), softmax(LOGITS.astype(np.float64) / 4), atol=1e-12)
+    assert (get_confidence(sharpened) > get_confidence(unscaled)).all()
+    assert (get_confidence(softened) < get_confidence(unscaled)).all()
 
 
 def test_several_labels_are_read_by_sigmoids_and_thresholds() -> None:
@@ -67,18 +67,18 @@ def test_abstaining_marks_rows_and_keeps_their_labels() -> None:
     assert answers.abstained is not None
     assert answers.abstained.tolist() == [False, True, False]  # as sure as that is sure enough
     assert answers.labels.tolist() == [0, 1, 2]
-    none = decode(LOGITS, THREE, Calibration(abstain_below=0.0)).abstained
-    assert none is not None
-    assert not none.any()
+    never_abstained = decode(LOGITS, THREE, Calibration(abstain_below=0.0)).abstained
+    assert never_abstained is not None
+    assert not never_abstained.any()
 
 
 def test_of_several_labels_the_least_sure_decision_counts() -> None:
     answers = decode(LOGITS, SEVERAL, Calibration())
     expected = sigmoid(np.array([1.0, 0.0, 0.0]))  # the smallest |logit| of each row
     np.testing.assert_allclose(get_confidence(answers), expected, atol=1e-12)
-    silent = decode(LOGITS, SEVERAL, Calibration(abstain_below=0.6)).abstained
-    assert silent is not None
-    assert silent.tolist() == [False, True, True]
+    abstained = decode(LOGITS, SEVERAL, Calibration(abstain_below=0.6)).abstained
+    assert abstained is not None
+    assert abstained.tolist() == [False, True, True]
 
 
 def test_a_row_is_right_when_all_its_labels_are() -> None:
@@ -88,19 +88,21 @@ def test_a_row_is_right_when_all_its_labels_are() -> None:
 
 
 @pytest.mark.parametrize("true", [0.4, 1.0, 3.0])
-def test_a_known_temperature_is_found_again(true: float) -> None:
-    honest = np.random.default_rng(1).normal(0, 2, (8000, 3))
-    found = fit_calibration((honest * true).astype(np.float32), drawn(softmax(honest)), THREE)
-    assert found.temperature == pytest.approx(true, rel=0.06)
-    assert found.thresholds == ()
-    assert found.abstain_below is None
+def test_a_known_temperature_is_found_again(temperature: float) -> None:
+    calibrated_logits = np.random.default_rng(1).normal(0, 2, (8000, 3))
+    calibration = fit_calibration(
+        (calibrated_logits * temperature).astype(np.float32), drawn(softmax(calibrated_logits)), THREE
+    )
+    assert calibration.temperature == pytest.approx(temperature, rel=0.06)
+    assert calibration.thresholds == ()
+    assert calibration.abstain_below is None
 
 
 def test_a_known_temperature_of_several_labels_is_found_again() -> None:
-    draw = np.random.default_rng(2)
-    honest = draw.normal(0, 2, (6000, 3))
-    targets = (draw.random(honest.shape) < sigmoid(honest)).astype(np.uint8)
-    assert fit_calibration(honest * 2.5, targets, SEVERAL).temperature == pytest.approx(2.5, rel=0.06)
+    generator = np.random.default_rng(2)
+    calibrated_logits = generator.normal(0, 2, (6000, 3))
+    targets = (generator.random(calibrated_logits.shape) < sigmoid(calibrated_logits)).astype(np.uint8)
+    assert fit_calibration(calibrated_logits * 2.5, targets, SEVERAL).temperature == pytest.approx(2.5, rel=0.06)
 
 
 @pytest.mark.parametrize("margin", [0.5, 5.0, 50.0])
@@ -108,9 +110,11 @@ def test_a_known_temperature_of_several_labels_is_found_again() -> None:
 def test_rows_that_are_all_right_do_not_make_a_model_infallible(margin: float, rows: int) -> None:
     targets = (np.arange(rows) % 3).astype(np.int32)
     logits = np.eye(3)[targets] * margin
-    reading = fit_calibration(logits, targets, THREE)
-    sure = get_confidence(decode(logits, THREE, reading))
-    assert 1 - 2 / rows < sure.min() <= sure.max() < 1 - 0.5 / rows  # as sure as one error in all of them and one more
+    calibration = fit_calibration(logits, targets, THREE)
+    confidence_scores = get_confidence(decode(logits, THREE, calibration))
+    assert (
+        1 - 2 / rows < confidence_scores.min() <= confidence_scores.max() < 1 - 0.5 / rows
+    )  # as sure as one error in all of them and one more
 
 
 def test_a_handful_of_rows_says_nothing_about_a_temperature() -> None:
@@ -124,37 +128,41 @@ def test_equal_logits_keep_the_temperature() -> None:
 
 
 def test_thresholds_of_each_label_beat_one_half_on_skewed_logits() -> None:
-    draw = np.random.default_rng(3)
-    targets = (draw.random((600, 3)) < (0.3, 0.1, 0.5)).astype(np.uint8)
-    logits = 2 * targets + draw.normal(0, 1, targets.shape) - np.array([4.0, 2.5, 0.0])  # rare labels speak too softly
-    reading = fit_calibration(logits[:300], targets[:300], SEVERAL)
-    tuned, plain = (decode(logits[300:], SEVERAL, one).labels for one in (reading, Calibration()))
-    score = {name: f1_score(targets[300:], labels, average=None) for name, labels in (("tuned", tuned), ("0.5", plain))}
+    generator = np.random.default_rng(3)
+    targets = (generator.random((600, 3)) < (0.3, 0.1, 0.5)).astype(np.uint8)
+    logits = (
+        2 * targets + generator.normal(0, 1, targets.shape) - np.array([4.0, 2.5, 0.0])
+    )  # rare labels speak too softly
+    calibration = fit_calibration(logits[:300], targets[:300], SEVERAL)
+    tuned, untuned = (decode(logits[300:], SEVERAL, fitted).labels for fitted in (calibration, Calibration()))
+    score = {
+        name: f1_score(targets[300:], labels, average=None) for name, labels in (("tuned", tuned), ("0.5", untuned))
+    }
     assert (score["tuned"][:2] > score["0.5"][:2] + 0.1).all()
     assert score["tuned"][2] > score["0.5"][2] - 0.02
-    assert len(set(reading.thresholds)) == 3
-    assert reading.thresholds[0] < reading.thresholds[1] < reading.thresholds[2]
+    assert len(set(calibration.thresholds)) == 3
+    assert calibration.thresholds[0] < calibration.thresholds[1] < calibration.thresholds[2]
 
 
 def test_a_label_that_dev_never_saw_keeps_one_half() -> None:
-    draw = np.random.default_rng(4)
-    targets = (draw.random((100, 3)) < (0.3, 0.3, 0.0)).astype(np.uint8)
-    logits = 3 * targets + draw.normal(0, 1, targets.shape) - 3
-    reading = fit_calibration(logits, targets, SEVERAL)
-    assert reading.thresholds[2] == 0.5
-    assert reading.thresholds[0] != 0.5
+    generator = np.random.default_rng(4)
+    targets = (generator.random((100, 3)) < (0.3, 0.3, 0.0)).astype(np.uint8)
+    logits = 3 * targets + generator.normal(0, 1, targets.shape) - 3
+    calibration = fit_calibration(logits, targets, SEVERAL)
+    assert calibration.thresholds[2] == 0.5
+    assert calibration.thresholds[0] != 0.5
 
 
 def test_every_metric_of_classes_comes_with_an_interval() -> None:
     answers = decode(np.tile(LOGITS, (20, 1)), THREE, Calibration())
-    found = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 100)
-    assert found["accuracy"].value == pytest.approx(2 / 3)
-    assert found["accuracy"].low < 2 / 3 < found["accuracy"].high
-    assert {"balanced_accuracy", "f1_macro", "matthews", "roc_auc", "pr_auc", "log_loss"} < found.keys()
-    assert "f1" not in found  # of two classes only
+    metrics = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 100)
+    assert metrics["accuracy"].value == pytest.approx(2 / 3)
+    assert metrics["accuracy"].low < 2 / 3 < metrics["accuracy"].high
+    assert {"balanced_accuracy", "f1_macro", "matthews", "roc_auc", "pr_auc", "log_loss"} < metrics.keys()
+    assert "f1" not in metrics  # of two classes only
     quick = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 0)
     assert np.isnan(quick["accuracy"].low)
-    assert quick["accuracy"].value == found["accuracy"].value
+    assert quick["accuracy"].value == metrics["accuracy"].value
 
 
 def test_a_number_is_read_as_it_is() -> None:
@@ -167,5 +175,5 @@ def test_a_number_is_read_as_it_is() -> None:
     assert task.decoding.confidence(answers) is None
     assert task.metrics.is_correct(answers, answers.labels) is None
     assert task.decoding.fit(logits, answers.labels, LabelSpace(kind="number")) == Calibration()
-    found = task.metrics.measure(answers, np.array([2.0, -1.0]), LabelSpace(kind="number"), 0)
-    assert found["mae"].value == pytest.approx(0.75)
+    metrics = task.metrics.measure(answers, np.array([2.0, -1.0]), LabelSpace(kind="number"), 0)
+    assert metrics["mae"].value == pytest.approx(0.75)

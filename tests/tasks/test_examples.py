@@ -18,58 +18,58 @@ from clearhead.tasks.task import Answers
 AB = LabelSpace(names=("a", "b", "c"))
 
 
-def picked(answers: Answers, targets: Any, space: LabelSpace, numbers: Sequence[int] | Any) -> RowSelection:
+def picked(answers: Answers, targets: Any, space: LabelSpace, row_numbers: Sequence[int] | Any) -> RowSelection:
     """What the task of such labels picks."""
-    return infer_task(Columns(text="text"), space).examples.select(answers, targets, space, numbers)
+    return infer_task(Columns(text="text"), space).examples.select(answers, targets, space, row_numbers)
 
 
 def classes(probs: list[list[float]]) -> Answers:
-    made = np.array(probs)
-    return Answers(labels=made.argmax(-1), probs=made)
+    probabilities = np.array(probs)
+    return Answers(labels=probabilities.argmax(-1), probs=probabilities)
 
 
 def test_the_worst_are_the_surest_mistakes() -> None:
     answers = classes([[0.9, 0.1, 0], [0.2, 0.8, 0], [0.05, 0.95, 0], [0.3, 0.1, 0.6], [0.1, 0.2, 0.7]])
-    found = picked(answers, np.array([0, 0, 0, 0, 2]), AB, [11, 12, 13, 14, 15])
-    assert found is not None
-    assert [(pick.row, pick.truth + pick.answer) for pick in found.worst] == [(13, "ab"), (12, "ab"), (14, "ac")]
-    assert found.worst[0].confidence == pytest.approx(0.95)
-    assert found.worst[0].label_probability == pytest.approx(0.05)
-    assert found.error_count == 3
-    cells = {(cell.true, cell.predicted): (cell.count, [pick.row for pick in cell.rows]) for cell in found.cells}
+    selection = picked(answers, np.array([0, 0, 0, 0, 2]), AB, [11, 12, 13, 14, 15])
+    assert selection is not None
+    assert [(pick.row, pick.truth + pick.answer) for pick in selection.worst] == [(13, "ab"), (12, "ab"), (14, "ac")]
+    assert selection.worst[0].confidence == pytest.approx(0.95)
+    assert selection.worst[0].label_probability == pytest.approx(0.05)
+    assert selection.error_count == 3
+    cells = {(cell.true, cell.predicted): (cell.count, [pick.row for pick in cell.rows]) for cell in selection.cells}
     assert cells == {(0, 1): (2, [13, 12]), (0, 2): (1, [14]), (0, 0): (1, [11]), (2, 2): (1, [15])}
-    assert [cell.true == cell.predicted for cell in found.cells] == [False, False, True, True]
+    assert [cell.true == cell.predicted for cell in selection.cells] == [False, False, True, True]
 
 
 def test_planted_label_errors_are_suspicious() -> None:
-    drawn = np.random.default_rng(0)
-    true = drawn.integers(0, 3, 300)
-    logits = drawn.normal(0, 0.6, (300, 3))
+    generator = np.random.default_rng(0)
+    true = generator.integers(0, 3, 300)
+    logits = generator.normal(0, 0.6, (300, 3))
     logits[np.arange(300), true] += 4
-    given = true.copy()
-    planted = [7, 77, 177]
-    given[planted] = (given[planted] + 1) % 3
+    labels = true.copy()
+    wrong_rows = [7, 77, 177]
+    labels[wrong_rows] = (labels[wrong_rows] + 1) % 3
     answers = TASKS["classify"].decoding.decode(logits, AB, Calibration())
-    found = picked(answers, given, AB, np.arange(1, 301))
-    assert found is not None
-    assert {row + 1 for row in planted} <= {pick.row for pick in found.suspicious}
-    assert found.suspicious_count <= 6
+    selection = picked(answers, labels, AB, np.arange(1, 301))
+    assert selection is not None
+    assert {row + 1 for row in wrong_rows} <= {pick.row for pick in selection.suspicious}
+    assert selection.suspicious_count <= 6
 
 
 def test_an_unsure_mistake_is_not_suspicious() -> None:
-    found = picked(classes([[0.45, 0.3, 0.25], [0.9, 0.05, 0.05]]), np.array([1, 0]), AB, [1, 2])
-    assert found is not None
-    assert [pick.row for pick in found.worst] == [1]
-    assert not found.suspicious
+    selection = picked(classes([[0.45, 0.3, 0.25], [0.9, 0.05, 0.05]]), np.array([1, 0]), AB, [1, 2])
+    assert selection is not None
+    assert [pick.row for pick in selection.worst] == [1]
+    assert not selection.suspicious
 
 
 def test_several_labels_stand_for_the_surest_mistake() -> None:
     space = LabelSpace(names=("a", "b"), kind="multilabel", separator="|")
     probs = np.array([[0.9, 0.2], [0.1, 0.97], [0.02, 0.9]])
     answers = Answers(labels=(probs >= 0.5).astype(np.int64), probs=probs)
-    found = picked(answers, np.array([[1, 0], [0, 0], [1, 1]]), space, [1, 2, 3])
-    assert found is not None
-    first, second = found.worst
+    selection = picked(answers, np.array([[1, 0], [0, 0], [1, 1]]), space, [1, 2, 3])
+    assert selection is not None
+    first, second = selection.worst
     assert (first.row, first.truth, first.answer, first.output_index, first.is_negated) == (3, "a, b", "b", 0, True)
     assert (second.row, second.truth, second.answer, second.output_index, second.is_negated) == (
         2,
@@ -82,39 +82,39 @@ def test_several_labels_stand_for_the_surest_mistake() -> None:
 
 
 def test_numbers_by_the_size_of_the_error() -> None:
-    drawn = np.random.default_rng(1)
-    targets = drawn.uniform(0, 5, 100)
-    said = targets + drawn.normal(0, 0.2, 100)
-    said[40] -= 4
-    found = picked(Answers(labels=said), targets, LabelSpace(kind="number"), np.arange(100))
-    assert found is not None
-    assert found.worst[0].row == 40
-    assert found.worst[0].error == pytest.approx(said[40] - targets[40])
-    assert [pick.row for pick in found.suspicious] == [40]
-    assert len(found.worst) == MAX_WORST
-    exact = picked(Answers(labels=targets), targets, LabelSpace(kind="number"), np.arange(100))
-    assert exact is not None
-    assert not exact.worst
-    assert not exact.suspicious
+    generator = np.random.default_rng(1)
+    targets = generator.uniform(0, 5, 100)
+    predicted = targets + generator.normal(0, 0.2, 100)
+    predicted[40] -= 4
+    selection = picked(Answers(labels=predicted), targets, LabelSpace(kind="number"), np.arange(100))
+    assert selection is not None
+    assert selection.worst[0].row == 40
+    assert selection.worst[0].error == pytest.approx(predicted[40] - targets[40])
+    assert [pick.row for pick in selection.suspicious] == [40]
+    assert len(selection.worst) == MAX_WORST
+    exact_selection = picked(Answers(labels=targets), targets, LabelSpace(kind="number"), np.arange(100))
+    assert exact_selection is not None
+    assert not exact_selection.worst
+    assert not exact_selection.suspicious
 
 
 def test_very_many_classes_keep_few_rows() -> None:
-    drawn = np.random.default_rng(2)
+    generator = np.random.default_rng(2)
     space = LabelSpace(names=tuple(f"class {n}" for n in range(1000)))
-    targets = drawn.integers(0, 1000, 5000)
-    logits = drawn.normal(0, 1, (5000, 1000))
+    targets = generator.integers(0, 1000, 5000)
+    logits = generator.normal(0, 1, (5000, 1000))
     logits[np.arange(5000), targets // 2] += 8
-    made = evaluate_logits(
+    evaluation = evaluate_logits(
         TASKS["classify"], space, logits, targets, Calibration(), resamples=0, row_numbers=range(5000)
     )
-    assert made.picks is not None
-    assert len(made.picks.cells) == MAX_CELLS
-    assert all(len(cell.rows) <= MAX_ROWS_PER_CELL for cell in made.picks.cells)
-    assert "cells" not in made.to_json()["picks"]
-    assert len(json.dumps(made.to_json()["picks"])) < 10_000
+    assert evaluation.picks is not None
+    assert len(evaluation.picks.cells) == MAX_CELLS
+    assert all(len(cell.rows) <= MAX_ROWS_PER_CELL for cell in evaluation.picks.cells)
+    assert "cells" not in evaluation.to_json()["picks"]
+    assert len(json.dumps(evaluation.to_json()["picks"])) < 10_000
 
 
 def test_without_numbers_nothing_is_picked() -> None:
-    made = evaluate_logits(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), resamples=0)
-    assert made.picks is None
-    assert made.to_json()["picks"] is None
+    evaluation = evaluate_logits(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), resamples=0)
+    assert evaluation.picks is None
+    assert evaluation.to_json()["picks"] is None

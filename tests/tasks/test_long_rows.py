@@ -31,39 +31,39 @@ ANSWERS = LabelSpace(kind="answers", scheme="all")
 
 
 def table_of(
-    rows: list[TextRow], columns: Columns, fit: LengthPolicy, form: RowCodec = TEXT_ROWS, space: Any = None
+    rows: list[TextRow], columns: Columns, length_policy: LengthPolicy, codec: RowCodec = TEXT_ROWS, space: Any = None
 ) -> TokenTable:
-    return encode_rows(rows, columns, tokenizer("bert_cased"), space, fit, form)
+    return encode_rows(rows, columns, tokenizer("bert_cased"), space, length_policy, codec)
 
 
 def text_row(text: str) -> TextRow:
     return TextRow(number=1, text=text, text_b=None, label=None, id=None, split=None)
 
 
-def checked(form: RowCodec, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
-    found = form.check_row(Row(1, values), columns, space)
-    assert isinstance(found, TextRow), found
-    return found
+def checked(codec: RowCodec, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
+    row = codec.check_row(Row(1, values), columns, space)
+    assert isinstance(row, TextRow), row
+    return row
 
 
 @pytest.mark.parametrize("stride", [0, 5])
 def test_windows_of_a_long_text_are_bounded(stride: int) -> None:
-    fit = LengthPolicy(max_length=20, stride=stride, max_tokens=100)
-    table = table_of([text_row(LONG)], Columns(text="text"), fit)
-    whole = tokenizer("bert_cased").encode(LONG)
-    assert int(table.truncated[0]) == len(whole) - 100  # what is read and what is not, together
+    length_policy = LengthPolicy(max_length=20, stride=stride, max_tokens=100)
+    table = table_of([text_row(LONG)], Columns(text="text"), length_policy)
+    encoding = tokenizer("bert_cased").encode(LONG)
+    assert int(table.truncated[0]) == len(encoding) - 100  # what is read and what is not, together
     assert len(table.starts) - 1 == len(range(0, 98 - stride, 18 - stride))
-    assert table.window_ids(0).tolist() == [*whole.ids[:19], whole.ids[-1]]
+    assert table.window_ids(0).tolist() == [*encoding.ids[:19], encoding.ids[-1]]
 
 
 def test_rows_up_to_the_limit_are_read_whole() -> None:
     text = WORDS * 15
-    whole = tokenizer("bert_cased").encode(text)
+    encoding = tokenizer("bert_cased").encode(text)
     columns = Columns(text="text")
-    exact = table_of([text_row(text)], columns, LengthPolicy(max_length=20, max_tokens=len(whole)))
-    free = table_of([text_row(text)], columns, LengthPolicy(max_length=20))
-    assert exact.ids.tolist() == free.ids.tolist()
-    assert not exact.truncated.any()
+    limited = table_of([text_row(text)], columns, LengthPolicy(max_length=20, max_tokens=len(encoding)))
+    unlimited = table_of([text_row(text)], columns, LengthPolicy(max_length=20))
+    assert limited.ids.tolist() == unlimited.ids.tolist()
+    assert not limited.truncated.any()
 
 
 def test_the_tokens_that_are_read_by_default() -> None:
@@ -89,27 +89,27 @@ def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
     columns, space = Columns(text="text"), LabelSpace(names=("O",), kind="tags", scheme="plain")
     row = checked(TAG_ROWS, columns, {"text": LONG}, space)
     table = table_of([row], columns, LengthPolicy(max_length=20, stride=4, max_tokens=100), TAG_ROWS)
-    places = table.annotations.word_tokens.values
-    read = np.flatnonzero(places >= 0)
-    assert 50 < len(read) < 100
-    assert read.tolist() == list(range(len(read)))  # the first words, none left out
+    word_tokens = table.annotations.word_tokens.values
+    read_words = np.flatnonzero(word_tokens >= 0)
+    assert 50 < len(read_words) < 100
+    assert read_words.tolist() == list(range(len(read_words)))  # the first words, none left out
     assert int(table.truncated.sum()) > 2_000
 
 
 def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    part = asked._trim_offsets
+    lengths: list[int] = []
+    trim_offsets = asked._trim_offsets
 
     def counted(offsets: Any, passage: str) -> Any:
-        seen.append(len(passage))
-        return part(offsets, passage)
+        lengths.append(len(passage))
+        return trim_offsets(offsets, passage)
 
     monkeypatch.setattr(asked, "_trim_offsets", counted)
     values = {"question": "Who wrote?", "context": LONG, "answers": [{"text": "keeper", "answer_start": 4}]}
     row = checked(SPAN_ROWS, SPANS, values, ANSWERS)
     table = table_of([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
     assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
-    assert sum(seen) < 3 * len(LONG)  # not the whole passage for each window
+    assert sum(lengths) < 3 * len(LONG)  # not the whole passage for each window
     assert (
         LONG[int(table.annotations.char_starts[1]) : int(table.annotations.char_ends[1])]
         == "keeper"[: int(table.annotations.char_ends[1]) - 4]
@@ -121,10 +121,10 @@ def test_where_tokens_begin_without_their_spaces(name: str) -> None:
     passage = "  Two  words\tand \u3000 more " * 4
     encoding = tokenizer(name).encode("Who?", passage)
     offsets = [pair for pair, side in zip(encoding.offsets, encoding.sides, strict=True) if side == 1]
-    begins, ends = asked._trim_spaces(offsets, passage)
-    for at in range(0, len(offsets), 3):  # a part of the tokens alone gives the same places
-        some = asked._trim_spaces(offsets[at : at + 5], passage)
-        assert some[0].tolist() == begins[at : at + 5].tolist()
-        assert some[1].tolist() == ends[at : at + 5].tolist()
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        assert passage[begin:end] == passage[begin:end].strip()
+    starts, ends = asked._trim_spaces(offsets, passage)
+    for first in range(0, len(offsets), 3):  # a part of the tokens alone gives the same places
+        subset = asked._trim_spaces(offsets[first : first + 5], passage)
+        assert subset[0].tolist() == starts[first : first + 5].tolist()
+        assert subset[1].tolist() == ends[first : first + 5].tolist()
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        assert passage[start:end] == passage[start:end].strip()

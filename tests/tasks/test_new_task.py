@@ -47,10 +47,10 @@ class RankedAnswer(Answer):
 
 
 def build(
-    answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]
+    answers: Answers, index: int, row: TextRow, space: LabelSpace, max_candidates: int, common: dict[str, Any]
 ) -> RankedAnswer:
-    order = (-answers.probs[place]).argsort(kind="stable")
-    return RankedAnswer(ranking=tuple(space.names[number] for number in order), **common)
+    order = (-answers.probs[index]).argsort(kind="stable")
+    return RankedAnswer(ranking=tuple(space.names[label] for label in order), **common)
 
 
 RANK = Task(
@@ -106,10 +106,10 @@ def test_a_task_of_ones_own_is_trained_and_asked(predictor: Predictor, tmp_path:
     assert first.label is None
     assert list(first.to_json()) == ["ranking", "truncated", "windows", "abstained", "probability"]
     assert repr(first).startswith(f"Prediction({' > '.join(first.ranking)}, probability=")
-    made = clearhead.evaluate(predictor, labelled(40))
-    assert made.task == "rank"
-    assert made.main == "log_loss"
-    assert made.picks is not None
+    evaluation = clearhead.evaluate(predictor, labelled(40))
+    assert evaluation.task == "rank"
+    assert evaluation.main == "log_loss"
+    assert evaluation.picks is not None
     with pytest.raises(InputError, match=r"orders labels; clearhead\.ask needs a model"):
         clearhead.ask(predictor, "was it", "a good film")
     source = open_source(["a good film"])

@@ -21,49 +21,49 @@ TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
 
 
 def row(task: str, values: dict[str, Any], **columns: Any) -> TextRow:
-    made = TASKS[task].rows.check_row(Row(1, values), Columns(label=None, **columns), None)
-    assert isinstance(made, TextRow)
-    return made
+    checked = TASKS[task].rows.check_row(Row(1, values), Columns(label=None, **columns), None)
+    assert isinstance(checked, TextRow)
+    return checked
 
 
-def watching(task: str, pick: SelectedRow, given: TextRow, space: LabelSpace) -> OcclusionPlan:
-    made = TASKS[task].examples.plan_occlusion(
-        pick, given, lambda logits: TASKS[task].decoding.decode(logits, space, Calibration())
+def watching(task: str, selected: SelectedRow, row: TextRow, space: LabelSpace) -> OcclusionPlan:
+    plan = TASKS[task].examples.plan_occlusion(
+        selected, row, lambda logits: TASKS[task].decoding.decode(logits, space, Calibration())
     )
-    assert made is not None
-    return made
+    assert plan is not None
+    return plan
 
 
-def words(text: str, made: OcclusionPlan) -> list[list[str]]:
-    return [[text[piece.start : piece.end] for piece in run] for run in made.runs]
+def words(text: str, plan: OcclusionPlan) -> list[list[str]]:
+    return [[text[piece.start : piece.end] for piece in run] for run in plan.runs]
 
 
 def test_words_of_passage_and_question_are_left_out_and_no_option() -> None:
-    given = row(
+    row_without_labels = row(
         "choice",
         {"p": "It rained all day.", "q": "Was it dry?", "o": ["yes", "no"]},
         text="p",
         text_b="q",
         options=("o",),
     )
-    pick = SelectedRow(row=1, truth="1", answer="0", option_indices=(1, 0))
-    made = watching("choice", pick, given, LabelSpace(kind="options", names=("0", "1")))
-    assert words(given.text, made) == [["It", "rained", "all", "day."], ["Was", "it", "dry?"]]
-    left = [made.omit(given, run[-1]) for run in made.runs]
-    assert [one.extra.items() for one in left if one is not None] == [
+    selected = SelectedRow(row=1, truth="1", answer="0", option_indices=(1, 0))
+    plan = watching("choice", selected, row_without_labels, LabelSpace(kind="options", names=("0", "1")))
+    assert words(row_without_labels.text, plan) == [["It", "rained", "all", "day."], ["Was", "it", "dry?"]]
+    shortened = [plan.omit(row_without_labels, run[-1]) for run in plan.runs]
+    assert [shortened_row.extra.items() for shortened_row in shortened if shortened_row is not None] == [
         [("It rained all", "Was it dry? yes"), ("It rained all", "Was it dry? no")],
         [("It rained all day.", "Was it yes"), ("It rained all day.", "Was it no")],
     ]
-    value = made.measure(to_ragged([[0.0, 0.0], [2.0, 0.0]], "float32"), [None, made.runs[0][0]])
+    value = plan.measure(to_ragged([[0.0, 0.0], [2.0, 0.0]], "float32"), [None, plan.runs[0][0]])
     assert value == pytest.approx([0.5, 1 / (1 + np.exp(-2))])
-    bare = row("choice", {"q": "Dry?", "o": ["yes", "no"]}, text="q", options=("o",))
-    made = watching("choice", pick, bare, LabelSpace(kind="options", names=("0", "1")))
-    assert made.omit(bare, made.runs[1][0]) is None  # nothing would be asked
+    row_without_passage = row("choice", {"q": "Dry?", "o": ["yes", "no"]}, text="q", options=("o",))
+    plan = watching("choice", selected, row_without_passage, LabelSpace(kind="options", names=("0", "1")))
+    assert plan.omit(row_without_passage, plan.runs[1][0]) is None  # nothing would be asked
 
 
 def test_an_answer_is_followed_wherever_it_ranks() -> None:
-    given = row("span", {"q": "who wrote it", "c": "Anna and Ben wrote it"}, text="q", text_b="c")
-    said = SelectedRow(
+    row_without_labels = row("span", {"q": "who wrote it", "c": "Anna and Ben wrote it"}, text="q", text_b="c")
+    predicted = SelectedRow(
         row=1,
         truth="Ben",
         answer="Anna",
@@ -79,14 +79,19 @@ def test_an_answer_is_followed_wherever_it_ranks() -> None:
         scores=np.log([[0.6, 0.2], [0.5, 0.3], [0.7, 0.1]]),
         no_answer=np.log([0.2, 0.2, 0.2]),
     )
-    made = watching("span", said, given, space)
-    assert words("who wrote it", made) == [["who", "wrote", "it"]]
-    assert made.measure(logits, [None, *made.runs[0][:2]]) == pytest.approx([0.6, 0.3, 0.0])
-    left = made.omit(given, made.runs[0][1])
-    assert left is not None
-    assert (left.text, left.text_b) == ("who it", given.text_b)
-    none = watching("span", SelectedRow(row=1, truth="Ben", answer="(no answer)", spans=said.spans[:1]), given, space)
-    assert none.measure(logits, [None] * 3) == pytest.approx([0.2, 0.2, 0.2])
+    plan = watching("span", predicted, row_without_labels, space)
+    assert words("who wrote it", plan) == [["who", "wrote", "it"]]
+    assert plan.measure(logits, [None, *plan.runs[0][:2]]) == pytest.approx([0.6, 0.3, 0.0])
+    shortened = plan.omit(row_without_labels, plan.runs[0][1])
+    assert shortened is not None
+    assert (shortened.text, shortened.text_b) == ("who it", row_without_labels.text_b)
+    no_answer_plan = watching(
+        "span",
+        SelectedRow(row=1, truth="Ben", answer="(no answer)", spans=predicted.spans[:1]),
+        row_without_labels,
+        space,
+    )
+    assert no_answer_plan.measure(logits, [None] * 3) == pytest.approx([0.2, 0.2, 0.2])
 
 
 @pytest.mark.parametrize(
@@ -101,61 +106,67 @@ def test_an_answer_is_followed_wherever_it_ranks() -> None:
 def test_the_words_of_the_surest_mistake_stay(
     true: list[int], said: list[int], place: tuple[int, int], name: str
 ) -> None:
-    given = row("tag", {"t": "we met Ben today"}, text="t")
+    row_without_labels = row("tag", {"t": "we met Ben today"}, text="t")
     probs = np.full((4, 3), 0.1)
     probs[range(4), said] = 0.8
     answers = Answers(labels=to_ragged([said], "int64"), probs=to_ragged([probs.tolist()], "float64"))
-    (pick,) = select_tag_errors(answers, to_ragged([true], "int64"), TAGS, [1]).worst
-    assert (pick.word_range, pick.predicted_tags) == (place, tuple(said[slice(*place)]))
-    made = watching("tag", pick, given, TAGS)
-    assert made.target_name == name
-    every = given.text.split()
-    assert words(given.text, made) == [every[: place[0]], every[place[1] :]]
-    whole = made.measure(to_ragged([np.log(probs).tolist()], "float64"), [None])
-    assert whole == pytest.approx(0.8 ** (place[1] - place[0]))
+    (selected,) = select_tag_errors(answers, to_ragged([true], "int64"), TAGS, [1]).worst
+    assert (selected.word_range, selected.predicted_tags) == (place, tuple(said[slice(*place)]))
+    plan = watching("tag", selected, row_without_labels, TAGS)
+    assert plan.target_name == name
+    all_words = row_without_labels.text.split()
+    assert words(row_without_labels.text, plan) == [all_words[: place[0]], all_words[place[1] :]]
+    full_value = plan.measure(to_ragged([np.log(probs).tolist()], "float64"), [None])
+    assert full_value == pytest.approx(0.8 ** (place[1] - place[0]))
 
 
 def test_tags_are_watched_where_their_words_then_stand() -> None:
-    given = row("tag", {"t": "we met Ben today"}, text="t")
-    made = watching("tag", SelectedRow(row=1, truth="", answer="", word_range=(2, 3), predicted_tags=(1,)), given, TAGS)
-    before, after = made.runs
+    row_without_labels = row("tag", {"t": "we met Ben today"}, text="t")
+    plan = watching(
+        "tag", SelectedRow(row=1, truth="", answer="", word_range=(2, 3), predicted_tags=(1,)), row_without_labels, TAGS
+    )
+    before, after = plan.runs
     probs = [[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.6, 0.2, 0.2]]
-    logits = to_ragged([np.log(some).tolist() for some in (probs, probs, probs[:2])], "float64")
-    two = WordSpan(start=before[0].start, end=before[1].end)
-    assert made.measure(logits, [before[0], after[0], two]) == pytest.approx([0.7, 0.2, 0.3])
+    logits = to_ragged([np.log(row_probs).tolist() for row_probs in (probs, probs, probs[:2])], "float64")
+    word_pair = WordSpan(start=before[0].start, end=before[1].end)
+    assert plan.measure(logits, [before[0], after[0], word_pair]) == pytest.approx([0.7, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_borders_go_with_their_words(listed: bool) -> None:
-    draw = Random(1)
+    generator = Random(1)
     for _ in range(200):
-        text = "".join(draw.choice(("ab", "c", " ", "  ", "-", "é", "日", ".")) for _ in range(draw.randint(3, 14)))
+        text = "".join(
+            generator.choice(("ab", "c", " ", "  ", "-", "é", "日", ".")) for _ in range(generator.randint(3, 14))
+        )
         if not text.strip():
             continue
-        given = row("tag", {"t": text.split() if listed else text}, text="t")
-        named = [given.text[a:b] for a, b in given.extra.offsets]
-        first = draw.randrange(len(named))
-        made = watching(
+        row_without_labels = row("tag", {"t": text.split() if listed else text}, text="t")
+        words_of_row = [row_without_labels.text[start:end] for start, end in row_without_labels.extra.offsets]
+        first = generator.randrange(len(words_of_row))
+        plan = watching(
             "tag",
             SelectedRow(row=1, truth="", answer="", word_range=(first, first + 1), predicted_tags=(0,)),
-            given,
+            row_without_labels,
             TAGS,
         )
-        for place, piece in enumerate((*made.runs[0], *made.runs[1])):
-            left = made.omit(given, piece)
-            assert left is not None
-            gone = place + (place >= first)
-            kept = [*named[:gone], *named[gone + 1 :]]
-            assert [left.text[a:b] for a, b in left.extra.offsets] == kept
-            assert left.extra.tokens == (kept if listed else None)
-            assert "".join(left.text.split()) == "".join(kept)
+        for index, piece in enumerate((*plan.runs[0], *plan.runs[1])):
+            shortened = plan.omit(row_without_labels, piece)
+            assert shortened is not None
+            omitted = index + (index >= first)
+            remaining = [*words_of_row[:omitted], *words_of_row[omitted + 1 :]]
+            assert [shortened.text[start:end] for start, end in shortened.extra.offsets] == remaining
+            assert shortened.extra.tokens == (remaining if listed else None)
+            assert "".join(shortened.text.split()) == "".join(remaining)
 
 
 def test_a_sign_that_is_left_out_does_not_join_words() -> None:
-    given = row("tag", {"t": "a well-made film"}, text="t")
-    made = watching("tag", SelectedRow(row=1, truth="", answer="", word_range=(0, 1), predicted_tags=(0,)), given, TAGS)
-    left = [made.omit(given, piece) for piece in made.runs[1]]
-    assert [one.text for one in left if one is not None] == [
+    row_without_labels = row("tag", {"t": "a well-made film"}, text="t")
+    plan = watching(
+        "tag", SelectedRow(row=1, truth="", answer="", word_range=(0, 1), predicted_tags=(0,)), row_without_labels, TAGS
+    )
+    shortened = [plan.omit(row_without_labels, piece) for piece in plan.runs[1]]
+    assert [shortened_row.text for shortened_row in shortened if shortened_row is not None] == [
         "a -made film",
         "a well made film",
         "a well- film",
@@ -164,12 +175,12 @@ def test_a_sign_that_is_left_out_does_not_join_words() -> None:
 
 
 def test_places_beyond_the_words_are_left_alone() -> None:
-    given = row("tag", {"t": "we met"}, text="t")
-    pick = SelectedRow(row=1, truth="", answer="", word_range=(2, 3), predicted_tags=(1,))
-    assert TASKS["tag"].examples.plan_occlusion(pick, given, lambda _: Answers(labels=None)) is None
+    row_without_labels = row("tag", {"t": "we met"}, text="t")
+    selected = SelectedRow(row=1, truth="", answer="", word_range=(2, 3), predicted_tags=(1,))
+    assert TASKS["tag"].examples.plan_occlusion(selected, row_without_labels, lambda _: Answers(labels=None)) is None
     assert (
         TASKS["tag"].examples.plan_occlusion(
-            SelectedRow(row=1, truth="", answer=""), given, lambda _: Answers(labels=None)
+            SelectedRow(row=1, truth="", answer=""), row_without_labels, lambda _: Answers(labels=None)
         )
         is None
     )

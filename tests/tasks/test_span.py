@@ -57,25 +57,25 @@ ANSWERS = (
 def row_of(
     answer: str | None, start: int | None = None, question: str = "Who wrote what?", story: str = STORY
 ) -> TextRow:
-    at = story.find(answer) if answer is not None and start is None else start
-    said = [] if answer is None else [{"text": answer, "answer_start": at}]
-    found = check_row(Row(1, {"question": question, "context": story, "answers": said}), COLUMNS, ALL)
-    assert isinstance(found, TextRow), found
-    return found
+    offset = story.find(answer) if answer is not None and start is None else start
+    answers = [] if answer is None else [{"text": answer, "answer_start": offset}]
+    checked = check_row(Row(1, {"question": question, "context": story, "answers": answers}), COLUMNS, ALL)
+    assert isinstance(checked, TextRow), checked
+    return checked
 
 
-def table_of(rows: list[TextRow], kind: str, fitting: LengthPolicy) -> TokenTable:
-    return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, fitting, SPAN_ROWS)
+def table_of(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> TokenTable:
+    return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, length_policy, SPAN_ROWS)
 
 
-def perfect(data: PackedDataset) -> Array:
+def perfect(dataset: PackedDataset) -> Array:
     """Logits that are right in every window."""
-    values = np.zeros((int(data.row_tokens.sum()), 2), np.float32)
-    begin = 0
-    for window in data.windows(np.arange(len(data))).tolist():
-        first, last = data.annotations.targets[window]
-        values[begin + first, 0] = values[begin + last, 1] = 10.0
-        begin += int(data.starts[window + 1] - data.starts[window])
+    values = np.zeros((int(dataset.row_tokens.sum()), 2), np.float32)
+    start = 0
+    for window in dataset.windows(np.arange(len(dataset))).tolist():
+        first, last = dataset.annotations.targets[window]
+        values[start + first, 0] = values[start + last, 1] = 10.0
+        start += int(dataset.starts[window + 1] - dataset.starts[window])
     return values
 
 
@@ -84,17 +84,17 @@ def perfect(data: PackedDataset) -> Array:
 @pytest.mark.parametrize("length", [None, 72, 90])
 def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -> None:
     row = row_of(answer)
-    data = pack_table(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
-    assert (data.annotations.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
-    answers = decode(collect_candidates(perfect(data), data), ALL, Calibration())
-    found: Candidates = answers.extra
-    start, end = int(found.starts[0, 0]), int(found.ends[0, 0])
-    said = STORY[start:end]
-    assert said == said.strip()
-    assert get_answer_texts(answers, np.array([row.label], object)) == [said]
+    dataset = pack_table(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
+    assert (dataset.annotations.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
+    answers = decode(collect_candidates(perfect(dataset), dataset), ALL, Calibration())
+    candidates: Candidates = answers.extra
+    start, end = int(candidates.starts[0, 0]), int(candidates.ends[0, 0])
+    predicted = STORY[start:end]
+    assert predicted == predicted.strip()
+    assert get_answer_texts(answers, np.array([row.label], object)) == [predicted]
     # a token may hold more than the answer, never less: two letters of a script without spaces, an unknown word
-    assert answer in said
-    assert len(said) <= len(answer) + 4
+    assert answer in predicted
+    assert len(predicted) <= len(answer) + 4
     if kind in ("distilbert", "roberta") or answer.isascii():
         assert start >= row.label.starts[0] - 1
 
@@ -102,42 +102,46 @@ def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: str) -> None:
     row = row_of(None)
-    whole = tokenizer(kind).encode(row.text, row.text_b)
-    asked = [one for one, side in zip(whole.ids, whole.sides, strict=True) if side == 0]
+    encoding = tokenizer(kind).encode(row.text, row.text_b)
+    question_ids = [token_id for token_id, side in zip(encoding.ids, encoding.sides, strict=True) if side == 0]
     table = table_of([row], kind, LengthPolicy(max_length=40, stride=10))
     assert len(table.starts) > 3
     assert int(table.lengths.max()) <= 40
-    seen: set[int] = set()
+    seen_starts: set[int] = set()
     for window in range(len(table.starts) - 1):
         ids = table.window_ids(window).tolist()
-        at = next(place for place in range(len(ids)) if ids[place : place + len(asked)] == asked)
-        assert at <= 1
-        seen |= set(
+        position = next(
+            position for position in range(len(ids)) if ids[position : position + len(question_ids)] == question_ids
+        )
+        assert position <= 1
+        seen_starts |= set(
             table.annotations.char_starts[
                 table.annotations.token_bounds[window] : table.annotations.token_bounds[window + 1]
             ].tolist()
         )
     whole_table = table_of([row], kind, LengthPolicy())
-    assert seen == set(whole_table.annotations.char_starts.tolist())
+    assert seen_starts == set(whole_table.annotations.char_starts.tolist())
     assert int(table.truncated[0]) == 0
 
 
 def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
-    words = " ".join(f"keeper{place % 10}" for place in range(60))
-    for place in range(0, 50):
-        start = words.index(" ", 8 * place) + 1
+    words = " ".join(f"keeper{index % 10}" for index in range(60))
+    for index in range(0, 50):
+        start = words.index(" ", 8 * index) + 1
         row = row_of(words[start : start + 15], start, story=words)
         table = table_of([row], "distilbert", LengthPolicy(max_length=40, stride=20))
-        marks = table.annotations
+        annotations = table.annotations
         hits = 0
-        for window, (first, last) in enumerate(marks.targets.tolist()):
+        for window, (first, last) in enumerate(annotations.targets.tolist()):
             if first == last == 0:
                 continue
             hits += 1
-            begins = marks.char_starts[marks.token_bounds[window] : marks.token_bounds[window + 1]]
-            ends = marks.char_ends[marks.token_bounds[window] : marks.token_bounds[window + 1]]
-            at = int(marks.passage_starts[window])
-            assert words[begins[first - at] : ends[last - at]] == row.label.answers[0]
+            char_starts = annotations.char_starts[
+                annotations.token_bounds[window] : annotations.token_bounds[window + 1]
+            ]
+            ends = annotations.char_ends[annotations.token_bounds[window] : annotations.token_bounds[window + 1]]
+            passage_start = int(annotations.passage_starts[window])
+            assert words[char_starts[first - passage_start] : ends[last - passage_start]] == row.label.answers[0]
         assert 1 <= hits <= 2
 
 
@@ -146,9 +150,9 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
     story = "The keeper wrote \u200ba letter\x07 today"
     answer = "\u200ba letter\x07"
     row = row_of(answer, story=story)
-    data = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
-    assert data.annotations.targets.tolist() != [[0, 0]]
-    answers = decode(collect_candidates(perfect(data), data), ALL, Calibration())
+    dataset = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
+    assert dataset.annotations.targets.tolist() != [[0, 0]]
+    answers = decode(collect_candidates(perfect(dataset), dataset), ALL, Calibration())
     assert get_answer_texts(answers, np.array([row.label], object)) == ["a letter"]
 
 
@@ -156,12 +160,12 @@ def test_spaces_are_no_answer() -> None:
     """Sentence pieces have tokens of nothing but a space; none of them may be an answer."""
     story = "a  \u3000 b\t\tc   d"
     for kind in KINDS:
-        data = pack_table(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
-        values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
-        found = collect_candidates(values, data)
-        for begin, end, score in zip(found.starts[0], found.ends[0], found.scores[0], strict=True):
+        dataset = pack_table(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
+        values = np.random.default_rng(0).normal(size=(int(dataset.row_tokens.sum()), 2)).astype(np.float32)
+        candidates = collect_candidates(values, dataset)
+        for start, end, score in zip(candidates.starts[0], candidates.ends[0], candidates.scores[0], strict=True):
             if np.isfinite(score):
-                assert story[begin:end].strip() == story[begin:end] != ""
+                assert story[start:end].strip() == story[start:end] != ""
 
 
 @pytest.mark.parametrize("kind", ["distilbert", "roberta", "xlm_roberta"])
@@ -170,36 +174,42 @@ def test_spaces_are_no_answer() -> None:
 def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longest: int, length: int | None) -> None:
     story = "Rain fell on 👩‍👩‍👧‍👦 and the 東京 nets  of Nai\u0308ve fishermen in silence, far from home and harbour."
     rows = [row_of(None, story=story), row_of(None, question="Where?", story="A small boat.")]
-    data = pack_table(
+    dataset = pack_table(
         table_of(rows, kind, LengthPolicy(max_length=length, stride=8, max_answer=longest)), segments=False
     )
-    draw = np.random.default_rng(seed)
-    values = draw.normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
-    found = collect_candidates(values, data)
-    marks, at = data.annotations, 0
-    for place in range(2):
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=(int(dataset.row_tokens.sum()), 2)).astype(np.float32)
+    candidates = collect_candidates(values, dataset)
+    annotations, at = dataset.annotations, 0
+    for row in range(2):
         best: dict[tuple[int, int], float] = {}
-        none = []
-        for window in data.windows(np.array([place])).tolist():
-            size = int(data.starts[window + 1] - data.starts[window])
-            own, at = values[at : at + size], at + size
-            none.append(own[0].sum())
-            first, low = int(marks.passage_starts[window]), int(marks.token_bounds[window])
-            count = int(marks.passage_ends[window]) - first
-            for one in range(count):
-                for two in range(one, min(one + longest, count)):
-                    begin, end = int(marks.char_starts[low + one]), int(marks.char_ends[low + two])
-                    real = all(marks.char_ends[low + token] > marks.char_starts[low + token] for token in (one, two))
-                    if real:
-                        score = float(own[first + one, 0] + own[first + two, 1])
-                        best[begin, end] = max(best.get((begin, end), -np.inf), score)
+        no_answer_scores = []
+        for window in dataset.windows(np.array([row])).tolist():
+            size = int(dataset.starts[window + 1] - dataset.starts[window])
+            window_logits, at = values[at : at + size], at + size
+            no_answer_scores.append(window_logits[0].sum())
+            first, offset = int(annotations.passage_starts[window]), int(annotations.token_bounds[window])
+            count = int(annotations.passage_ends[window]) - first
+            for first_token in range(count):
+                for last_token in range(first_token, min(first_token + longest, count)):
+                    start, end = (
+                        int(annotations.char_starts[offset + first_token]),
+                        int(annotations.char_ends[offset + last_token]),
+                    )
+                    has_text = all(
+                        annotations.char_ends[offset + token] > annotations.char_starts[offset + token]
+                        for token in (first_token, last_token)
+                    )
+                    if has_text:
+                        score = float(window_logits[first + first_token, 0] + window_logits[first + last_token, 1])
+                        best[start, end] = max(best.get((start, end), -np.inf), score)
         expected = sorted(best.values(), reverse=True)[:MAX_CANDIDATES]
-        np.testing.assert_allclose(found.scores[place][: len(expected)], expected, rtol=1e-6)
-        assert (found.scores[place][len(expected) :] == -np.inf).all()
-        for begin, end, score in zip(found.starts[place], found.ends[place], found.scores[place], strict=True):
+        np.testing.assert_allclose(candidates.scores[row][: len(expected)], expected, rtol=1e-6)
+        assert (candidates.scores[row][len(expected) :] == -np.inf).all()
+        for start, end, score in zip(candidates.starts[row], candidates.ends[row], candidates.scores[row], strict=True):
             if np.isfinite(score):
-                assert best[int(begin), int(end)] == pytest.approx(float(score), rel=1e-6)
-        assert found.no_answer[place] == pytest.approx(min(none), rel=1e-6)
+                assert best[int(start), int(end)] == pytest.approx(float(score), rel=1e-6)
+        assert candidates.no_answer[row] == pytest.approx(min(no_answer_scores), rel=1e-6)
 
 
 @pytest.mark.parametrize("long", ["window", "cut"])
@@ -210,57 +220,59 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
     short = row_of("boat", question=question, story="A small boat.")
     table = table_of([row, short], "distilbert", LengthPolicy(max_length=40, stride=30, long=long))
     assert int(table.lengths.max()) <= 40
-    owners = table.window_rows.tolist()
-    inserted = 3
-    piece = tokenizer("distilbert").encode("keeper").sides.count(0)
-    if count * piece > 40 - inserted:
+    window_rows = table.window_rows.tolist()
+    special_tokens = 3
+    tokens_per_word = tokenizer("distilbert").encode("keeper").sides.count(0)
+    if count * tokens_per_word > 40 - special_tokens:
         assert int(table.truncated[0]) > 0
         assert int(table.truncated[1]) > 0
-        asked = (
+        question_length = (
             40
-            - inserted
+            - special_tokens
             - (
-                int(table.annotations.passage_ends[owners.index(1)])
-                - int(table.annotations.passage_starts[owners.index(1)])
+                int(table.annotations.passage_ends[window_rows.index(1)])
+                - int(table.annotations.passage_starts[window_rows.index(1)])
             )
         )
         # a short passage leaves the question all the room that it does not need itself
-        assert int(table.annotations.passage_starts[owners.index(1)]) == asked + 2
-    assert (table.annotations.targets[owners.index(1)] > 0).all()
+        assert int(table.annotations.passage_starts[window_rows.index(1)]) == question_length + 2
+    assert (table.annotations.targets[window_rows.index(1)] > 0).all()
     if long == "window":
-        assert (table.annotations.targets[: owners.index(1)].sum(1) > 0).any()
+        assert (table.annotations.targets[: window_rows.index(1)].sum(1) > 0).any()
 
 
 def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     rows = [row_of("1921"), row_of(None, question="Where?", story="A small boat."), row_of("NETS")]
-    data = pack_table(table_of(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
-    part = data.take(np.array([2, 0, 1]))
+    dataset = pack_table(table_of(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
+    batch = dataset.take(np.array([2, 0, 1]))
     torch.manual_seed(0)
-    logits = torch.randn(len(part.ids), 2, requires_grad=True)
-    losses = SpanCrossEntropy().loss(NetworkOutput(logits=logits), part)
+    logits = torch.randn(len(batch.ids), 2, requires_grad=True)
+    losses = SpanCrossEntropy().loss(NetworkOutput(logits=logits), batch)
     expected: list[list[torch.Tensor]] = [[], [], []]
-    at = 0
-    for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.window_rows.tolist(), strict=True)):
-        own = logits[at : at + length]
-        at += length
-        first, last = int(part.annotations["passage_start"][window]), int(part.annotations["passage_end"][window])
-        may = [0, *range(first, last)]
+    token = 0
+    for window, (length, owner) in enumerate(zip(batch.lengths.tolist(), batch.window_rows.tolist(), strict=True)):
+        window_logits = logits[token : token + length]
+        token += length
+        first, last = int(batch.annotations["passage_start"][window]), int(batch.annotations["passage_end"][window])
+        candidates_in_window = [0, *range(first, last)]
         for side in range(2):
-            right = may.index(int(part.annotations["answer"][window][side]))
-            loss = torch.nn.functional.cross_entropy(own[may, side][None], torch.tensor([right]))
+            target = candidates_in_window.index(int(batch.annotations["answer"][window][side]))
+            loss = torch.nn.functional.cross_entropy(
+                window_logits[candidates_in_window, side][None], torch.tensor([target])
+            )
             expected[owner].append(loss)
-    torch.testing.assert_close(losses, torch.stack([torch.stack(one).mean() for one in expected]))
+    torch.testing.assert_close(losses, torch.stack([torch.stack(entry).mean() for entry in expected]))
     losses.sum().backward()
     assert logits.grad is not None
     assert torch.isfinite(logits.grad).all()
     assert float(logits.grad.abs().sum()) > 0
 
 
-def candidates(scores: list[float], none: list[float]) -> Candidates:
-    made = np.full((len(none), MAX_CANDIDATES), -np.inf, np.float32)
-    made[:, 0] = scores
-    begins = np.zeros((len(none), MAX_CANDIDATES), np.int32)
-    return Candidates(starts=begins, ends=begins + 4, scores=made, no_answer=np.array(none, np.float32))
+def candidates(scores: list[float], no_answer: list[float]) -> Candidates:
+    score_array = np.full((len(no_answer), MAX_CANDIDATES), -np.inf, np.float32)
+    score_array[:, 0] = scores
+    starts = np.zeros((len(no_answer), MAX_CANDIDATES), np.int32)
+    return Candidates(starts=starts, ends=starts + 4, scores=score_array, no_answer=np.array(no_answer, np.float32))
 
 
 def test_no_answer_is_said_from_the_threshold_on() -> None:
@@ -275,17 +287,17 @@ def test_no_answer_is_said_from_the_threshold_on() -> None:
 
 
 def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
-    truth = [
+    truths = [
         AnswerTruth("boat", ("boat",), (0,)),
         AnswerTruth("boat"),
         AnswerTruth("boat", ("boat",), (0,)),
         AnswerTruth("boat"),
     ]
     targets = np.empty(4, object)
-    targets[:] = truth
+    targets[:] = truths
     found = candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
-    reading = fit_calibration(found, targets, SOME)
-    assert decode(found, SOME, reading).labels.tolist() == [0, -1, 0, -1]
+    calibration = fit_calibration(found, targets, SOME)
+    assert decode(found, SOME, calibration).labels.tolist() == [0, -1, 0, -1]
     assert fit_calibration(found, targets, ALL) == Calibration()
     assert decode(found, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
 
@@ -294,9 +306,9 @@ def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
     story = "\u200b\x07\u200b"
     row = check_row(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)
-    data = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
+    dataset = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
     answers = decode(
-        collect_candidates(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Calibration()
+        collect_candidates(np.zeros((int(dataset.row_tokens.sum()), 2), np.float32), dataset), ALL, Calibration()
     )
     assert answers.labels.tolist() == [-1]
     assert get_answer_texts(answers, np.array([row.label], object)) == [""]

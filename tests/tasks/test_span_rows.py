@@ -21,9 +21,9 @@ STORY = "Ada met Tim in Bern. Tim was late."
 COLUMNS = Columns(text="question", text_b="context", label="answers")
 
 
-def read(data: Any) -> tuple[list[AnswerTruth], str]:
+def read(rows_or_path: Any) -> tuple[list[AnswerTruth], str]:
     """What the rows of a source say, and whether questions may have no answer."""
-    source: Source = open_source(data)
+    source: Source = open_source(rows_or_path)
     assert SPAN.rows.label_counter is not None
     columns = resolve_columns(source, SPAN.rows.layout)
     space = survey_rows(source, columns, check=check_row, counter=SPAN.rows.label_counter())
@@ -33,8 +33,8 @@ def read(data: Any) -> tuple[list[AnswerTruth], str]:
 
 
 def nested(*questions: dict[str, Any], version: str = "v2.0", qas_first: bool = False) -> dict[str, Any]:
-    inner = {"qas": list(questions), "context": STORY} if qas_first else {"context": STORY, "qas": list(questions)}
-    return {"version": version, "data": [{"title": "Ada", "paragraphs": [inner]}]}
+    paragraph = {"qas": list(questions), "context": STORY} if qas_first else {"context": STORY, "qas": list(questions)}
+    return {"version": version, "data": [{"title": "Ada", "paragraphs": [paragraph]}]}
 
 
 TIM = {"text": "Tim", "answer_start": 8}
@@ -50,14 +50,14 @@ NONE = {
 
 @pytest.mark.parametrize("first", [False, True])
 def test_nested_files_of_both_versions(first: bool, tmp_path: Path) -> None:
-    old, new = tmp_path / "train-v1.1.json", tmp_path / "dev-v2.0.json"
-    old.write_text(json.dumps(nested(FIRST, version="1.1", qas_first=first)))
-    new.write_text(json.dumps(nested(FIRST, NONE, qas_first=first), indent=1))
-    both = AnswerTruth(STORY, ("Tim", "Tim"), (8, 21))
-    assert read(old) == ([both], "all")
-    assert read(new) == ([both, AnswerTruth(STORY)], "some")
-    assert detect_task(open_source(new)) is SPAN
-    rows = [row for row in open_source(new).rows() if isinstance(row, Row)]
+    old_file, new_file = tmp_path / "train-v1.1.json", tmp_path / "dev-v2.0.json"
+    old_file.write_text(json.dumps(nested(FIRST, version="1.1", qas_first=first)))
+    new_file.write_text(json.dumps(nested(FIRST, NONE, qas_first=first), indent=1))
+    truth = AnswerTruth(STORY, ("Tim", "Tim"), (8, 21))
+    assert read(old_file) == ([truth], "all")
+    assert read(new_file) == ([truth, AnswerTruth(STORY)], "some")
+    assert detect_task(open_source(new_file)) is SPAN
+    rows = [row for row in open_source(new_file).rows() if isinstance(row, Row)]
     assert [row.values["id"] for row in rows] == ["q1", "q2"]
     assert "plausible_answers" not in rows[1].values
 
@@ -102,14 +102,14 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
         {"answers": "[]"},
     ],
 )
-def test_no_answer_is_an_answer(none: dict[str, Any]) -> None:
-    assert read([{"question": "Whom?", "context": STORY, **none}]) == ([AnswerTruth(STORY)], "some")
+def test_no_answer_is_an_answer(row_without_answer: dict[str, Any]) -> None:
+    assert read([{"question": "Whom?", "context": STORY, **row_without_answer}]) == ([AnswerTruth(STORY)], "some")
 
 
 def test_answers_are_exact_and_may_have_brackets() -> None:
     story = 'He wrote [1] and ["a"] in  Tōkyō \tthere.'
     for answer in ("[1]", '["a"]', "in  Tōkyō \tthere"):
-        found = check_row(
+        checked = check_row(
             Row(
                 1,
                 {
@@ -121,16 +121,16 @@ def test_answers_are_exact_and_may_have_brackets() -> None:
             COLUMNS,
             None,
         )
-        assert isinstance(found, TextRow)
-        assert found.label.answers == (answer,)
-    found = check_row(Row(1, {"question": "Where?", "context": story, "answers": "[1]"}), COLUMNS, None)
-    assert isinstance(found, TextRow)
-    assert found.label == AnswerTruth(story, ("[1]",), (9,))
-    spaced = check_row(
+        assert isinstance(checked, TextRow)
+        assert checked.label.answers == (answer,)
+    checked = check_row(Row(1, {"question": "Where?", "context": story, "answers": "[1]"}), COLUMNS, None)
+    assert isinstance(checked, TextRow)
+    assert checked.label == AnswerTruth(story, ("[1]",), (9,))
+    spaced_answer = check_row(
         Row(1, {"question": "?", "context": story, "answers": [{"text": " in ", "answer_start": 22}]}), COLUMNS, None
     )
-    assert isinstance(spaced, TextRow)
-    assert (spaced.label.answers, spaced.label.starts) == (("in",), (23,))
+    assert isinstance(spaced_answer, TextRow)
+    assert (spaced_answer.label.answers, spaced_answer.label.starts) == (("in",), (23,))
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -159,13 +159,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_an_answer_that_is_not_there_is_said(what: str) -> None:
-    values, said = BAD[what]
-    found = check_row(Row(4, {"question": "Whom?", "context": STORY} | values), COLUMNS, None)
-    assert isinstance(found, BadRow), found
-    assert said in str(found)
-    assert "\n" not in str(found)
-    assert len(str(found)) < 300
+def test_an_answer_that_is_not_there_is_said(case: str) -> None:
+    values, message = BAD[case]
+    checked = check_row(Row(4, {"question": "Whom?", "context": STORY} | values), COLUMNS, None)
+    assert isinstance(checked, BadRow), checked
+    assert message in str(checked)
+    assert "\n" not in str(checked)
+    assert len(str(checked)) < 300
 
 
 def test_all_of_them_are_in_one_error() -> None:
@@ -196,5 +196,5 @@ def test_a_broken_nest_is_one_sentence(text: str, tmp_path: Path) -> None:
 
 def test_options_with_a_passage_are_no_answers() -> None:
     rows = [{"context": STORY, "question": "Whom?", "answers": ["Tim", "Bob"], "label": 0}]
-    found = detect_task(open_source(rows))
-    assert found is None or found.name == "choice"
+    checked = detect_task(open_source(rows))
+    assert checked is None or checked.name == "choice"

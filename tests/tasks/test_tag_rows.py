@@ -27,8 +27,8 @@ BILOU = ["U-PER", "O", "B-PER", "L-PER", "O", "U-LOC", "O"]
 IOBES = ["S-PER", "O", "B-PER", "E-PER", "O", "S-LOC", "O"]
 
 
-def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
-    source = open_source(data)
+def look(rows_or_path: Any) -> tuple[Source, Columns, LabelSpace]:
+    source = open_source(rows_or_path)
     assert TAG.rows.label_counter is not None
     columns = resolve_columns(source, TAG.rows.layout)
     space = survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter())
@@ -36,8 +36,8 @@ def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
     return source, columns, space
 
 
-def tags_of(data: Any) -> list[list[str]]:
-    source, columns, space = look(data)
+def tags_of(rows_or_path: Any) -> list[list[str]]:
+    source, columns, space = look(rows_or_path)
     rows = [check_row(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return [[space.names[tag] for tag in row.label] for row in rows if isinstance(row, TextRow)]
 
@@ -99,8 +99,8 @@ def test_cells_of_a_table_do_as_well(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tags", [IOB1, IOB2, BILOU, IOBES])
 @pytest.mark.parametrize("between", [" ", "\t"])
-def test_columns_of_every_scheme_become_the_same_tags(tags: list[str], between: str, tmp_path: Path) -> None:
-    lines = [f"{word}{between}NN{between}{tag}" for word, tag in zip(WORDS, tags, strict=True)]
+def test_columns_of_every_scheme_become_the_same_tags(tags: list[str], separator: str, tmp_path: Path) -> None:
+    lines = [f"{word}{separator}NN{separator}{tag}" for word, tag in zip(WORDS, tags, strict=True)]
     path = tmp_path / "rows.conll"
     path.write_text("-DOCSTART- -X- O\n\n" + "\n\n".join(["\n".join(lines)] * 4) + "\n")
     assert tags_of(path) == [IOB2] * 4
@@ -116,15 +116,18 @@ def test_plain_tags_stay_as_they_are() -> None:
 def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     names = ["O", "B-LOC", "B-PER", "I-PER"]
-    for many in (datasets.Sequence, getattr(datasets, "List", datasets.Sequence)):
+    for sequence_type in (datasets.Sequence, getattr(datasets, "List", datasets.Sequence)):
         features = datasets.Features(
-            {"tokens": many(datasets.Value("string")), "ner_tags": many(datasets.ClassLabel(names=names))}
+            {
+                "tokens": sequence_type(datasets.Value("string")),
+                "ner_tags": sequence_type(datasets.ClassLabel(names=names)),
+            }
         )
-        numbers = [names.index(tag) for tag in IOB2]
-        data = datasets.Dataset.from_dict({"tokens": [WORDS] * 2, "ner_tags": [numbers] * 2}, features=features)
-        assert tags_of(data) == [IOB2] * 2
-        assert data[0]["ner_tags"] == numbers  # theirs is as it was
-        data.to_parquet(tmp_path / "rows.parquet")
+        tag_ids = [names.index(tag) for tag in IOB2]
+        dataset = datasets.Dataset.from_dict({"tokens": [WORDS] * 2, "ner_tags": [tag_ids] * 2}, features=features)
+        assert tags_of(dataset) == [IOB2] * 2
+        assert dataset[0]["ner_tags"] == tag_ids  # theirs is as it was
+        dataset.to_parquet(tmp_path / "rows.parquet")
         assert tags_of(tmp_path / "rows.parquet") == [IOB2] * 2
         assert open_source(tmp_path / "rows.parquet").label_names == {"ner_tags": tuple(names)}
 
@@ -188,14 +191,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_span_that_does_not_fit_is_said(what: str) -> None:
-    values, said = BAD[what]
-    found = check_row(Row(7, values, 9), Columns(text="text", label="spans"), None)
-    assert isinstance(found, BadRow), found
-    assert re.search(said, str(found)), str(found)
-    assert str(found).startswith("row 7 (line 9): ")
-    assert "\n" not in str(found)
-    assert len(str(found)) < 400
+def test_a_span_that_does_not_fit_is_said(case: str) -> None:
+    values, message = BAD[case]
+    checked = check_row(Row(7, values, 9), Columns(text="text", label="spans"), None)
+    assert isinstance(checked, BadRow), checked
+    assert re.search(message, str(checked)), str(checked)
+    assert str(checked).startswith("row 7 (line 9): ")
+    assert "\n" not in str(checked)
+    assert len(str(checked)) < 400
 
 
 LISTED: dict[str, tuple[Any, Any, str]] = {
@@ -217,11 +220,11 @@ LISTED: dict[str, tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("what", LISTED)
-def test_words_and_tags_that_do_not_fit_are_said(what: str) -> None:
-    words, tags, said = LISTED[what]
-    found = check_row(Row(7, {"tokens": words, "tags": tags}), Columns(text="tokens", label="tags"), None)
-    assert isinstance(found, BadRow), found
-    assert said in str(found)
+def test_words_and_tags_that_do_not_fit_are_said(case: str) -> None:
+    words, tags, message = LISTED[case]
+    checked = check_row(Row(7, {"tokens": words, "tags": tags}), Columns(text="tokens", label="tags"), None)
+    assert isinstance(checked, BadRow), checked
+    assert message in str(checked)
 
 
 def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
@@ -232,10 +235,10 @@ def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
     assert TAG.rows.label_counter is not None
     with pytest.raises(InputError) as refused:
         survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter())
-    said = str(refused.value)
-    assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in said
-    assert "row 2:" in said
-    assert "row 20:" in said
+    message = str(refused.value)
+    assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in message
+    assert "row 2:" in message
+    assert "row 20:" in message
     space = survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter(), skip_bad_rows=True)
     assert space is not None
     assert space.names == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
@@ -243,17 +246,17 @@ def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
 
 def test_a_text_may_look_like_a_list() -> None:
     for text in ("[1] says so", "[]", "[1, 2]", "[UNK]", "{}"):
-        found = check_row(Row(1, {"text": text, "spans": []}), Columns(text="text", label="spans"), None)
-        assert isinstance(found, TextRow)
-        assert found.text == text
+        checked = check_row(Row(1, {"text": text, "spans": []}), Columns(text="text", label="spans"), None)
+        assert isinstance(checked, TextRow)
+        assert checked.text == text
 
 
 def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
-    found = check_row(
+    checked = check_row(
         Row(1, {"text": "Ada saw Tim", "spans": '[[0, 3, "PER"]]'}), Columns(text="text", label="spans"), None
     )
-    assert isinstance(found, TextRow)
-    assert found.label.spans == ((0, 1, "PER"),)
+    assert isinstance(checked, TextRow)
+    assert checked.label.spans == ((0, 1, "PER"),)
 
 
 @pytest.mark.parametrize(
@@ -266,22 +269,22 @@ def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
 )
 def test_other_peoples_models_are_measured_in_their_own_tags(names: tuple[str, ...], tags: list[str]) -> None:
     space = LabelSpace(names=names, kind="tags", scheme="iob")
-    found = check_row(Row(1, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
-    assert isinstance(found, TextRow)
-    assert [names[tag] for tag in found.label] == tags
+    checked = check_row(Row(1, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
+    assert isinstance(checked, TextRow)
+    assert [names[tag] for tag in checked.label] == tags
 
 
 def test_a_tag_that_training_did_not_have_is_said() -> None:
     space = LabelSpace(names=("O", "B-LOC", "I-LOC"), kind="tags", scheme="bio")
-    found = check_row(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
-    assert isinstance(found, BadRow)
-    assert "tag 'B-PER' is not one of O, B-LOC, I-LOC" in str(found)
+    checked = check_row(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
+    assert isinstance(checked, BadRow)
+    assert "tag 'B-PER' is not one of O, B-LOC, I-LOC" in str(checked)
 
 
 def test_several_labels_of_a_text_are_no_tags() -> None:
-    rows = [{"tokens": ["good", "film"] * place, "labels": ["x", "y"]} for place in range(1, 9)]
+    rows = [{"tokens": ["good", "film"] * index, "labels": ["x", "y"]} for index in range(1, 9)]
     assert detect_task(open_source(rows)) is None
-    sparse = [{"text": TEXT, "spans": OBJECTS if place == 7 else []} for place in range(12)]
+    sparse = [{"text": TEXT, "spans": OBJECTS if index == 7 else []} for index in range(12)]
     assert detect_task(open_source(sparse)) is TAG
 
 

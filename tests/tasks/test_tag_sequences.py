@@ -22,15 +22,15 @@ PLAIN = ("NOUN", "VERB", "O")
 
 def valid(tags: tuple[str, ...], *, ends: bool) -> bool:
     """By the words of each scheme's definition; `ends`: it has letters for the end of an entity."""
-    before = "O"
+    previous = "O"
     for tag in (*tags, "O"):
-        begun = before[:2] in ("B-", "I-")
-        goes_on = tag[:2] in ("I-", "L-", "E-")
-        if goes_on and not (begun and before[2:] == tag[2:]):
+        is_open = previous[:2] in ("B-", "I-")
+        is_inside = tag[:2] in ("I-", "L-", "E-")
+        if is_inside and not (is_open and previous[2:] == tag[2:]):
             return False
-        if ends and begun and not goes_on:
+        if ends and is_open and not is_inside:
             return False
-        before = tag
+        previous = tag
     return True
 
 
@@ -42,41 +42,41 @@ def test_it_is_the_best_of_all_that_may_be(names: tuple[str, ...], data: st.Data
     counts = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
     seed = data.draw(st.integers(0, 2**31))
     scores = np.random.default_rng(seed).normal(size=(sum(counts), len(names)))
-    found = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), names)
-    for place, count in enumerate(counts):
-        own = scores[found.bounds[place] : found.bounds[place + 1]]
-        every = [
+    decoded = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), names)
+    for row, count in enumerate(counts):
+        row_scores = scores[decoded.bounds[row] : decoded.bounds[row + 1]]
+        valid_sequences = [
             ids
             for ids in product(range(len(names)), repeat=count)
-            if valid(tuple(names[one] for one in ids), ends=ends)
+            if valid(tuple(names[tag] for tag in ids), ends=ends)
         ]
-        best = max(every, key=lambda ids: sum(own[at, one] for at, one in enumerate(ids)))
-        assert found.row(place).tolist() == list(best)
+        best = max(valid_sequences, key=lambda ids: sum(row_scores[word, tag] for word, tag in enumerate(ids)))
+        assert decoded.row(row).tolist() == list(best)
 
 
 @pytest.mark.parametrize(("names", "lenient"), [(INSIDE, False), (PLAIN, False), (BIO, True)])
 def test_where_everything_may_follow_each_word_is_for_itself(names: tuple[str, ...], lenient: bool) -> None:
     scores = np.random.default_rng(1).normal(size=(40, len(names)))
-    found = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds([10, 0, 30])), names, lenient=lenient)
-    assert found.values.tolist() == scores.argmax(1).tolist()
+    decoded = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds([10, 0, 30])), names, lenient=lenient)
+    assert decoded.values.tolist() == scores.argmax(1).tolist()
 
 
 def test_many_rows_of_any_length_are_decoded_in_their_order() -> None:
-    draw = np.random.default_rng(2)
-    counts = draw.integers(0, 30, 400)
-    scores = draw.normal(size=(int(counts.sum()), len(BIO)))
-    every = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), BIO)
-    for place in range(0, 400, 37):
-        one = scores[every.bounds[place] : every.bounds[place + 1]]
-        alone = decode_best_tags(RaggedArray(values=one, bounds=compute_bounds([len(one)])), BIO)
-        assert alone.values.tolist() == every.row(place).tolist()
+    generator = np.random.default_rng(2)
+    counts = generator.integers(0, 30, 400)
+    scores = generator.normal(size=(int(counts.sum()), len(BIO)))
+    decoded = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds(counts)), BIO)
+    for row in range(0, 400, 37):
+        row_scores = scores[decoded.bounds[row] : decoded.bounds[row + 1]]
+        decoded_row = decode_best_tags(RaggedArray(values=row_scores, bounds=compute_bounds([len(row_scores)])), BIO)
+        assert decoded_row.values.tolist() == decoded.row(row).tolist()
 
 
 def test_ragged_rows_can_be_chosen_joined_and_padded() -> None:
     rows = [[1, 2, 3], [], [4], [5, 6]]
-    made = to_ragged(rows, "int32")
-    assert [row.tolist() for row in made] == rows
-    assert [row.tolist() for row in made[np.array([3, 0, 1])]] == [[5, 6], [1, 2, 3], []]
-    assert [row.tolist() for row in concat_parts([made, made[np.array([2])]])] == [*rows, [4]]
-    assert made.to_padded(-1).tolist() == [[1, 2, 3], [-1, -1, -1], [4, -1, -1], [5, 6, -1]]
-    assert made.row_indices.tolist() == [0, 0, 0, 2, 3, 3]
+    ragged = to_ragged(rows, "int32")
+    assert [row.tolist() for row in ragged] == rows
+    assert [row.tolist() for row in ragged[np.array([3, 0, 1])]] == [[5, 6], [1, 2, 3], []]
+    assert [row.tolist() for row in concat_parts([ragged, ragged[np.array([2])]])] == [*rows, [4]]
+    assert ragged.to_padded(-1).tolist() == [[1, 2, 3], [-1, -1, -1], [4, -1, -1], [5, 6, -1]]
+    assert ragged.row_indices.tolist() == [0, 0, 0, 2, 3, 3]

@@ -75,18 +75,18 @@ ANY = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 @given(TEXTS | ANY)
 def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
     borders = find_word_spans(text)
-    covered = [place for begin, end in borders for place in range(begin, end)]
-    assert covered == sorted(set(covered))
-    assert all(begin < end for begin, end in borders)
-    assert {place for place, letter in enumerate(text) if not letter.isspace()} == set(covered)
+    covered_positions = [position for start, end in borders for position in range(start, end)]
+    assert covered_positions == sorted(set(covered_positions))
+    assert all(start < end for start, end in borders)
+    assert {position for position, letter in enumerate(text) if not letter.isspace()} == set(covered_positions)
 
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(TEXTS)
 def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> None:
-    for begin, _ in find_word_spans(text):
-        if begin and not text[begin - 1].isspace():
-            assert unicodedata.category(text[begin]) not in ("Mn", "Mc", "Me")
+    for start, _ in find_word_spans(text):
+        if start and not text[start - 1].isspace():
+            assert unicodedata.category(text[start]) not in ("Mn", "Mc", "Me")
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> Non
     ],
 )
 def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
-    assert [text[begin:end] for begin, end in find_word_spans(text)] == words
+    assert [text[start:end] for start, end in find_word_spans(text)] == words
 
 
 def test_words_as_lists_have_them() -> None:
     text = "U.S. firm Rolls-Royce's e-mail cost $3.5, said O'Neil at 10:30; AT&T's 1,000 a.m. flights. 東京 don’t x_1."
-    assert [text[begin:end] for begin, end in find_word_spans(text, keep_inner_punctuation=True)] == [
+    assert [text[start:end] for start, end in find_word_spans(text, keep_inner_punctuation=True)] == [
         "U.S.",
         "firm",
         "Rolls-Royce",
@@ -142,53 +142,55 @@ def test_words_as_lists_have_them() -> None:
 @given(TEXTS | ANY)
 def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
     short, long = find_word_spans(text), find_word_spans(text, keep_inner_punctuation=True)
-    assert {begin for begin, _ in long} <= {begin for begin, _ in short}
+    assert {start for start, _ in long} <= {start for start, _ in short}
     assert {end for _, end in long} <= {end for _, end in short}
-    assert sum(end - begin for begin, end in long) == sum(end - begin for begin, end in short)
+    assert sum(end - start for start, end in long) == sum(end - start for start, end in short)
 
 
 def test_a_model_of_lists_cuts_a_text_into_such_words() -> None:
-    row, bare = Row(1, {"text": "Rolls-Royce flew"}), Columns(text="text")
-    listed = check_row(row, bare, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
-    assert isinstance(listed, TextRow)
-    assert listed.extra.offsets == [(0, 11), (12, 16)]
+    row, columns = Row(1, {"text": "Rolls-Royce flew"}), Columns(text="text")
+    listed_words = check_row(row, columns, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
+    assert isinstance(listed_words, TextRow)
+    assert listed_words.extra.offsets == [(0, 11), (12, 16)]
     for space in (SPACE, None):
-        found = check_row(row, bare, space)
-        assert isinstance(found, TextRow)
-        assert len(found.extra.offsets) == 4
+        checked = check_row(row, columns, space)
+        assert isinstance(checked, TextRow)
+        assert len(checked.extra.offsets) == 4
 
 
 def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
-    found = check_row(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
-    assert isinstance(found, TextRow), found
-    return found
+    checked = check_row(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
+    assert isinstance(checked, TextRow), checked
+    return checked
 
 
-def perfect(data: Any, outputs: int) -> np.ndarray[Any, Any]:
+def perfect(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
     """Logits that are right at every token that is read, and noise elsewhere."""
-    values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), outputs)).astype(np.float32)
-    found = data.pack_annotations(np.arange(len(data)))
-    values[found["token_indices"]] = 0.0
-    values[found["token_indices"], data.targets.values[found["has_token"]]] = 20.0
+    values = np.random.default_rng(0).normal(size=(int(dataset.row_tokens.sum()), outputs)).astype(np.float32)
+    annotations = dataset.pack_annotations(np.arange(len(dataset)))
+    values[annotations["token_indices"]] = 0.0
+    values[annotations["token_indices"], dataset.targets.values[annotations["has_token"]]] = 20.0
     return values
 
 
-def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tuple[int, int, str]]]:
+def read_back(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> list[list[tuple[int, int, str]]]:
     """Spans in letters, out of perfect logits."""
-    table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
-    data = pack_table(table, segments=False)
-    answers = decode(collect_words(perfect(data, len(SPACE)), data), SPACE, Calibration())
-    made = []
-    for place, row in enumerate(rows):
+    table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+    dataset = pack_table(table, segments=False)
+    answers = decode(collect_words(perfect(dataset, len(SPACE)), dataset), SPACE, Calibration())
+    spans_by_row = []
+    for index, row in enumerate(rows):
         borders = row.extra.offsets
-        tags = [SPACE.names[tag] for tag in answers.labels.row(place)]
-        made.append([(borders[a][0], borders[b - 1][1], label) for a, b, label in extract_spans(tags, SPACE.scheme)])
-    return made
+        tags = [SPACE.names[tag] for tag in answers.labels.row(index)]
+        spans_by_row.append(
+            [(borders[a][0], borders[b - 1][1], label) for a, b, label in extract_spans(tags, SPACE.scheme)]
+        )
+    return spans_by_row
 
 
-def places_of(text: str, kind: str, fit: LengthPolicy) -> list[int]:
-    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
-    return [int(place) for place in table.annotations.word_tokens.values]
+def places_of(text: str, kind: str, length_policy: LengthPolicy) -> list[int]:
+    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+    return [int(token) for token in table.annotations.word_tokens.values]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -198,22 +200,26 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
     borders = find_word_spans(text)
     if not borders:
         return
-    fit = LengthPolicy(max_length=length, stride=2 if length else 0)
-    places = places_of(text, kind, fit)
-    draw = random.Random(seed)
+    length_policy = LengthPolicy(max_length=length, stride=2 if length else 0)
+    word_tokens = places_of(text, kind, length_policy)
+    generator = random.Random(seed)
     spans, at = [], 0
     while at < len(borders):
-        size = draw.randint(1, 3)
+        size = generator.randint(1, 3)
         last = min(at + size, len(borders))
         # a span can be learned if a token of its own begins it, and the next token is not shared with what follows
-        clear = places[at] >= 0 and places[last - 1] >= 0 and (last == len(borders) or places[last] != SHARED_TOKEN)
-        inside = all(places[word] != NO_TOKEN or word + 1 < last for word in range(at, last))
-        if clear and inside and draw.random() < 0.6 and NO_TOKEN not in places[at : last + 1]:
-            spans.append((borders[at][0], borders[last - 1][1], draw.choice(("PER", "LOC"))))
+        is_learnable = (
+            word_tokens[at] >= 0
+            and word_tokens[last - 1] >= 0
+            and (last == len(borders) or word_tokens[last] != SHARED_TOKEN)
+        )
+        has_tokens = all(word_tokens[word] != NO_TOKEN or word + 1 < last for word in range(at, last))
+        if is_learnable and has_tokens and generator.random() < 0.6 and NO_TOKEN not in word_tokens[at : last + 1]:
+            spans.append((borders[at][0], borders[last - 1][1], generator.choice(("PER", "LOC"))))
         at = last
     row = row_of(text, spans)
     assert row.text == text
-    assert read_back([row], kind, fit) == [spans]
+    assert read_back([row], kind, length_policy) == [spans]
 
 
 @pytest.mark.thin(3)
@@ -221,32 +227,32 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
 def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None:
     text = "The old keeper wrote a letter to his daughter every evening, and she does not answer. " * 12
     count = len(find_word_spans(text))
-    whole = places_of(text, kind, LengthPolicy())
-    assert len(whole) == count
-    assert min(whole) >= 0
-    assert sorted(set(whole)) == whole  # one each, in order
-    for fit in (
+    unsplit_tokens = places_of(text, kind, LengthPolicy())
+    assert len(unsplit_tokens) == count
+    assert min(unsplit_tokens) >= 0
+    assert sorted(set(unsplit_tokens)) == unsplit_tokens  # one each, in order
+    for length_policy in (
         LengthPolicy(max_length=16, stride=4),
         LengthPolicy(max_length=9),
         LengthPolicy(max_length=40, stride=13),
     ):
-        places = places_of(text, kind, fit)
-        assert min(places) >= 0
-        assert len(set(places)) == count
+        word_tokens = places_of(text, kind, length_policy)
+        assert min(word_tokens) >= 0
+        assert len(set(word_tokens)) == count
         row = row_of(text, [])
-        table = encode_rows([row], COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
-        first_ids = [int(table.ids[place]) for place in places]
-        assert first_ids == [tokenizer(kind).encode(text).ids[place] for place in whole]
+        table = encode_rows([row], COLUMNS, tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+        first_ids = [int(table.ids[token]) for token in word_tokens]
+        assert first_ids == [tokenizer(kind).encode(text).ids[token] for token in unsplit_tokens]
 
 
 def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     text = " ".join(["keeper"] * 40)
-    fit = LengthPolicy(max_length=12, stride=6)
-    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, fit, TAG_ROWS)
+    length_policy = LengthPolicy(max_length=12, stride=6)
+    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, length_policy, TAG_ROWS)
     lengths = (table.starts[1:] - table.starts[:-1]).tolist()
     windows = np.searchsorted(table.starts, table.annotations.word_tokens.values, side="right") - 1
-    inside = table.annotations.word_tokens.values - table.starts[windows]
-    margins = np.minimum(inside - 1, np.array(lengths)[windows] - 2 - inside)
+    position = table.annotations.word_tokens.values - table.starts[windows]
+    margins = np.minimum(position - 1, np.array(lengths)[windows] - 2 - position)
     assert (margins[6:-6] >= 2).all()  # never at the edge of a window, but for the two ends of the text
 
 
@@ -291,8 +297,8 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
     values[4, 0] = 9.0
     answers = decode(RaggedArray(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
     assert [SPACE.names[tag] for tag in answers.labels.values] == ["B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
-    own = answers.probs.values[np.arange(5), answers.labels.values]
-    assert own.min() > 0.9
+    tag_probs = answers.probs.values[np.arange(5), answers.labels.values]
+    assert tag_probs.min() > 0.9
     np.testing.assert_allclose(answers.probs.values.sum(1), 1.0)
 
 
@@ -303,6 +309,6 @@ def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
     values = np.array([[0.0, 5.0], [np.inf, np.inf], [np.nan, np.nan]], np.float32)
     answers = decode(RaggedArray(values=values, bounds=np.array([0, 3])), space, Calibration())
     assert answers.labels.values.tolist()[:2] == [1, 1]
-    sure = TASKS["tag"].decoding.confidence(answers)
-    assert sure is not None
-    assert sure[0] == pytest.approx(0.5)  # nobody knows the last one
+    confidence = TASKS["tag"].decoding.confidence(answers)
+    assert confidence is not None
+    assert confidence[0] == pytest.approx(0.5)  # nobody knows the last one

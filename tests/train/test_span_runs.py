@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def squad_file(folder: Path) -> Path:
     path = folder / "train.json"
-    path.write_text(json.dumps(squad(questions(240, none=0.3))))
+    path.write_text(json.dumps(squad(questions(240, no_answer_share=0.3))))
     return path
 
 
@@ -36,7 +36,7 @@ def answerer(tiny: str, squad_file: Path, folder: Path) -> Run:
 def test_training_and_evaluation_with_squad_metrics(answerer: Run, folder: Path) -> None:
     assert load_predictor(answerer.folder).calibration.no_answer is not None
     new_file = folder / "fresh.json"
-    new_file.write_text(json.dumps(squad(questions(60, seed=9, none=0.3))))
+    new_file.write_text(json.dumps(squad(questions(60, seed=9, no_answer_share=0.3))))
     evaluation = evaluate(answerer.folder, new_file).to_json()
     assert (evaluation["task"], evaluation["kind"], evaluation["main"]) == ("span", "answers", "f1")
     assert evaluation["metrics"]["exact_match"]["value"] >= 0.85
@@ -50,7 +50,7 @@ def test_held_out_rows_can_be_measured_again(answerer: Run, squad_file: Path) ->
 
 
 def test_predictions_in_squad_format(answerer: Run, tmp_path: Path) -> None:
-    rows = questions(50, seed=5, none=0.3)
+    rows = questions(50, seed=5, no_answer_share=0.3)
     (tmp_path / "dev.json").write_text(json.dumps(squad(rows)))
     predict_file(answerer.folder, tmp_path / "dev.json", tmp_path / "out.json", format="squad")
     answers = json.loads((tmp_path / "out.json").read_text())

@@ -44,7 +44,7 @@ def test_texts_with_spans(tiny: str, tmp_path: Path) -> None:
 
 def test_questions_on_passages(tiny: str, tmp_path: Path) -> None:
     path = tmp_path / "train.json"
-    path.write_text(json.dumps(squad(questions(40, none=0.3))))
+    path.write_text(json.dumps(squad(questions(40, no_answer_share=0.3))))
     inspection = inspect(path, model=tiny)
     assert (inspection.rows, inspection.kind, set(inspection.labels)) == (40, "classes", {"answer", "no answer"})
     assert (inspection.columns.text, inspection.columns.text_b) == ("question", "context")

@@ -47,7 +47,7 @@ class AspectJob:
     labels: list[str]
     resolved: RunPlan  # the plan stored in run.json
     runs: dict[str, Run]  # set by `fit`: both models
-    held: dict[str, list[Review]]  # set by `measure`
+    held_out: dict[str, list[Review]]  # set by `measure`
     predictor: Predictor
     evaluations: dict[str, Evaluation]
 
@@ -102,19 +102,19 @@ class AspectJob:
     def measure(self) -> None:
         """Evaluate both models together on held-out reviews."""
         folder = self.request.folder
-        self.held = {part: reviews for part in ("dev", "test") if (reviews := _select_part(self.parts, part))}
+        self.held_out = {part: reviews for part in ("dev", "test") if (reviews := _select_part(self.parts, part))}
         fingerprints = {
             part: asdict(_make_fingerprint(reviews, self._name(part), self.labels))
-            for part, reviews in self.held.items()
+            for part, reviews in self.held_out.items()
         }
         write_json(folder / ASPECTS_FILE, {"format": FORMAT, "labels": self.labels, "data": fingerprints})
         if len(self.parts) == 1:
-            row_numbers = {part: [review.number for review in reviews] for part, reviews in self.held.items()}
+            row_numbers = {part: [review.number for review in reviews] for part, reviews in self.held_out.items()}
             write_json(folder / SPLIT_FILE, {"source": self.names["train"], "parts": row_numbers})
         self.predictor = load_aspects(folder, device=self.resolved.device)
         self.evaluations = {
             part: run_evaluate(self.predictor, _make_source(_make_polarity_rows(reviews), self._name(part)))
-            for part, reviews in self.held.items()
+            for part, reviews in self.held_out.items()
         }
 
     def save(self) -> None:
@@ -157,8 +157,8 @@ def _draw_reviews(reviews: Sequence[Review], plan: RunPlan) -> list[Review]:
     """Draw `plan.rows` of the training reviews; keep all others."""
     train = [index for index, review in enumerate(reviews) if review.split in (None, "train")]
     drawn = {train[index] for index in sample_rows(len(train), plan.rows or 0, plan.settings.seed).tolist()}
-    kept = drawn | set(range(len(reviews))).difference(train)
-    return [reviews[index] for index in sorted(kept)]
+    selected = drawn | set(range(len(reviews))).difference(train)
+    return [reviews[index] for index in sorted(selected)]
 
 
 def _make_fingerprint(reviews: Sequence[Review], name: str, labels: Sequence[str]) -> DatasetFingerprint:

@@ -33,7 +33,7 @@ def select_option_errors(
 
     row_indices = np.arange(len(targets))
     confidence, label_probability = answers.probs[row_indices, answers.labels], answers.probs[row_indices, targets]
-    wrong = np.flatnonzero(answers.labels != targets)
+    error_rows = np.flatnonzero(answers.labels != targets)
 
     def select(index: int) -> SelectedRow:
         return SelectedRow(
@@ -45,16 +45,16 @@ def select_option_errors(
             option_indices=(int(targets[index]), int(answers.labels[index])),
         )
 
-    suspicious = wrong[confidence[wrong] >= HIGH_CONFIDENCE]
+    suspicious = error_rows[confidence[error_rows] >= HIGH_CONFIDENCE]
     return RowSelection(
-        worst=tuple(map(select, select_smallest(wrong, -confidence[wrong], MAX_WORST))),
+        worst=tuple(map(select, select_smallest(error_rows, -confidence[error_rows], MAX_WORST))),
         suspicious=tuple(
             map(
                 select,
                 select_smallest(suspicious, label_probability[suspicious] - confidence[suspicious], MAX_SUSPICIOUS),
             )
         ),
-        error_count=len(wrong),
+        error_count=len(error_rows),
         suspicious_count=len(suspicious),
     )
 

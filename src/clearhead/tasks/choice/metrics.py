@@ -60,4 +60,4 @@ def score_rows(answers: Answers, targets: Array, space: LabelSpace, metric: str)
 
     true_probs = answers.probs[np.arange(len(targets)), targets]
     scores = -np.log(np.maximum(true_probs, 1e-15)) if metric == "log_loss" else answers.labels == targets
-    return lambda _, said: float(said.mean()), np.asarray(scores, np.float64)
+    return lambda _, row_scores: float(row_scores.mean()), np.asarray(scores, np.float64)

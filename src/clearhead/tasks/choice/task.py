@@ -70,7 +70,7 @@ CHOICE = Task(
         is_correct=is_correct,
         details=compute_details,
         row_scores=score_rows,
-        are_comparable=lambda one, two: one.kind == two.kind,  # the label spaces have no names to compare
+        are_comparable=lambda ours, theirs: ours.kind == theirs.kind,  # the label spaces have no names to compare
         chance_loss=compute_chance_loss,
         chance_score=compute_chance_score,
     ),

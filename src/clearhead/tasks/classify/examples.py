@@ -45,7 +45,7 @@ def select_class_errors(
     probs, predicted = answers.probs, answers.labels
     row_indices = np.arange(len(targets))
     confidence, label_probability = probs[row_indices, predicted], probs[row_indices, targets]
-    wrong = np.flatnonzero(predicted != targets)
+    error_rows = np.flatnonzero(predicted != targets)
 
     def select(index: int) -> SelectedRow:
         return SelectedRow(
@@ -58,13 +58,15 @@ def select_class_errors(
         )
 
     self_confidence = _mean_self_confidence(probs, targets, len(space))
-    suspicious = wrong[confidence[wrong] >= np.clip(self_confidence[predicted[wrong]], MIN_CONFIDENCE, HIGH_CONFIDENCE)]
+    suspicious = error_rows[
+        confidence[error_rows] >= np.clip(self_confidence[predicted[error_rows]], MIN_CONFIDENCE, HIGH_CONFIDENCE)
+    ]
     suspicious = suspicious[confidence[suspicious] - label_probability[suspicious] >= MIN_LABEL_MARGIN]
     margin = label_probability[suspicious] - confidence[suspicious]
     return RowSelection(
-        worst=tuple(map(select, select_smallest(wrong, -confidence[wrong], MAX_WORST))),
+        worst=tuple(map(select, select_smallest(error_rows, -confidence[error_rows], MAX_WORST))),
         suspicious=tuple(map(select, select_smallest(suspicious, margin, MAX_SUSPICIOUS))),
-        error_count=len(wrong),
+        error_count=len(error_rows),
         suspicious_count=len(suspicious),
         cells=tuple(_build_confusion_cells(targets, predicted, confidence, len(space), select)),
     )
@@ -111,8 +113,8 @@ def select_multilabel_errors(
     error_confidence = np.where(answers.labels != targets, confidence, -1.0)
     worst_label = error_confidence.argmax(-1)
     row_indices = np.arange(len(targets))
-    strength = error_confidence[row_indices, worst_label]
-    wrong = np.flatnonzero(strength >= 0)
+    row_confidence = error_confidence[row_indices, worst_label]
+    error_rows = np.flatnonzero(row_confidence >= 0)
 
     def format_labels(row: Array) -> str:
         return ", ".join(space.names[label] for label in np.flatnonzero(row)) or "(none)"
@@ -123,8 +125,8 @@ def select_multilabel_errors(
             row=int(row_numbers[index]),
             truth=format_labels(targets[index]),
             answer=format_labels(answers.labels[index]),
-            confidence=float(strength[index]),
-            label_probability=1 - float(strength[index]),
+            confidence=float(row_confidence[index]),
+            label_probability=1 - float(row_confidence[index]),
             output_index=label,
             is_negated=not bool(is_predicted[index, label]),
         )
@@ -134,14 +136,16 @@ def select_multilabel_errors(
     positive_confidence = (answers.probs * (targets == 1)).sum(0) / positives
     negative_confidence = ((1 - answers.probs) * (targets == 0)).sum(0) / negatives
     self_confidence = np.where(
-        is_predicted[wrong, worst_label[wrong]],
-        positive_confidence[worst_label[wrong]],
-        negative_confidence[worst_label[wrong]],
+        is_predicted[error_rows, worst_label[error_rows]],
+        positive_confidence[worst_label[error_rows]],
+        negative_confidence[worst_label[error_rows]],
     )
-    suspicious = wrong[strength[wrong] >= np.clip(self_confidence, (1 + MIN_LABEL_MARGIN) / 2, HIGH_CONFIDENCE)]
+    suspicious = error_rows[
+        row_confidence[error_rows] >= np.clip(self_confidence, (1 + MIN_LABEL_MARGIN) / 2, HIGH_CONFIDENCE)
+    ]
     return RowSelection(
-        worst=tuple(map(select, select_smallest(wrong, -strength[wrong], MAX_WORST))),
-        suspicious=tuple(map(select, select_smallest(suspicious, -strength[suspicious], MAX_SUSPICIOUS))),
-        error_count=len(wrong),
+        worst=tuple(map(select, select_smallest(error_rows, -row_confidence[error_rows], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, -row_confidence[suspicious], MAX_SUSPICIOUS))),
+        error_count=len(error_rows),
         suspicious_count=len(suspicious),
     )

@@ -113,15 +113,15 @@ def decode(logits: Candidates, space: LabelSpace, calibration: Calibration) -> A
     """Decode the index of the best candidate, or -1; the last probability is that of no answer."""
     import numpy as np
 
-    may_abstain = space.scheme == "some"
+    allows_no_answer = space.scheme == "some"
     scores = np.concatenate([logits.scores, logits.no_answer[:, None]], 1).astype(np.float64) / calibration.temperature
-    if not may_abstain:
+    if not allows_no_answer:
         scores[:, -1] = np.where(np.isfinite(logits.scores[:, 0]), -np.inf, 0.0)
     scores -= scores.max(1, keepdims=True)
     probs = np.exp(scores)
     probs /= probs.sum(1, keepdims=True)
     labels = np.where(np.isfinite(logits.scores[:, 0]), 0, -1)
-    if may_abstain:
+    if allows_no_answer:
         labels = np.where(no_answer_margin(logits) > (calibration.no_answer or 0.0), -1, labels)
     answers = Answers(labels=labels, probs=probs, extra=logits)
     if calibration.abstain_below is None:

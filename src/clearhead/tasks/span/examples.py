@@ -35,30 +35,28 @@ def select_answer_errors(
     predicted = get_answer_texts(answers, targets)
     exact_match, f1, _ = score_answers(predicted, targets)
     confidence = get_confidence(answers)
-    wrong = np.flatnonzero(exact_match == 0)
+    error_rows = np.flatnonzero(exact_match == 0)
 
     def select(index: int) -> SelectedRow:
         truth, label = targets[index], int(answers.labels[index])
-        true = {(start, start + len(text), "true") for start, text in zip(truth.starts, truth.answers, strict=True)}
-        told = set()
+        offsets = {(start, start + len(text)) for start, text in zip(truth.starts, truth.answers, strict=True)}
+        spans = [LabeledSpan(start=start, end=end, label="true", kind="true") for start, end in sorted(offsets)]
         if label >= 0:
-            begin, end = (int(ends[index, label]) for ends in (answers.extra.starts, answers.extra.ends))
-            told = {(begin, end, "said")}
-        marks = [LabeledSpan(start=a, end=b, label="true", kind="true") for a, b, _ in sorted(true)]
-        marks += [LabeledSpan(start=a, end=b, label="answered", kind="predicted") for a, b, _ in told]
+            start, end = int(answers.extra.starts[index, label]), int(answers.extra.ends[index, label])
+            spans.append(LabeledSpan(start=start, end=end, label="answered", kind="predicted"))
         return SelectedRow(
             row=int(row_numbers[index]),
             truth=(truth.answers or ("(no answer)",))[0],
             answer=predicted[index] or "(no answer)",
             confidence=float(confidence[index]),
-            spans=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
+            spans=tuple(sorted(spans, key=lambda span: (span.start, span.end))),
         )
 
-    suspicious = wrong[(f1[wrong] == 0) & (confidence[wrong] >= HIGH_CONFIDENCE)]
+    suspicious = error_rows[(f1[error_rows] == 0) & (confidence[error_rows] >= HIGH_CONFIDENCE)]
     return RowSelection(
-        worst=tuple(map(select, select_smallest(wrong, f1[wrong] - confidence[wrong], MAX_WORST))),
+        worst=tuple(map(select, select_smallest(error_rows, f1[error_rows] - confidence[error_rows], MAX_WORST))),
         suspicious=tuple(map(select, select_smallest(suspicious, -confidence[suspicious], MAX_SUSPICIOUS))),
-        error_count=len(wrong),
+        error_count=len(error_rows),
         suspicious_count=len(suspicious),
     )
 

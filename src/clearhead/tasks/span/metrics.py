@@ -51,4 +51,4 @@ def compute_chance_loss(data: PackedDataset) -> float:
 def score_rows(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> RowScorer:
     """Score each question by exact match or F1."""
     exact_match, f1, _ = score_answers(get_answer_texts(answers, targets), targets)
-    return lambda _, said: float(said.mean()), exact_match if metric == "exact_match" else f1
+    return lambda _, row_scores: float(row_scores.mean()), exact_match if metric == "exact_match" else f1

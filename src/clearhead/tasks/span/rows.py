@@ -145,16 +145,16 @@ class AnswerCounter:
 
     def __init__(self) -> None:
         self.total = 0
-        self.without = 0
+        self.without_answer = 0
 
     def add(self, truth: AnswerTruth) -> None:
         """Add the answers of a question."""
         self.total += 1
-        self.without += not truth.answers
+        self.without_answer += not truth.answers
 
     def space(self) -> LabelSpace:
         """Return the scheme: `some` questions have an answer (SQuAD 2.0), or `all` (SQuAD 1.1)."""
-        return LabelSpace(kind="answers", scheme="some" if self.without else "all")
+        return LabelSpace(kind="answers", scheme="some" if self.without_answer else "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,16 +201,18 @@ def _split_windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:
     return [replace(windows[0], truncated=windows[0].truncated + truncated), *windows[1:]]
 
 
-def _annotate_windows(encodings: Sequence[Encoding], whole: Encoding, passage: str) -> list[PassageWindow]:
+def _annotate_windows(windows: Sequence[Encoding], encoding: Encoding, passage: str) -> list[PassageWindow]:
     """Annotate the passage tokens of each window."""
-    ranges = [_find_passage_range(window) for window in (whole, *encodings)]
+    passage_start, passage_end = _find_passage_range(encoding)
     annotated = []
-    for encoding, (range_start, range_end) in zip(encodings, ranges[1:], strict=True):
-        passage_tokens = [token for token, side in enumerate(encoding.sides) if side == 1]
+    for window in windows:
+        range_start, range_end = _find_passage_range(window)
+        passage_tokens = [token for token, side in enumerate(window.sides) if side == 1]
         first, last = (passage_tokens[0], passage_tokens[-1] + 1) if passage_tokens else (0, 0)
-        starts, ends = _trim_spaces(encoding.offsets[first:last], passage)
-        is_end = range_end >= ranges[0][1] and not whole.truncated
-        annotated.append(PassageWindow(first, last, starts, ends, range_start <= ranges[0][0], is_end))
+        starts, ends = _trim_spaces(window.offsets[first:last], passage)
+        is_first = range_start <= passage_start
+        is_last = range_end >= passage_end and not encoding.truncated
+        annotated.append(PassageWindow(first, last, starts, ends, is_first, is_last))
     return annotated
 
 

@@ -83,7 +83,7 @@ SPAN = Task(
         names=lambda space: ("f1", "exact_match"),
         is_correct=is_correct,
         row_scores=score_rows,
-        are_comparable=lambda one, two: one.kind == two.kind,  # the label spaces have no names to compare
+        are_comparable=lambda ours, theirs: ours.kind == theirs.kind,  # the label spaces have no names to compare
         chance_loss=compute_chance_loss,
         chance_score=lambda data: 0.0,
     ),

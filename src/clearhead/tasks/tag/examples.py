@@ -42,9 +42,9 @@ def select_tag_errors(
     predicted, probs = answers.labels, answers.probs.values
     tag_probs = probs[np.arange(len(probs)), predicted.values]
     error_confidence = np.where(predicted.values != targets.values, tag_probs, -1.0)
-    strength = np.full(len(targets), -1.0)
-    np.maximum.at(strength, targets.row_indices, error_confidence)
-    wrong = np.flatnonzero(strength >= 0)
+    row_confidence = np.full(len(targets), -1.0)
+    np.maximum.at(row_confidence, targets.row_indices, error_confidence)
+    error_rows = np.flatnonzero(row_confidence >= 0)
 
     def select(index: int) -> SelectedRow:
         true_spans, predicted_spans = (_get_row_spans(rows.row(index), space) for rows in (targets, predicted))
@@ -54,18 +54,18 @@ def select_tag_errors(
             row=int(row_numbers[index]),
             truth=_count_labels(true_spans),
             answer=_count_labels(predicted_spans),
-            confidence=float(strength[index]),
+            confidence=float(row_confidence[index]),
             spans=_label_spans(true_spans, predicted_spans),
             counts_words=True,
             word_range=(first, last),
             predicted_tags=tuple(int(tag) for tag in predicted.row(index)[first:last]),
         )
 
-    suspicious = wrong[strength[wrong] >= HIGH_CONFIDENCE]
+    suspicious = error_rows[row_confidence[error_rows] >= HIGH_CONFIDENCE]
     return RowSelection(
-        worst=tuple(map(select, select_smallest(wrong, -strength[wrong], MAX_WORST))),
-        suspicious=tuple(map(select, select_smallest(suspicious, -strength[suspicious], MAX_SUSPICIOUS))),
-        error_count=len(wrong),
+        worst=tuple(map(select, select_smallest(error_rows, -row_confidence[error_rows], MAX_WORST))),
+        suspicious=tuple(map(select, select_smallest(suspicious, -row_confidence[suspicious], MAX_SUSPICIOUS))),
+        error_count=len(error_rows),
         suspicious_count=len(suspicious),
     )
 

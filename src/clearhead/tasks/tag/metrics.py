@@ -88,10 +88,12 @@ def score_rows(answers: Answers, targets: RaggedArray, space: LabelSpace, metric
 
     if metric == "accuracy":
         hits = np.bincount(targets.row_indices, weights=answers.labels.values == targets.values, minlength=len(targets))
-        return lambda _, said: float(said[:, 0].sum() / said[:, 1].sum()), np.stack([hits, targets.counts], 1)
+        return lambda _, row_scores: float(row_scores[:, 0].sum() / row_scores[:, 1].sum()), np.stack(
+            [hits, targets.counts], 1
+        )
 
     types = sorted(space.names if space.scheme == "plain" else {name[2:] for name in space.names if name != "O"})
     counts = count_entities(extract_row_spans(targets, space), extract_row_spans(answers.labels, space), types).array
     average = "macro" if metric == "f1_macro" else "micro"
     score = {"precision": entity_precision, "recall": entity_recall}.get(metric, entity_f1)
-    return lambda _, said: float(score(said, average=average)), counts
+    return lambda _, row_scores: float(score(row_scores, average=average)), counts

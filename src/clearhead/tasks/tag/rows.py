@@ -140,8 +140,8 @@ def _reject_count(row: Row, word_count: int, tag_count: int, text: str) -> BadRo
 
 
 def _read_spans(row: Row, cells: Iterable[Any], text: str, words: Words) -> Tags | BadRow:
-    words_by_start = {start: place for place, (start, _) in enumerate(words.offsets)}
-    words_by_end = {end: place + 1 for place, (_, end) in enumerate(words.offsets)}
+    words_by_start = {start: word for word, (start, _) in enumerate(words.offsets)}
+    words_by_end = {end: word + 1 for word, (_, end) in enumerate(words.offsets)}
     spans: list[Span] = []
     for cell in cells:
         parsed_span = parse_span(cell)
@@ -150,21 +150,21 @@ def _read_spans(row: Row, cells: Iterable[Any], text: str, words: Words) -> Tags
             return BadRow(row.number, reason, excerpt(cell), row.line, MISALIGNED_SPAN)
         start, end, kind = parsed_span
         if not 0 <= start < end <= len(text):
-            place = f"{to_printable(start, 20)} to {to_printable(end, 20)}"
-            reason = f"the span {place} ({kind}) exceeds the text of {len(text):,} characters"
+            offsets = f"{to_printable(start, 20)} to {to_printable(end, 20)}"
+            reason = f"the span {offsets} ({kind}) exceeds the text of {len(text):,} characters"
             return BadRow(row.number, reason, "", row.line, MISALIGNED_SPAN)
         if start not in words_by_start or end not in words_by_end:
             boundary = "begins" if start not in words_by_start else "ends"
-            said = (
+            reason = (
                 f"the span {start} to {end} ({kind}, {text[start:end][:40]!r}) {boundary} inside a word or at a space"
             )
             context = text[max(start - 12, 0) : end + 12]
-            return BadRow(row.number, said, excerpt(context), row.line, MISALIGNED_SPAN)
+            return BadRow(row.number, reason, excerpt(context), row.line, MISALIGNED_SPAN)
         spans.append((words_by_start[start], words_by_end[end], kind))
     spans.sort()
-    for (_, previous_end, cell), (begin, _, other_kind) in pairwise(spans):
-        if begin < previous_end:
-            reason = f"the spans {cell} and {other_kind} overlap"
+    for (_, previous_end, kind), (next_start, _, next_kind) in pairwise(spans):
+        if next_start < previous_end:
+            reason = f"the spans {kind} and {next_kind} overlap"
             return BadRow(row.number, reason, excerpt(text), row.line, MISALIGNED_SPAN)
     return Tags(spans=tuple(spans))
 

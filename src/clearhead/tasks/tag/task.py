@@ -97,7 +97,9 @@ TAG = Task(
         is_correct=is_correct,
         details=compute_details,
         row_scores=score_rows,
-        are_comparable=lambda one, two: (one.kind, one.names) == (two.kind, two.names),  # the scheme can differ
+        are_comparable=lambda ours, theirs: (
+            (ours.kind, ours.names) == (theirs.kind, theirs.names)
+        ),  # the scheme can differ
         chance_loss=compute_chance_loss,
         chance_score=compute_chance_score,
     ),
