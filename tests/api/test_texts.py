@@ -130,7 +130,7 @@ def test_a_stopped_translation_is_resumed(translator: Path, tmp_path: Path, monk
     made = clearhead.translate(*given, notify=said.append, **SHORT)
     assert (made.texts, made.resumed) == (6, 3)
     assert len(said) == 1
-    assert "3 lines of" in said[0]
+    assert "after 3 lines" in said[0]
     whole = [str(one) for one in clearhead.translate(translator, tmp_path / "in.txt", **SHORT)]
     assert (tmp_path / "out.txt").read_text().split("\n")[:-1] == whole
 
