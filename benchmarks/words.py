@@ -30,11 +30,11 @@ QUESTIONS = "questions-words.txt"
 
 def sentences(data: Path, words: int) -> list[list[str]]:
     """Lines as words in small letters, half of them from each text."""
-    from clearhead.words.corpus import file_sentences
+    from clearhead.words.corpus import read_file_sentences
 
     def some(name: str) -> Any:
         left = words // len(TEXTS)
-        for line in file_sentences([data / name / "train.txt.gz"], None, None, []):
+        for line in read_file_sentences([data / name / "train.txt.gz"], None, None, []):
             yield line
             left -= len(line)
             if left <= 0:
@@ -47,7 +47,7 @@ def once(arguments: argparse.Namespace) -> dict[str, Any]:
     """One run in this process."""
     from clearhead.words import WordVectors
     from clearhead.words.learn import learn_words
-    from clearhead.words.measure import measure_analogies, measure_likeness
+    from clearhead.words.measure import measure_analogies, measure_similarity
     from clearhead.words.steps import WordSettings
 
     data = Path(os.environ["CLEARHEAD_DATA"])
@@ -66,7 +66,7 @@ def once(arguments: argparse.Namespace) -> dict[str, Any]:
     tests = data / "word_similarity"
     if not arguments.quality:
         return spent | {"read": sum(map(len, text))}
-    quality = {name: str(measure_likeness(vectors, tests / file).spearman) for name, file in TESTS.items()}
+    quality = {name: str(measure_similarity(vectors, tests / file).spearman) for name, file in TESTS.items()}
     solved = measure_analogies(vectors, tests / QUESTIONS).whole
     quality["analogies"] = f"{solved.accuracy} of {solved.known:,}"
     return spent | {"read": sum(map(len, text)), "words": len(vectors), "quality": quality}

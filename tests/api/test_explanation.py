@@ -113,7 +113,7 @@ def test_kind_of_takes_what_load_takes(encoder: Path, tmp_path: Path) -> None:
 def test_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_vectors(tmp_path / "royal.txt", royal())
     made = clearhead.words(tmp_path / "royal.txt", "king", "-", "man", "+", "woman", top=1, similar=("man", "woman"))
-    assert [one.word for one in made.neighbours] == ["queen"]
+    assert [one.word for one in made.neighbors] == ["queen"]
     assert made.cosine == clearhead.load_words(tmp_path / "royal.txt").cosine("man", "woman")
     terms = ["king", "-", "man", "+", "woman", "--top", "1", "--similar", "man", "woman"]
     main(["words", str(tmp_path / "royal.txt"), *terms, "--json"])
@@ -123,8 +123,8 @@ def test_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "queen" in made._repr_html_()
     vectors = clearhead.load_words(tmp_path / "royal.txt")
     (tmp_path / "pairs.txt").write_text("king\tqueen\t9\nman\twoman\t8\nking\tapple\t1\n")
-    assert clearhead.words(vectors, wordsim=tmp_path / "pairs.txt").likeness["wordsim"].known == 3
-    with pytest.raises(InputError, match=r"Say a word, .*, or similar, wordsim, simlex, analogies"):
+    assert clearhead.words(vectors, wordsim=tmp_path / "pairs.txt").similarities["wordsim"].known == 3
+    with pytest.raises(InputError, match=r"Pass a word, .*, or similar, wordsim, simlex, analogies"):
         clearhead.words(vectors)
 
 

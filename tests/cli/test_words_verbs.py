@@ -127,9 +127,9 @@ def test_words_of_a_transformer(run: Run, masked_model: Path) -> None:
         ((), "Name a word"),
         (("nobody",), "'nobody' is not among the 7 words"),
         (("king", "man"), "Put + or - before 'man'"),
-        (("king", "--top", "0"), "top must be at least 1"),
+        (("king", "--top", "0"), "top must be an integer >= 1, got 0"),
         (("king", "--limit", "0"), "limit"),
-        (("--wordsim", "missing.tsv"), "is not there"),
+        (("--wordsim", "missing.tsv"), "does not exist or is not a file"),
     ],
 )
 def test_words_says_what_is_wrong(run: Run, vectors: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -160,10 +160,10 @@ def test_contrast_of_word_vectors(run: Run, vectors: Path) -> None:
     assert code == 0, err
     assert "1.0000" in told
     assert "prince" in told
-    assert "one vector here" in err
+    assert "same vector in every context" in err
 
 
 def test_contrast_says_where_the_word_is_missing(run: Run, vectors: Path) -> None:
     code, told, err = run("contrast", vectors, "the king", "the queen", "king")
     assert (code, told, err.count("\n")) == (2, "", 1)
-    assert "'king' does not stand by itself in 'the queen'" in err
+    assert "'king' does not occur as a separate word in 'the queen'" in err

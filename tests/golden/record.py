@@ -171,7 +171,7 @@ def read_case(folder: Path, root: Path, name: str) -> dict[str, Any]:
 
 def read_neighbors(folder: Path) -> list[list[Any]]:
     """The words that are nearest to one."""
-    return [[each.word, each.cosine] for each in clearhead.load_words(folder).neighbours("good", top=5)]
+    return [[each.word, each.cosine] for each in clearhead.load_words(folder).neighbors("good", top=5)]
 
 
 def read_ladder(ladder: clearhead.Ladder) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_weighing_layers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("two_threads")
 def test_word2vec_has_one_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = watch(monkeypatch, learn, "_learn_chunk")
+    seen = watch(monkeypatch, learn, "_train_chunk")
     learn.learn_words([["a", "b", "c", "d"]] * 9, steps.WordSettings(width=4, epochs=1, min_count=1))
     assert seen == [{1}]
 

@@ -35,5 +35,5 @@ def topics(count: int, *, topics: int = 4, each: int = 8, seed: int = 0) -> list
 
 def together(vectors: WordVectors, top: int = 3) -> float:
     """The share of neighbours that are of the same topic."""
-    hits = [one.word[:2] == word[:2] for word in vectors.words for one in vectors.neighbours(word, top=top)]
+    hits = [one.word[:2] == word[:2] for word in vectors.words for one in vectors.neighbors(word, top=top)]
     return sum(hits) / len(hits)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.words.corpus import Corpus, read_corpus
-from clearhead.words.learn import first_tables, learn_words, shared_samples, stretch
-from clearhead.words.steps import Cbow, Skipgram, Tables, WordSettings
+from clearhead.words.corpus import WordCorpus, read_corpus
+from clearhead.words.learn import choose_block_length, count_shared_samples, init_tables, learn_words
+from clearhead.words.steps import Cbow, EmbeddingTables, Skipgram, WordSettings
 from tests.words.planted import together, topics
 
 
@@ -19,9 +19,9 @@ def test_words_that_stand_together_become_neighbours(mode: str) -> None:
     settings = WordSettings(mode=mode, epochs=10, width=20)  # type: ignore[arg-type]
     learned = learn_words(topics(1000), settings)
     assert together(learned.vectors) == 1.0
-    assert len(learned.vectors) == learned.different == 32
+    assert len(learned.vectors) == learned.distinct_words == 32
     assert learned.vectors.counts is not None
-    assert int(learned.vectors.counts.sum()) == learned.read
+    assert int(learned.vectors.counts.sum()) == learned.words_read
     random = first_tables_of(settings)
     assert together(random) < 0.6  # without learning they are not
 
@@ -58,13 +58,19 @@ def test_several_threads_learn_too() -> None:
 def test_hard_settings_do_not_make_vectors_grow_without_end(settings: dict[str, object]) -> None:
     vectors = learn_words(topics(1000), WordSettings(epochs=10, **settings)).vectors  # type: ignore[arg-type]
     assert together(vectors) > 0.95
-    assert vectors.lengths.max() < 10
+    assert vectors.norms.max() < 10
 
 
-def tables(words: int, width: int, seed: int = 0) -> Tables:
+def tables(words: int, width: int, seed: int = 0) -> EmbeddingTables:
     rng = np.random.default_rng(seed)
     made = rng.normal(size=(2, words, width)).astype(np.float32) * 0.3
-    return Tables(inputs=made[0].copy(), outputs=made[1].copy(), keep=np.ones(words), drawn=np.ones(words), often=0.1)
+    return EmbeddingTables(
+        inputs=made[0].copy(),
+        outputs=made[1].copy(),
+        keep_probs=np.ones(words),
+        negative_cdf=np.ones(words),
+        top_share=0.1,
+    )
 
 
 def sigmoid(x: float) -> float:
@@ -80,7 +86,7 @@ def test_a_skipgram_step_is_the_sum_of_its_pairs(width: int) -> None:
     weights = rng.integers(0, 2, (length, 2 * window + 1)).astype(np.float32)
     weights[:, window] = 0
     before, after = tables(9, width), tables(9, width)
-    Skipgram(after, WordSettings(window=window, negative=negative), length).learn(around, samples, weights, rate)
+    Skipgram(after, WordSettings(window=window, negative=negative), length).train_block(around, samples, weights, rate)
     inputs, outputs = before.inputs.astype(float), before.outputs.astype(float)
     expected_in, expected_out = inputs.copy(), outputs.copy()
     for place in range(length):
@@ -109,7 +115,7 @@ def test_a_cbow_step_is_the_sum_of_its_words() -> None:
     weights[:, window] = 0
     weights[1] = 0  # a word without neighbours
     before, after = tables(9, width), tables(9, width)
-    Cbow(after, WordSettings(window=window, negative=negative, mode="cbow"), length).learn(
+    Cbow(after, WordSettings(window=window, negative=negative, mode="cbow"), length).train_block(
         around, samples, weights, rate
     )
     inputs, outputs = before.inputs.astype(float), before.outputs.astype(float)
@@ -133,7 +139,7 @@ def test_a_cbow_step_is_the_sum_of_its_words() -> None:
     np.testing.assert_allclose(after.outputs, expected_out, atol=1e-5)
 
 
-def corpus(tmp_path: Path, sentences: list[list[str]], min_count: int = 1) -> Corpus:
+def corpus(tmp_path: Path, sentences: list[list[str]], min_count: int = 1) -> WordCorpus:
     return read_corpus(sentences, tmp_path / "ids", min_count=min_count)
 
 
@@ -141,34 +147,38 @@ def test_the_text_comes_back_out_of_its_file(tmp_path: Path) -> None:
     made = corpus(tmp_path, [["b", "a", "b"], ["rare"], [], ["b", "a"]], min_count=2)
     assert made.words == ("b", "a")
     assert made.counts.tolist() == [3, 2]
-    words, sentence, count = made.chunk(0)
+    words, sentence, count = made.read_chunk(0)
     assert [made.words[place] for place in words] == ["b", "a", "b", "b", "a"]
     assert (sentence[0] == sentence[2], sentence[2] == sentence[3], count) == (True, False, 6)
 
 
 def test_frequent_words_are_passed_over_as_the_formula_says(tmp_path: Path) -> None:
     made = corpus(tmp_path, [["the"] * 90 + ["a"] * 10])
-    keep = first_tables(made, WordSettings(sample=0.1)).keep
+    keep = init_tables(made, WordSettings(sample=0.1)).keep_probs
     assert keep[0] == pytest.approx((np.sqrt(0.9 / 0.1) + 1) * 0.1 / 0.9, rel=1e-6)
     assert keep[1] == 1
-    assert (first_tables(made, WordSettings(sample=0.0)).keep == 1).all()
+    assert (init_tables(made, WordSettings(sample=0.0)).keep_probs == 1).all()
 
 
 def test_more_is_learned_at_once_where_no_word_comes_often() -> None:
-    calm = Tables(inputs=np.ones((1, 1)), outputs=np.ones((1, 1)), keep=np.ones(1), drawn=np.ones(1), often=0.001)
-    busy = Tables(inputs=np.ones((1, 1)), outputs=np.ones((1, 1)), keep=np.ones(1), drawn=np.ones(1), often=0.5)
+    calm = EmbeddingTables(
+        inputs=np.ones((1, 1)), outputs=np.ones((1, 1)), keep_probs=np.ones(1), negative_cdf=np.ones(1), top_share=0.001
+    )
+    busy = EmbeddingTables(
+        inputs=np.ones((1, 1)), outputs=np.ones((1, 1)), keep_probs=np.ones(1), negative_cdf=np.ones(1), top_share=0.5
+    )
     settings = WordSettings(mode="cbow")
-    assert stretch(calm, settings) == 128
-    assert stretch(busy, settings) == 4
-    assert shared_samples(32, WordSettings()) == 64
-    assert shared_samples(32, WordSettings(negative=20)) > 200
+    assert choose_block_length(calm, settings) == 128
+    assert choose_block_length(busy, settings) == 4
+    assert count_shared_samples(32, WordSettings()) == 64
+    assert count_shared_samples(32, WordSettings(negative=20)) > 200
 
 
 @pytest.mark.parametrize(
     ("sentences", "said"),
     [
-        ([], "no text"),
-        ([[]], "no text"),
+        ([], "training text is empty"),
+        ([[]], "training text is empty"),
         ([["a"] * 9], "2 are needed"),
         ([["a", "b"]], "0 of 2"),
         (["a text"], "Sentence 0 is 'a text', expected a list of words"),
@@ -193,7 +203,7 @@ def test_texts_that_cannot_be_learned_from(sentences: list[list[str]], said: str
         {"seed": -1},
         {"negative": 0},
         {"min_count": 0},
-        {"last_rate": 1.0},
+        {"min_learning_rate": 1.0},
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, object]) -> None:
@@ -204,4 +214,4 @@ def test_settings_that_cannot_be(settings: dict[str, object]) -> None:
 def test_progress_goes_from_nothing_to_all() -> None:
     told: list[tuple[str, int, int | None]] = []
     learned = learn_words(topics(100), WordSettings(epochs=2), progress=lambda *step: told.append(step))
-    assert told[-1] == ("learning", learned.read * 2, learned.read * 2)
+    assert told[-1] == ("learning", learned.words_read * 2, learned.words_read * 2)

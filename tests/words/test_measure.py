@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.errors import InputError
 from clearhead.metrics.correlation import spearman
-from clearhead.words.measure import measure_analogies, measure_likeness
+from clearhead.words.measure import measure_analogies, measure_similarity
 from tests.words.planted import royal
 
 
@@ -18,7 +18,7 @@ def test_likeness_is_spearman_over_the_known_rows(tmp_path: Path) -> None:
     rows += [("prince", "king", 9.0), ("woman", "queen", 5.5)]
     path = tmp_path / "pairs.tsv"
     path.write_text("# about\n" + "".join(f"{a}\t{b}\t{score}\n" for a, b, score in rows))
-    made = measure_likeness(royal(), path)
+    made = measure_similarity(royal(), path)
     known = [row for row in rows if row[1] != "unknown"]
     cosines = [royal().cosine(a, b) for a, b, _ in known]
     assert (made.rows, made.known) == (6, 5)
@@ -30,7 +30,7 @@ def test_simlex_has_its_score_in_a_column_of_its_own(tmp_path: Path) -> None:
     head = "word1\tword2\tPOS\tSimLex999\tconc(w1)\n"
     path = tmp_path / "simlex.txt"
     path.write_text(head + "king\tqueen\tN\t9\t1\nking\tapple\tN\t1\t1\nman\twoman\tN\t5\t1\n")
-    assert measure_likeness(royal(), path).known == 3
+    assert measure_similarity(royal(), path).known == 3
 
 
 def test_analogies_by_section(tmp_path: Path) -> None:
@@ -51,14 +51,14 @@ def test_analogies_by_section(tmp_path: Path) -> None:
         ("king queen\n", "expected two words and a score"),
         ("king queen x\n", "expected two words"),
         ("king queen nan\n", "finite"),
-        ("a b 1\n", "knows the words of 0 of its 1 rows"),
+        ("a b 1\n", "only 0 of its 1 rows are in the vocabulary of royal"),
         ("", "empty"),
     ],
 )
 def test_files_that_are_no_word_pairs(content: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text(content)
     with pytest.raises(InputError, match=said):
-        measure_likeness(royal(), tmp_path / "pairs.txt")
+        measure_similarity(royal(), tmp_path / "pairs.txt")
 
 
 @pytest.mark.parametrize(("content", "said"), [("a b c\n", "four words"), (": x\n", "no questions")])
@@ -66,12 +66,12 @@ def test_files_that_are_no_analogies(content: str, said: str, tmp_path: Path) ->
     (tmp_path / "questions.txt").write_text(content)
     with pytest.raises(InputError, match=said):
         measure_analogies(royal(), tmp_path / "questions.txt")
-    with pytest.raises(InputError, match="not there"):
+    with pytest.raises(InputError, match="does not exist or is not a file"):
         measure_analogies(royal(), tmp_path / "nowhere.txt")
 
 
 def test_solving_in_blocks_is_solving_one_by_one() -> None:
     vectors = royal()
     asked = np.array([[a, b, c] for a in range(4) for b in range(4) for c in range(4) if len({a, b, c}) == 3])
-    one = [int(vectors.solve(row[None])[0]) for row in asked]
-    assert vectors.solve(asked).tolist() == one
+    one = [int(vectors.solve_analogies(row[None])[0]) for row in asked]
+    assert vectors.solve_analogies(asked).tolist() == one

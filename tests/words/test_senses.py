@@ -10,7 +10,7 @@ import pytest
 import clearhead
 from clearhead.errors import InputError
 from clearhead.words import WordVectors
-from clearhead.words.contrast import word_table
+from clearhead.words.contrast import extract_word_table
 from tests.tiny_models import tiny_gpt, tiny_model
 from tests.words.planted import royal
 
@@ -48,7 +48,7 @@ def test_a_word_of_several_tokens_is_their_mean(tmp_path: Path) -> None:
     assert made.occurrences[0].tokens == ("bank", "##er", "##s")
     assert made.layers[0].cosine == 1.0
     assert any("mean" in note for note in made.notes)
-    assert word_table(model).words == ("bank", "the", "saw")
+    assert extract_word_table(model).words == ("bank", "the", "saw")
 
 
 def test_a_word_that_stands_twice_is_said(tiny: Path) -> None:
@@ -59,9 +59,9 @@ def test_a_word_that_stands_twice_is_said(tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "word", "said"),
     [
-        ("the film", "the plot", "film", "'film' does not stand by itself in 'the plot'"),
-        ("the films", "the film", "film", "does not stand by itself"),
-        ("the film", "the film", " ", "no word"),
+        ("the film", "the plot", "film", "'film' does not occur as a separate word in 'the plot'"),
+        ("the films", "the film", "film", "does not occur as a separate word"),
+        ("the film", "the film", " ", "The word is empty"),
         ("the " * 40 + "film", "the film", "film", "cut off"),
     ],
 )
@@ -81,7 +81,7 @@ def test_words_that_are_written_differently_are_said() -> None:
     cased = WordVectors(words=("bank", "Bank"), matrix=np.eye(2, dtype=np.float32))
     found = clearhead.contrast(cased, "Bank of the river", "the bank", "bank")
     assert found.layers[0].cosine == 0
-    assert "Bank and bank are two words here" in found.notes[0]
+    assert "Bank and bank are two words with separate vectors" in found.notes[0]
     assert "two words" not in " ".join(clearhead.contrast(cased, "a bank", "the bank", "bank").notes)
 
 
@@ -138,4 +138,4 @@ def test_whole_words_of_every_kind_of_vocabulary(tokens: dict[str, int], words: 
         def tensor(self, _: str) -> object:
             return np.ones((len(tokens), 2), np.float32)
 
-    assert word_table(Worded()).words == words  # type: ignore[arg-type]
+    assert extract_word_table(Worded()).words == words  # type: ignore[arg-type]

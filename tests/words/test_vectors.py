@@ -8,7 +8,7 @@ import pytest
 from clearhead.errors import InputError
 from clearhead.text.words import split_vector_words
 from clearhead.words import WordVectors
-from clearhead.words.vectors import expression
+from clearhead.words.vectors import parse_expression
 from tests.words.planted import royal
 
 
@@ -29,7 +29,7 @@ def test_an_unknown_word_is_named_with_a_near_one() -> None:
 
 def test_king_minus_man_plus_woman_is_queen_and_the_question_is_left_out() -> None:
     vectors = royal()
-    best = vectors.neighbours("king - man + woman", top=7)
+    best = vectors.neighbors("king - man + woman", top=7)
     assert best[0].word == "queen"
     assert {"king", "man", "woman"}.isdisjoint(one.word for one in best)
     assert len(best) == 4
@@ -44,12 +44,12 @@ def test_neighbours_are_those_of_a_plain_search() -> None:
     vectors = WordVectors(words=tuple(f"w{n}" for n in range(500)), matrix=matrix)
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     order = [n for n in np.argsort(-(unit @ unit[7]), kind="stable") if n != 7]
-    assert [one.word for one in vectors.neighbours("w7", top=5)] == [f"w{n}" for n in order[:5]]
+    assert [one.word for one in vectors.neighbors("w7", top=5)] == [f"w{n}" for n in order[:5]]
 
 
 def test_solve_answers_as_analogy_does() -> None:
     vectors = royal()
-    assert vectors.words[int(vectors.solve(np.array([[2, 0, 3]]))[0])] == "queen"
+    assert vectors.words[int(vectors.solve_analogies(np.array([[2, 0, 3]]))[0])] == "queen"
 
 
 def test_the_mean_of_a_text() -> None:
@@ -61,7 +61,7 @@ def test_the_mean_of_a_text() -> None:
 
 def test_a_zero_vector_is_no_trouble() -> None:
     vectors = WordVectors(words=("a", "b", "c"), matrix=np.array([[0, 0], [1, 0], [1, 1]], np.float32))
-    assert vectors.neighbours("a")[0].cosine == 0
+    assert vectors.neighbors("a")[0].cosine == 0
     assert vectors.cosine("a", "a") == 1
 
 
@@ -75,13 +75,13 @@ def test_a_zero_vector_is_no_trouble() -> None:
     ],
 )
 def test_expressions(asked: str | list[str], added: list[str], taken: list[str]) -> None:
-    assert expression(asked) == (added, taken)
+    assert parse_expression(asked) == (added, taken)
 
 
 @pytest.mark.parametrize("asked", ["", "-", "king man", "king - - man", "king +"])
 def test_expressions_that_are_none(asked: str) -> None:
-    with pytest.raises(InputError, match=r"king - man \+ woman|Two signs"):
-        expression(asked)
+    with pytest.raises(InputError, match=r"king - man \+ woman|Two signs in a row"):
+        parse_expression(asked)
 
 
 def test_words_of_a_text() -> None:
@@ -114,5 +114,5 @@ def test_a_text_without_a_known_word_is_a_usual_one() -> None:
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(InputError, match="2 words need as many vectors"):
         WordVectors(words=("a", "b"), matrix=np.ones((3, 2), np.float32))
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         WordVectors(words=("a", "a"), matrix=np.ones((2, 2), np.float32))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clearhead.training.loop import TrainingStep
     from clearhead.words import WordVectors
     from clearhead.words.answers import WordAnswers
-    from clearhead.words.measure import Analogies
+    from clearhead.words.measure import AnalogyScores
 
 _HOMES = {
     "LENGTHS": "explain.complexity",
@@ -82,7 +82,7 @@ __all__ = [
     "LENGTHS",
     "MS",
     "WIDTHS",
-    "Analogies",
+    "AnalogyScores",
     "CountCallback",
     "FoundSpan",
     "Model",

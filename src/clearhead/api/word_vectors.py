@@ -34,13 +34,13 @@ def load_words(
     """
     from clearhead.jobs.kinds import has_vectors
     from clearhead.words import load_vectors
-    from clearhead.words.contrast import word_table
+    from clearhead.words.contrast import extract_word_table
     from clearhead.words.files import check_limit
 
     if has_vectors(reference) or Path(reference).expanduser().is_file():  # reports why a file is not one of vectors
         return load_vectors(reference, limit=limit, progress=from_counts(progress))
     check_limit(limit)
-    made = word_table(load(reference, head=None, progress=download))
+    made = extract_word_table(load(reference, head=None, progress=download))
     return made if limit is None or limit >= len(made) else made.select(range(limit))
 
 
@@ -110,7 +110,7 @@ def word2vec(
     columns with text.
     """
     from clearhead.files import check_output_folder, to_printable
-    from clearhead.words.corpus import file_sentences
+    from clearhead.words.corpus import read_file_sentences
     from clearhead.words.files import is_file_name, save_vectors
     from clearhead.words.learn import learn_words
     from clearhead.words.steps import WordSettings
@@ -118,7 +118,7 @@ def word2vec(
     try:
         word_settings = WordSettings(**settings)
     except TypeError as error:
-        raise InputError(f"Settings of word2vec: {to_printable(error, 120)}.") from None
+        raise InputError(f"Invalid word2vec settings: {to_printable(error, 120)}.") from None
     word_settings.check()
     if output is not None and is_file_name(Path(output)) and Path(output).exists():
         raise InputError(f"Output file {output} already exists.")
@@ -126,7 +126,7 @@ def word2vec(
         check_output_folder(Path(output))
     notes: list[str] = []
     files = _list_files(texts)
-    sentences = texts if files is None else file_sentences(files, text, encoding, notes)
+    sentences = texts if files is None else read_file_sentences(files, text, encoding, notes)
     learned = learn_words(sentences, word_settings, progress=progress)  # type: ignore[arg-type]
     learned = replace(learned, vectors=replace(learned.vectors, notes=tuple(notes)))
     if output is not None:

@@ -91,10 +91,10 @@ def word2vec(
         print_note(note, quiet=quiet)
     if quiet:
         return
-    rare = learned.different - len(learned.vectors)
+    rare = learned.distinct_words - len(learned.vectors)
     facts = [
         ("words", f"{len(learned.vectors):,} of width {learned.vectors.width}; {rare:,} rare words ignored"),
-        ("text", f"{learned.read:,} words in {learned.sentences:,} lines, {epochs} epochs"),
+        ("text", f"{learned.words_read:,} words in {learned.sentences:,} lines, {epochs} epochs"),
         ("time", f"{learned.seconds:.1f} s, {learned.to_json()['words_per_second']:,} words/s"),
     ]
     print_facts(facts, title=str(output))

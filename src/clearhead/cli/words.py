@@ -74,19 +74,19 @@ def words(
         print_json({**answers.to_json(), "model": model})
         return
     if quiet:
-        neighbors = (to_printable(neighbor.word) for neighbor in answers.neighbours)
+        neighbors = (to_printable(neighbor.word) for neighbor in answers.neighbors)
         for line in (*neighbors, *_format_scores(answers)):
             print(line)
         return
-    if answers.neighbours:
-        rows = [(neighbor.word, f"{neighbor.cosine:.4f}") for neighbor in answers.neighbours]
+    if answers.neighbors:
+        rows = [(neighbor.word, f"{neighbor.cosine:.4f}") for neighbor in answers.neighbors]
         print_table(("word", "cosine"), rows, title=" ".join(terms))
     if answers.similar is not None:
         print_table(("words", "cosine"), [(" and ".join(answers.similar), f"{answers.cosine:.4f}")])
-    if answers.likeness:
+    if answers.similarities:
         rows_by_file = [
             (score.name, f"{score.known:,} of {score.rows:,}", str(score.spearman))
-            for score in answers.likeness.values()
+            for score in answers.similarities.values()
         ]
         print_table(("file", "known rows", "Spearman (95 % interval)"), rows_by_file)
     if answers.analogies is not None:
@@ -112,7 +112,7 @@ def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVecto
 def _format_scores(answers: WordAnswers) -> list[str]:
     """Cosine, correlations and accuracy as bare numbers."""
     cosine = [] if answers.cosine is None else [f"{answers.cosine:.4f}"]
-    correlations = [f"{score.spearman.value:.4f}" for score in answers.likeness.values()]
+    correlations = [f"{score.spearman.value:.4f}" for score in answers.similarities.values()]
     accuracy = None if answers.analogies is None else answers.analogies.whole.accuracy
     return [*cosine, *correlations, *([] if accuracy is None else [f"{accuracy.value:.4f}"])]
 

@@ -75,7 +75,7 @@ def select_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, 
     word_count = known_count = 0
     for first, second in train.texts():
         for text in (first, second or ""):
-            rows = vectors.rows_of(text)
+            rows = vectors.text_rows(text)
             word_count, known_count = word_count + len(split_vector_words(text)), known_count + len(rows)
             needed_rows.update(rows)
     if not needed_rows:

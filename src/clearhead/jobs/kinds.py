@@ -19,7 +19,7 @@ from clearhead.families import family_of
 from clearhead.families.family import HEAD_POOLING
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS, Task
-from clearhead.words.files import CARD as WORDS_CARD
+from clearhead.words.files import CARD_FILE as WORDS_CARD
 from clearhead.words.formats import is_vector_file
 
 ModelKind = Literal[

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.data.sources.texts import is_text_source
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.html import short_repr
 from clearhead.model.generation import TextGenerator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
 
+@renamed_fields(added="continuations")
 @dataclass(frozen=True, kw_only=True)
 class Continuation:
     """One prompt and its continuation; an empty line of a file stays empty."""

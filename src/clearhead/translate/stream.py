@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.data.sources.texts import is_text_source, read_texts
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import ClearheadError, InputError
 from clearhead.html import short_repr
 from clearhead.jobs.kinds import local_kind
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 CHUNK_LINES = 512  # lines that are sorted by length and translated together
 
 
+@renamed_fields(ranked="ranked_lines")
 @dataclass(frozen=True, kw_only=True)
 class Translation:
     """One line and its translation; an empty line stays empty."""

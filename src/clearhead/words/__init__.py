@@ -1,4 +1,4 @@
-"""Context-free word vectors: one vector for each word, read, learned, asked and measured; numpy only."""
+"""Static word vectors, one per word: reading, training, queries and evaluation, with numpy only."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.words.answers import WordAnswers, answer_words, check_question
-    from clearhead.words.contrast import Contrast, contrast_model, contrast_vectors, word_table
-    from clearhead.words.corpus import file_sentences
+    from clearhead.words.contrast import Contrast, contrast_model, contrast_vectors, extract_word_table
+    from clearhead.words.corpus import read_file_sentences
     from clearhead.words.files import check_limit, is_file_name, load_vectors, save_vectors, write_vectors
     from clearhead.words.formats import is_vector_file
     from clearhead.words.learn import LearnedWords, learn_words
-    from clearhead.words.measure import Analogies
+    from clearhead.words.measure import AnalogyScores
     from clearhead.words.steps import WordSettings
-    from clearhead.words.vectors import Neighbour, WordVectors
+    from clearhead.words.vectors import Neighbor, WordVectors
 else:
     from clearhead.lazy import export_lazily
 
@@ -21,22 +21,22 @@ else:
         __name__,
         {
             "answers": ("WordAnswers", "answer_words", "check_question"),
-            "contrast": ("Contrast", "contrast_model", "contrast_vectors", "word_table"),
-            "corpus": ("file_sentences",),
+            "contrast": ("Contrast", "contrast_model", "contrast_vectors", "extract_word_table"),
+            "corpus": ("read_file_sentences",),
             "files": ("check_limit", "is_file_name", "load_vectors", "save_vectors", "write_vectors"),
             "formats": ("is_vector_file",),
             "learn": ("LearnedWords", "learn_words"),
-            "measure": ("Analogies",),
+            "measure": ("AnalogyScores",),
             "steps": ("WordSettings",),
-            "vectors": ("Neighbour", "WordVectors"),
+            "vectors": ("Neighbor", "WordVectors"),
         },
     )
 
 __all__ = [
-    "Analogies",
+    "AnalogyScores",
     "Contrast",
     "LearnedWords",
-    "Neighbour",
+    "Neighbor",
     "WordAnswers",
     "WordSettings",
     "WordVectors",
@@ -45,12 +45,12 @@ __all__ = [
     "check_question",
     "contrast_model",
     "contrast_vectors",
-    "file_sentences",
+    "extract_word_table",
     "is_file_name",
     "is_vector_file",
     "learn_words",
     "load_vectors",
+    "read_file_sentences",
     "save_vectors",
-    "word_table",
     "write_vectors",
 ]

@@ -1,4 +1,4 @@
-"""What `words` answers: neighbours and sums of words, cosines, and how good the vectors are."""
+"""Results of `words`: nearest neighbors, cosines, and evaluations of word vectors."""
 
 from __future__ import annotations
 
@@ -8,45 +8,47 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clearhead.caller import setting
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.html import render_table, short_repr
 from clearhead.progress import Progress, no_progress
-from clearhead.words.measure import Analogies, Likeness, measure_analogies, measure_likeness
-from clearhead.words.vectors import Neighbour, WordVectors
+from clearhead.words.measure import AnalogyScores, WordSimilarity, measure_analogies, measure_similarity
+from clearhead.words.vectors import Neighbor, WordVectors
 
 
+@renamed_fields(neighbours="neighbors", likeness="similarities")
 @dataclass(frozen=True, kw_only=True)
 class WordAnswers:
-    """The answers of word vectors; what was not asked for is empty."""
+    """Results of queries on word vectors; fields that were not requested are empty."""
 
     vectors: WordVectors
     terms: tuple[str, ...] = ()
-    neighbours: tuple[Neighbour, ...] = ()  # of the terms, the nearest first
+    neighbors: tuple[Neighbor, ...] = ()  # of the terms, nearest first
     similar: tuple[str, str] | None = None
-    cosine: float | None = None  # of the two similar words
-    likeness: Mapping[str, Likeness] = field(default_factory=dict)  # wordsim, simlex
-    analogies: Analogies | None = None
+    cosine: float | None = None  # of the words in `similar`
+    similarities: Mapping[str, WordSimilarity] = field(default_factory=dict)  # wordsim, simlex
+    analogies: AnalogyScores | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         vectors = self.vectors
         values: dict[str, Any] = {"model": vectors.name, "words": len(vectors), "width": vectors.width}
         values["notes"] = list(vectors.notes)
         if self.terms:
             values["asked"] = " ".join(self.terms)
-            values["neighbours"] = [{"word": near.word, "cosine": near.cosine} for near in self.neighbours]
+            values["neighbours"] = [{"word": neighbor.word, "cosine": neighbor.cosine} for neighbor in self.neighbors]
         if self.similar is not None:
             values["similar"] = {"words": list(self.similar), "cosine": self.cosine}
-        values |= {name: measure.to_json() for name, measure in self.likeness.items()}
+        values |= {name: scores.to_json() for name, scores in self.similarities.items()}
         return values | ({} if self.analogies is None else {"analogies": self.analogies.to_json()})
 
     def __repr__(self) -> str:
-        near = ", ".join(f"{word.word} {word.cosine:.3f}" for word in self.neighbours[:6])
+        neighbors = ", ".join(f"{neighbor.word} {neighbor.cosine:.3f}" for neighbor in self.neighbors[:6])
         cosine = None if self.cosine is None else f"cosine {self.cosine:.4f}"
-        return short_repr("WordAnswers", " ".join(self.terms), near, cosine)
+        return short_repr("WordAnswers", " ".join(self.terms), neighbors, cosine)
 
     def _repr_html_(self) -> str:
-        rows = [(near.word, f"{near.cosine:.4f}") for near in self.neighbours]
+        rows = [(neighbor.word, f"{neighbor.cosine:.4f}") for neighbor in self.neighbors]
         return render_table(" ".join(self.terms) or self.vectors.name, ("word", "cosine"), rows)
 
 
@@ -61,22 +63,22 @@ def answer_words(
     analogies: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> WordAnswers:
-    """Neighbours of the terms, the cosine of two words, and the measures on the files that are given."""
-    near = tuple(vectors.neighbours(terms, top=top)) if terms else ()
+    """Compute the neighbors of the terms, the cosine of two words, and the scores on the given files."""
+    neighbors = tuple(vectors.neighbors(terms, top=top)) if terms else ()
     files = {name: path for name, path in (("wordsim", wordsim), ("simlex", simlex)) if path is not None}
     return WordAnswers(
         vectors=vectors,
         terms=tuple(terms),
-        neighbours=near,
+        neighbors=neighbors,
         similar=None if similar is None else (similar[0], similar[1]),
         cosine=None if similar is None else vectors.cosine(*similar),
-        likeness={name: measure_likeness(vectors, path) for name, path in files.items()},
+        similarities={name: measure_similarity(vectors, path) for name, path in files.items()},
         analogies=None if analogies is None else measure_analogies(vectors, analogies, progress=progress),
     )
 
 
 def check_question(terms: Sequence[str], *others: object) -> None:
-    """Refuse a call that asks for nothing."""
+    """Refuse a call without a query."""
     if not terms and all(other is None for other in others):
-        ways = ", ".join(setting(name) for name in ("similar", "wordsim", "simlex", "analogies"))
-        raise InputError(f"Say a word, words with + and - between them, or {ways}.")
+        alternatives = ", ".join(setting(name) for name in ("similar", "wordsim", "simlex", "analogies"))
+        raise InputError(f"Pass a word, words with + and - between them, or {alternatives}.")

@@ -1,4 +1,4 @@
-"""A text as word numbers in a temporary file: read once, memory bounded by the number of different words."""
+"""Text as word ids in a temporary file: read once, with memory bounded by the number of distinct words."""
 
 from __future__ import annotations
 
@@ -17,111 +17,111 @@ from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
 from clearhead.text.words import split_vector_words
 
-MOST_COUNTED = 8_000_000  # different words that are counted at a time: about 1 GB
-CHUNK = 1 << 16  # words that are learned from between two looks at the rate and at who is watching
-REPORTED = 20_000  # sentences between two reports of progress
-MOST_LETTERS = 100  # of a word; what is longer is no word that comes again
-END = -1  # of a sentence, in the file
+MAX_DISTINCT_WORDS = 8_000_000  # distinct words that are counted at a time: about 1 GB
+CHUNK_WORDS = 1 << 16  # words between updates of the learning rate and of the progress
+PROGRESS_SENTENCES = 20_000  # sentences between progress reports
+MAX_WORD_LENGTH = 100  # characters; longer words are ignored
+SENTENCE_END = -1  # marks the end of a sentence in the file
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Corpus:
-    """The words that come often enough, most frequent first, and the text as their numbers."""
+class WordCorpus:
+    """The frequent words, most frequent first, and the text as word ids."""
 
     words: tuple[str, ...]
     counts: Array  # (words,)
-    numbers: Array  # int32, in the order of first sight, END after each sentence; a file that has no name any more
-    lookup: Array  # from such a number to the word's place here; -1: it is too rare
-    read: int  # words of the text, rare ones too
-    different: int
+    word_ids: Array  # int32, in order of first occurrence, SENTENCE_END after each sentence; an unlinked file
+    rank_of_id: Array  # from a word id to the index in `words`, -1 for rare words
+    words_read: int  # including rare words
+    distinct_words: int
     sentences: int
 
     @property
-    def chunks(self) -> int:
-        """In how many pieces the text is learned from."""
-        return -(-(self.read + self.sentences) // CHUNK)
+    def chunk_count(self) -> int:
+        """Number of chunks of the text."""
+        return -(-(self.words_read + self.sentences) // CHUNK_WORDS)
 
-    def chunk(self, number: int) -> tuple[Array, Array, int]:
-        """The words of one piece that are kept, the sentence of each, and how many words were there before that."""
-        raw = np.asarray(self.numbers[number * CHUNK : (number + 1) * CHUNK])
-        places = self.lookup[raw]  # END is the last of them
-        sentence = np.cumsum(raw == END, dtype=np.int32)
-        kept = places >= 0
-        return places[kept], sentence[kept], len(raw) - int(sentence[-1])
+    def read_chunk(self, index: int) -> tuple[Array, Array, int]:
+        """Return the frequent words of a chunk, the sentence of each, and the number of words in the chunk."""
+        word_ids = np.asarray(self.word_ids[index * CHUNK_WORDS : (index + 1) * CHUNK_WORDS])
+        ranks = self.rank_of_id[word_ids]  # SENTENCE_END maps to the last entry, -1
+        sentence_index = np.cumsum(word_ids == SENTENCE_END, dtype=np.int32)
+        is_frequent = ranks >= 0
+        return ranks[is_frequent], sentence_index[is_frequent], len(word_ids) - int(sentence_index[-1])
 
 
 def read_corpus(
     sentences: Iterable[Sequence[str]], file: Path, *, min_count: int, progress: Progress = no_progress
-) -> Corpus:
-    """Count the words of all sentences and write them down as numbers."""
-    seen: dict[str, int] = {}
+) -> WordCorpus:
+    """Count the words of all sentences, and write their ids to a file."""
+    id_of_word: dict[str, int] = {}
     counts = array("q")
-    total = number = 0
-    with file.open("wb") as out:
-        for number, sentence in enumerate(_checked(sentences), 1):
-            row = array("i")
+    words_read = sentence_count = 0
+    with file.open("wb") as stream:
+        for sentence_count, sentence in enumerate(_check_sentences(sentences), 1):
+            sentence_ids = array("i")
             for word in sentence:
-                place = seen.get(word)
-                if place is None:
-                    if len(word) > MOST_LETTERS:
+                word_id = id_of_word.get(word)
+                if word_id is None:
+                    if len(word) > MAX_WORD_LENGTH:
                         continue
-                    place = seen[word] = len(counts)
+                    word_id = id_of_word[word] = len(counts)
                     counts.append(0)
-                counts[place] += 1
-                row.append(place)
-            total += len(row)
-            row.append(END)
-            row.tofile(out)
-            if len(seen) > MOST_COUNTED:
-                seen = _frequent(seen, counts)
-            if number % REPORTED == 0:
-                progress("reading sentences", number, None)
-    if not total:
-        raise InputError("There is no text to learn from.")
-    every = np.array(counts, np.int64)
-    often = [word for word, place in seen.items() if every[place] >= min_count]
-    kept = sorted(often, key=lambda word: (-every[seen[word]], word))
-    if len(kept) < 2:
+                counts[word_id] += 1
+                sentence_ids.append(word_id)
+            words_read += len(sentence_ids)
+            sentence_ids.append(SENTENCE_END)
+            sentence_ids.tofile(stream)
+            if len(id_of_word) > MAX_DISTINCT_WORDS:
+                id_of_word = _drop_rare_words(id_of_word, counts)
+            if sentence_count % PROGRESS_SENTENCES == 0:
+                progress("reading sentences", sentence_count, None)
+    if not words_read:
+        raise InputError("The training text is empty.")
+    all_counts = np.array(counts, np.int64)
+    frequent = [word for word, word_id in id_of_word.items() if all_counts[word_id] >= min_count]
+    words = sorted(frequent, key=lambda word: (-all_counts[id_of_word[word]], word))
+    if len(words) < 2:
         raise InputError(
-            f"{len(kept)} of {len(seen):,} different words come {min_count:,} times or more, and 2 are needed: give "
-            "more text, or a lower min_count."
+            f"{len(words)} of {len(id_of_word):,} distinct words occur at least {min_count:,} times, but 2 are needed: "
+            "use more text or a lower min_count."
         )
-    places = np.array([seen[word] for word in kept])
-    lookup = np.full(len(counts) + 1, -1, np.int32)
-    lookup[places] = np.arange(len(kept), dtype=np.int32)
-    numbers = np.memmap(file, np.int32, "r")
-    file.unlink()  # it is there as long as it is mapped, and gone with this process however that ends
-    return Corpus(
-        words=tuple(kept),
-        counts=every[places],
-        numbers=numbers,
-        lookup=lookup,
-        read=total,
-        different=len(seen),
-        sentences=number,
+    ids = np.array([id_of_word[word] for word in words])
+    rank_of_id = np.full(len(counts) + 1, -1, np.int32)
+    rank_of_id[ids] = np.arange(len(words), dtype=np.int32)
+    word_ids = np.memmap(file, np.int32, "r")
+    file.unlink()  # stays readable while it is mapped, and is removed with the process
+    return WordCorpus(
+        words=tuple(words),
+        counts=all_counts[ids],
+        word_ids=word_ids,
+        rank_of_id=rank_of_id,
+        words_read=words_read,
+        distinct_words=len(id_of_word),
+        sentences=sentence_count,
     )
 
 
-def file_sentences(
+def read_file_sentences(
     files: Sequence[Any], columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[list[str]]:
-    """The lines of files, each as its words in small letters; what people should know is added to `notes`."""
+    """Iterate over the lines of files as lists of lower-case words; messages are added to `notes`."""
     for line in read_line_texts(files, columns, encoding, notes):
         if words := split_vector_words(line.lower()):
             yield words
 
 
-def _frequent(seen: dict[str, int], counts: array[int]) -> dict[str, int]:
-    """Forget the rarest words, at least half; those that come again are counted anew."""
-    least = 1
-    while len(seen) > MOST_COUNTED // 2:
-        least += 1
-        seen = {word: place for word, place in seen.items() if counts[place] >= least}
-    return seen
+def _drop_rare_words(id_of_word: dict[str, int], counts: array[int]) -> dict[str, int]:
+    """Drop the rarest words, at least half of them; later occurrences are counted from zero."""
+    min_count = 1
+    while len(id_of_word) > MAX_DISTINCT_WORDS // 2:
+        min_count += 1
+        id_of_word = {word: word_id for word, word_id in id_of_word.items() if counts[word_id] >= min_count}
+    return id_of_word
 
 
-def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    for number, sentence in enumerate(sentences):
+def _check_sentences(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    for index, sentence in enumerate(sentences):
         if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
-            raise InputError(f"Sentence {number} is {to_printable(sentence, 40)!r}, expected a list of words.")
+            raise InputError(f"Sentence {index} is {to_printable(sentence, 40)!r}, expected a list of words.")
         yield sentence
