@@ -105,7 +105,7 @@ def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[boo
     assert rows.plain_view is not None
     columns = resolve_columns(source, rows.layout)
     space = survey_rows(source, columns, skip_bad_rows=True, check=rows.check_row, counter=rows.label_counter())
-    table = encode_table(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=rows)
+    table = encode_table(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, codec=rows)
     data = pack_table(table, segments=True)
     part = data.take(np.arange(len(data)))
     promise(len(part.ids) == len(table.ids) and part.rows == len(table), "a batch of other rows")

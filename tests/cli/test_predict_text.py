@@ -124,9 +124,9 @@ def test_other_peoples_models_read_one_text_or_two(models: dict[str, str], run: 
 
 def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path: Path) -> None:
     wrong = {
-        "reads two texts: give the second": (models["pair"], TEXT),
-        "reads one text, got 2": (models["classify"], TEXT, TEXT),
-        "reads two texts at most, got 3": (models["foreign"], TEXT, TEXT, TEXT),
+        "expects two texts, got 1: pass the second text": (models["pair"], TEXT),
+        "expects one text, got 2": (models["classify"], TEXT, TEXT),
+        "expects at most two texts, got 3": (models["foreign"], TEXT, TEXT, TEXT),
         "give a question and a passage, got 1": (models["span"], TEXT),
         "a question and at least two options, got 2": (models["choice"], TEXT, TEXT),
         "Text 1 of 1 is empty": (models["classify"], " "),

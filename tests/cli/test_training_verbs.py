@@ -108,8 +108,8 @@ def test_train_alone_does_the_sensible_thing(run: Run, here: Path, tiny: str) ->
     assert code == 0
     for said in (
         "comma-separated, UTF-8, header: id, text, label",
-        "text: text (by its name)",
-        "label: label (by its name)",
+        "text column: text (by name)",
+        "label column: label (by name)",
         "task: classify (one text, one label or several; 2 labels: bad, good)",
         "rows: 96 train, 12 dev, 12 test",
         "epochs: 20 (chosen from the dataset size; ",
@@ -347,7 +347,7 @@ def test_inspect(run: Run, here: Path, tiny: str) -> None:
     for said in (
         "reviews.csv",
         "120 all",
-        "label: label (by its name)",
+        "label column: label (by name)",
         "tokens",
         "training",
         "share",

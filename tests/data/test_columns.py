@@ -99,24 +99,24 @@ def test_as_said() -> None:
     source = open_source(rows(a=TEXTS, b=OTHERS, c=CLASSES, d=CLASSES))
     columns = guess_columns(source, text="b", label="d", id="a")
     assert (columns.text, columns.text_b, columns.label, columns.id) == ("b", None, "d", "a")
-    assert "text: b (as said)" in columns.messages
+    assert "text column: b (as named)" in columns.messages
     with pytest.raises(InputError, match="no column 'x' for label; it has a, b, c, d"):
         guess_columns(source, label="x")
 
 
 def test_doubt_is_an_error_that_lists_the_columns() -> None:
-    with pytest.raises(InputError, match=r"both read like texts: .*one \(.*two \(.*text="):
+    with pytest.raises(InputError, match=r"both look like texts: .*one \(.*two \(.*text="):
         guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)))
     pair = guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)), text="one", task="pair")
     assert (pair.text, pair.text_b) == ("one", "two")
-    with pytest.raises(InputError, match=r"b, c of the list could each be the label.*label="):
+    with pytest.raises(InputError, match=r"b, c of the list could all be the label.*label="):
         guess_columns(open_source(rows(text=TEXTS, b=CLASSES, c=CLASSES)))
-    with pytest.raises(InputError, match=r"no column of the list reads like texts.*text="):
+    with pytest.raises(InputError, match=r"No column of the list looks like texts.*text="):
         guess_columns(open_source(rows(a=[1, 2, 3], b=[4, 5, 6])))
-    with pytest.raises(InputError, match=r"no column of the list reads like a label.*label="):
+    with pytest.raises(InputError, match=r"No column of the list looks like a label.*label="):
         guess_columns(open_source(rows(text=TEXTS)))
     assert guess_columns(open_source(rows(text=TEXTS)), labelled=False).label is None
-    with pytest.raises(InputError, match="no rows that can be used"):
+    with pytest.raises(InputError, match="no usable rows"):
         guess_columns(open_source([5]))
 
 

@@ -115,7 +115,7 @@ def test_twenty_are_shown_and_the_rest_counted() -> None:
         load_examples(source, COLUMNS)
     assert str(error.value).count("\n  row") == 20
     assert "and 30 more" in str(error.value)
-    with pytest.raises(InputError, match="no rows that can be used"):
+    with pytest.raises(InputError, match="no usable rows"):
         load_examples(open_source([{"text": "", "label": "a"}]), COLUMNS, skip_bad_rows=True)
 
 

@@ -178,7 +178,9 @@ def test_a_page_about_it(words: Run, tmp_path: Path) -> None:
 
 
 def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no column of the list reads like a label: .* Say which one with label="):
+    with pytest.raises(
+        InputError, match=r"No column of the list looks like a label: .* Name the label column with label="
+    ):
         evaluate(words.folder, [{"text": row["text"]} for row in labelled(10)])
     with pytest.raises(InputError, match="has no column 'stars' for label"):
         evaluate(words.folder, labelled(10), label="stars")

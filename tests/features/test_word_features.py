@@ -41,7 +41,7 @@ def tagged_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encode_words(model: Any, texts: list[list[str]], max_length: int | None = None) -> Any:
     rows = [check_row(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
     length_policy = LengthPolicy(max_length=max_length, stride=2)
-    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=length_policy, form=TAG_ROWS)  # type: ignore[arg-type]
+    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, policy=length_policy, codec=TAG_ROWS)  # type: ignore[arg-type]
     return encode_unlabeled(table, model)
 
 

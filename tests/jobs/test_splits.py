@@ -119,7 +119,7 @@ def test_rows_of_one_id_never_straddle(tmp_path: Path) -> None:
         for index, row in enumerate(labelled(200))
     ]
     run = train_majority(rows, tmp_path / "by name")
-    assert any(message.startswith("id: id (by its name") for message in run.messages)
+    assert any(message.startswith("id column: id (by name") for message in run.messages)
     for name, source in (
         ("said", [{**row, "film": row["id"], "id": index} for index, row in enumerate(rows)]),
         ("", rows),

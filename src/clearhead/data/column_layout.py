@@ -1,4 +1,4 @@
-"""Which columns the rows of a task have, as a value: their roles, the names that people give them, what is required."""
+"""The columns that a task reads: their roles, their usual names, and which ones are required."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from clearhead.data.names import PAIR_NAMES, SPLIT_NAMES
 from clearhead.data.sources.source import Source
 
 RoleName = Literal["text", "text_b", "label"]
-MISSING_COLUMN = "{source} has no column of {content} among {columns}; say which one with {setting}."
+MISSING_COLUMN = "{source} has no column of {content} among {columns}; name it with {setting}."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A part that a column plays, and how that column is found where the user named none."""
+    """The role of a column, and how the column is found if the user does not name it."""
 
     name: RoleName
-    column_names: tuple[str, ...]  # what people call it, best first
-    title: str = ""  # what it is called in the list of columns that were chosen
-    pair_title: str = ""  # the same where rows have a second text
-    content: str = ""  # what the column holds, for messages
-    required: bool = False  # a label: where rows must have one
+    column_names: tuple[str, ...]  # usual names, best first
+    title: str = ""  # in the list of selected columns
+    pair_title: str = ""  # the same if rows have a second text
+    content: str = ""  # what the column contains, for messages
+    required: bool = False  # for a label: only if rows must have one
     missing_message: str = MISSING_COLUMN
-    setting_name: str = ""  # the setting that names it; empty: the name of the part
+    setting_name: str = ""  # the setting that names the column; empty: the name of the role
     setting_value: str | None = "COLUMN"  # of that setting, in messages
-    # which one by its cells as well: from the source, columns by their names as compared, and the label
+    # selects a column from the source, its columns by normalized name, and the label column
     choose_column: Callable[[Source, Mapping[str, str], str | None], str | None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnLayout:
-    """The columns that a task reads; without roles, one text or two and a label of a cell, by names and cells."""
+    """The columns that a task reads; without roles, one or two texts and a label, found by names and cells."""
 
-    roles: tuple[Role, ...] = ()  # found one after the other, by their names
-    second_text: bool | None = None  # a second text: needed, never, or as it comes
+    roles: tuple[Role, ...] = ()  # resolved in this order
+    second_text: bool | None = None  # required, never, or (None) optional
     numeric_label: bool = False  # labels are numbers
-    pair_names: tuple[tuple[str, str], ...] = PAIR_NAMES  # names of first and second text that go together
-    find_options: Callable[[Source], tuple[str, ...]] | None = None  # the columns of options, where rows have any
-    nested_options: str = ""  # a column of this name that holds the options holds the text, too
-    header_only: bool = False  # names and their number decide, so that no row is read ahead
-    split_names: tuple[str, ...] = SPLIT_NAMES  # names of the column that says which part a row belongs to
-    matches: Callable[[Source], bool] | None = None  # whether a source can only be meant for this task
-    source_kind: str | None = None  # a file format whose rows are meant for this task, whatever their columns
+    pair_names: tuple[tuple[str, str], ...] = PAIR_NAMES  # names of first and second texts that belong together
+    find_options: Callable[[Source], tuple[str, ...]] | None = None  # the columns of answer options
+    nested_options: str = ""  # a column of options with this name also contains the text
+    header_only: bool = False  # the header is sufficient; no rows are read
+    split_names: tuple[str, ...] = SPLIT_NAMES  # usual names of the split column
+    matches: Callable[[Source], bool] | None = None  # whether a source is certainly meant for this task
+    source_kind: str | None = None  # a file format that is always meant for this task
 
 
 ONE_OR_TWO_TEXTS = ColumnLayout()

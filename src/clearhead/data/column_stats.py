@@ -1,4 +1,4 @@
-"""What the first rows of a source hold in each column: texts, classes, numbers, lists or the names of parts."""
+"""What the first rows of a source contain in each column: texts, classes, numbers, lists or split names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from clearhead.data.sources.header import is_number
 from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
 
-MAX_SAMPLE_ROWS = 1000  # whose cells are read
-MAX_SAMPLE_CELLS = 1_000_000  # of a very wide table, fewer rows are read
-MAX_CLASSES = 1000  # a column with more different values among the first rows is no label
+MAX_SAMPLE_ROWS = 1000  # whose cells are analyzed
+MAX_SAMPLE_CELLS = 1_000_000  # of a very wide table, fewer rows are analyzed
+MAX_CLASSES = 1000  # a column with more distinct values in the sample is not a label
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnStats:
-    """What the first rows hold in one column."""
+    """Statistics of one column over the first rows."""
 
     name: str
     filled_count: int
@@ -27,23 +27,23 @@ class ColumnStats:
     mean_characters: float  # on average
     mean_words: float
     is_numeric: bool
-    is_integer: bool  # numbers without a fraction
+    is_integer: bool
     is_list: bool
     values: frozenset[str]
 
     @property
     def is_text(self) -> bool:
-        """Whether it reads like texts: several words, or long strings of a script without blanks."""
+        """Whether cells look like texts: several words, or long strings of a script without spaces."""
         return not self.is_numeric and not self.is_list and (self.mean_words >= 2.5 or self.mean_characters >= 24)
 
     @property
     def has_sentences(self) -> bool:
-        """Whether it certainly holds texts: an address or a key is long, too, and is none."""
+        """Whether cells are certainly texts, and not long keys or addresses."""
         return self.is_text and (self.mean_words >= 2.5 or not all(value.isascii() for value in self.values))
 
     @property
     def holds_texts(self) -> bool:
-        """Whether a column holds texts by its cells, or by its name where they are short."""
+        """Whether the column contains texts, judging by its cells or by its name if they are short."""
         is_named = (
             self.filled_count > 0
             and not self.is_numeric
@@ -54,26 +54,26 @@ class ColumnStats:
 
     @property
     def is_label(self) -> bool:
-        """Whether it reads like classes: short values that come again and again."""
-        again = self.distinct_count <= max(0.5 * self.filled_count, 2) and self.distinct_count <= MAX_CLASSES
-        short = self.mean_characters <= 60 and self.mean_words <= 6
+        """Whether cells look like classes: short values that recur."""
+        repeats = self.distinct_count <= max(0.5 * self.filled_count, 2) and self.distinct_count <= MAX_CLASSES
+        is_short = self.mean_characters <= 60 and self.mean_words <= 6
         return self.is_list or (
-            self.filled_count > 0 and again and short and not (self.is_numeric and not self.is_integer)
+            self.filled_count > 0 and repeats and is_short and not (self.is_numeric and not self.is_integer)
         )
 
     @property
     def can_be_label(self) -> bool:
-        """Whether a column that is called like a label can be one."""
+        """Whether a column with a usual label name can be the label."""
         return self.is_list or self.is_numeric or (self.mean_characters <= 100 and self.mean_words <= 8)
 
     @property
     def holds_split_names(self) -> bool:
-        """Whether it says train, dev and test."""
+        """Whether all cells name a split: train, dev or test."""
         return all(value.strip().casefold() in SPLIT_ALIASES for value in self.values)
 
     @property
     def summary(self) -> str:
-        """The column as it stands in a list of columns."""
+        """One line about the column, for lists of columns."""
         kind = (
             "lists"
             if self.is_list
@@ -85,37 +85,37 @@ class ColumnStats:
 
 
 def compute_column_stats(source: Source) -> dict[str, ColumnStats]:
-    """What each column holds, by its name."""
+    """Analyze the first rows of a source, column by column."""
     rows = [row.values for row in source.sample(MAX_SAMPLE_ROWS) if isinstance(row, Row)]
     if not rows:
         bad = next(iter(source.sample(1)), None)
-        raise InputError(f"{source.name} holds no rows that can be used" + (f"; {bad}." if bad else "."))
-    filled: dict[str, list[Any]] = {name: [] for name in source.columns}
-    left = MAX_SAMPLE_CELLS
+        raise InputError(f"{source.name} has no usable rows" + (f"; {bad}." if bad else "."))
+    cells_by_column: dict[str, list[Any]] = {name: [] for name in source.columns}
+    cells_left = MAX_SAMPLE_CELLS
     for row in rows:
         for name, cell in row.items():
-            if cell is not None and cell != "" and name in filled:
-                filled[name].append(cell)
-        left -= len(row)
-        if left < 0:
+            if cell is not None and cell != "" and name in cells_by_column:
+                cells_by_column[name].append(cell)
+        cells_left -= len(row)
+        if cells_left < 0:
             break
-    return {name: _summarize_column(name, cells) for name, cells in filled.items()}
+    return {name: _summarize_column(name, cells) for name, cells in cells_by_column.items()}
 
 
-def _summarize_column(name: str, filled: Sequence[Any]) -> ColumnStats:
-    texts = [cell if isinstance(cell, str) else str(cell) for cell in filled]
-    count = max(len(filled), 1)
-    numeric = bool(filled) and all(_is_numeric(cell) for cell in filled)
+def _summarize_column(name: str, cells: Sequence[Any]) -> ColumnStats:
+    texts = [cell if isinstance(cell, str) else str(cell) for cell in cells]
+    count = max(len(cells), 1)
+    numeric = bool(cells) and all(_is_numeric(cell) for cell in cells)
     values = frozenset(texts)
     return ColumnStats(
         name=name,
-        filled_count=len(filled),
+        filled_count=len(cells),
         distinct_count=len(values),
         mean_characters=sum(map(len, texts)) / count,
         mean_words=sum(len(cell.split()) for cell in texts) / count,
         is_numeric=numeric,
         is_integer=numeric and not any("." in cell.removesuffix(".0") or "e" in cell for cell in texts),
-        is_list=bool(filled) and sum(isinstance(cell, list | tuple | dict) for cell in filled) > 0.5 * count,
+        is_list=bool(cells) and sum(isinstance(cell, list | tuple | dict) for cell in cells) > 0.5 * count,
         values=values,
     )
 

@@ -1,4 +1,4 @@
-"""Columns by the part that they play: those that the user named, and those that a run reads."""
+"""Columns by role: those that the user named, and those that a run reads."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Columns:
     label: str | None = None
     id: str | None = None
     split: str | None = None
-    options: tuple[str, ...] = ()  # of a question: a column each, or one that holds them all
+    options: tuple[str, ...] = ()  # of a question: one column each, or a single column with all of them
     messages: tuple[str, ...] = ()
-    unused_texts: tuple[str, ...] = ()  # columns that read like texts and play no part
+    unused_texts: tuple[str, ...] = ()  # columns that contain texts but have no role
 
     @property
     def used(self) -> tuple[str, ...]:
-        """All columns that are used."""
-        found = (self.text, self.text_b, self.label, self.id, self.split)
-        return (*(name for name in found if name is not None), *self.options)
+        """All columns with a role."""
+        roles = (self.text, self.text_b, self.label, self.id, self.split)
+        return (*(name for name in roles if name is not None), *self.options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRoles:
-    """Which columns the user named for each role; None: to be found."""
+    """The columns that the user named for each role; None: to be detected."""
 
     text: str | None = None
     text_b: str | None = None
@@ -45,10 +45,10 @@ class ColumnRoles:
 
 
 def format_column(name: str) -> str:
-    """A column's name as it may stand in a message."""
+    """Format a column name for a message."""
     return to_printable(name, MAX_NAME_CHARS)
 
 
-def format_columns(columns: Sequence[str], most: int = 20) -> str:
-    """The first names of many as they may stand in a message."""
-    return ", ".join(map(format_column, columns[:most])) + (", ..." if len(columns) > most else "")
+def format_columns(columns: Sequence[str], max_names: int = 20) -> str:
+    """Format the first `max_names` column names for a message."""
+    return ", ".join(map(format_column, columns[:max_names])) + (", ..." if len(columns) > max_names else "")

@@ -75,20 +75,20 @@ class Examples:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def select(self, places: Sequence[int] | Array) -> Examples:
+    def select(self, indices: Sequence[int] | Array) -> Examples:
         """Some of them, in the order asked for."""
-        at = [int(place) for place in places]
+        indices_list = [int(index) for index in indices]
 
         def pick(values: list[str] | None) -> list[str] | None:
-            return None if values is None else [values[place] for place in at]
+            return None if values is None else [values[index] for index in indices_list]
 
         return Examples(
-            texts=[self.texts[place] for place in at],
+            texts=[self.texts[index] for index in indices_list],
             texts_b=pick(self.texts_b),
-            labels=None if self.labels is None else self.labels[at],
+            labels=None if self.labels is None else self.labels[indices_list],
             space=self.space,
-            rows=self.rows[at],
-            hashes=self.hashes[at],
+            rows=self.rows[indices_list],
+            hashes=self.hashes[indices_list],
             ids=pick(self.ids),
             splits=pick(self.splits),
         )
@@ -101,36 +101,36 @@ class BadRows:
         self.first: list[BadRow] = []
         self.counts: Counter[str] = Counter()
 
-    def add(self, bad: BadRow) -> None:
+    def add(self, row: BadRow) -> None:
         """One more."""
-        self.counts[bad.problem] += 1
+        self.counts[row.problem] += 1
         if len(self.first) < MAX_KEPT_ROWS:
-            self.first.append(bad)
+            self.first.append(row)
 
     def merge(self, other: BadRows) -> None:
         """More, in their place."""
         self.counts.update(other.counts)
-        self.first = sorted([*self.first, *other.first], key=lambda bad: bad.number)[:MAX_KEPT_ROWS]
+        self.first = sorted([*self.first, *other.first], key=lambda row: row.number)[:MAX_KEPT_ROWS]
 
     @property
     def total(self) -> int:
         """How many there are."""
         return self.counts.total()
 
-    def describe(self, source: Source, good: int) -> str:
+    def describe(self, source: Source, good_count: int) -> str:
         """How many of the rows cannot be used, and the first of them with the reason, a line each."""
-        lines = [f"  {bad}" for bad in self.first[:MAX_LISTED_ROWS]]
+        lines = [f"  {row}" for row in self.first[:MAX_LISTED_ROWS]]
         if self.total > MAX_LISTED_ROWS:
             lines.append(f"  and {self.total - MAX_LISTED_ROWS:,} more")
-        head = f"{source.name}: {self.total:,} of {self.total + good:,} rows cannot be used:"
+        head = f"{source.name}: {self.total:,} of {self.total + good_count:,} rows cannot be used:"
         return "\n".join((head, *lines))
 
-    def raise_if_any(self, source: Source, good: int) -> None:
+    def raise_if_any(self, source: Source, good_count: int) -> None:
         """Raise the one error that lists them, if there are any."""
         if not self.total:
             return
         raise InputError(
-            self.describe(source, good) + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
+            self.describe(source, good_count) + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
         )
 
 
@@ -152,49 +152,49 @@ def load_examples(
     """All rows of a source in memory; rows that cannot be used are one error, or counted and left out."""
     import numpy as np
 
-    bad = BadRows()
-    kept: list[TextRow] = []
+    bad_rows = BadRows()
+    rows: list[TextRow] = []
     counter = LabelCounter(kind=kind, separator=separator) if labels is None and columns.label is not None else None
     for row in check_rows(source, columns, labels, max_cell=max_cell):
         if isinstance(row, BadRow):
-            bad.add(row)
+            bad_rows.add(row)
             continue
         if counter is not None and not is_missing(row.label):
             counter.add(row.label)
-        kept.append(row)
+        rows.append(row)
     space = counter.space() if counter is not None else labels if columns.label is not None else None
-    encoded: list[Any] = [row.label for row in kept]
+    encoded_labels: list[Any] = [row.label for row in rows]
     if counter is not None and space is not None:
-        kept, encoded = _encode_labels(kept, space, bad)
+        rows, encoded_labels = _encode_labels(rows, space, bad_rows)
     if not skip_bad_rows:
-        bad.raise_if_any(source, len(kept))
-    if not kept:
-        raise InputError(f"{source.name} holds no rows that can be used.")
+        bad_rows.raise_if_any(source, len(rows))
+    if not rows:
+        raise InputError(f"{source.name} has no usable rows.")
     return Examples(
-        texts=[row.text for row in kept],
-        texts_b=None if columns.text_b is None else [row.text_b or "" for row in kept],
-        labels=None if space is None else labels_to_array(encoded, space),
+        texts=[row.text for row in rows],
+        texts_b=None if columns.text_b is None else [row.text_b or "" for row in rows],
+        labels=None if space is None else labels_to_array(encoded_labels, space),
         space=space,
-        rows=np.array([row.number for row in kept], np.int64),
-        hashes=np.array([hash_text(row.text, row.text_b) for row in kept], np.uint64),
-        ids=None if columns.id is None else [row.id or "" for row in kept],
-        splits=None if columns.split is None else [row.split or "" for row in kept],
-        skipped=dict(bad.counts),
-        bad=tuple(bad.first),
+        rows=np.array([row.number for row in rows], np.int64),
+        hashes=np.array([hash_text(row.text, row.text_b) for row in rows], np.uint64),
+        ids=None if columns.id is None else [row.id or "" for row in rows],
+        splits=None if columns.split is None else [row.split or "" for row in rows],
+        skipped=dict(bad_rows.counts),
+        bad=tuple(bad_rows.first),
     )
 
 
-def _encode_labels(rows: list[TextRow], space: LabelSpace, bad: BadRows) -> tuple[list[TextRow], list[Any]]:
-    kept, encoded = [], []
+def _encode_labels(rows: list[TextRow], space: LabelSpace, bad_rows: BadRows) -> tuple[list[TextRow], list[Any]]:
+    good_rows, encoded_labels = [], []
     for row in rows:
-        found = _encode_label(row.number, row.line, row.label, space)
-        if isinstance(found, BadRow):
-            bad.add(found)
+        label = _encode_label(row.number, row.line, row.label, space)
+        if isinstance(label, BadRow):
+            bad_rows.add(label)
         else:
-            kept.append(row)
-            encoded.append(found)
-    bad.first.sort(key=lambda one: one.number)
-    return kept, encoded
+            good_rows.append(row)
+            encoded_labels.append(label)
+    bad_rows.first.sort(key=lambda bad_row: bad_row.number)
+    return good_rows, encoded_labels
 
 
 def check_rows(
@@ -243,22 +243,22 @@ def check_row(
 
 def read_id(row: Row, columns: Columns) -> str | None:
     """The id of a row, as a string."""
-    group = None if columns.id is None else row.values.get(columns.id)
-    return None if group is None else str(group)
+    cell = None if columns.id is None else row.values.get(columns.id)
+    return None if cell is None else str(cell)
 
 
 def read_split(row: Row, columns: Columns) -> str | BadRow | None:
     """The part that a row says it belongs to."""
     if columns.split is None:
         return None
-    part = row.values.get(columns.split)
-    split = SPLIT_ALIASES.get(str(part).strip().casefold())
+    cell = row.values.get(columns.split)
+    split = SPLIT_ALIASES.get(str(cell).strip().casefold())
     if split is None:
-        return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, UNKNOWN_SPLIT)
+        return BadRow(row.number, f"split {excerpt(cell)!r} is none of train, dev, test", "", row.line, UNKNOWN_SPLIT)
     return split
 
 
-def read_text(row: Row, column: str, most: int = MAX_CELL_CHARS) -> str | BadRow:
+def read_text(row: Row, column: str, max_characters: int = MAX_CELL_CHARS) -> str | BadRow:
     """The text in a column, or what is wrong with it."""
     value = row.values.get(column)
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
@@ -270,8 +270,8 @@ def read_text(row: Row, column: str, most: int = MAX_CELL_CHARS) -> str | BadRow
         return BadRow(row.number, reason, excerpt(value), row.line, NOT_A_TEXT)
     if not value.strip():
         return BadRow(row.number, f"{format_column(column)} is empty", "", row.line, EMPTY_TEXT)
-    if len(value) > most:
-        reason = f"{format_column(column)} has {len(value):,} characters, more than {most:,}"
+    if len(value) > max_characters:
+        reason = f"{format_column(column)} has {len(value):,} characters, more than {max_characters:,}"
         return BadRow(row.number, reason, excerpt(value), row.line, TOO_LONG)
     if "\0" in value:
         return BadRow(row.number, f"{format_column(column)} holds a NUL byte", excerpt(value), row.line, NUL_BYTE)
@@ -291,25 +291,27 @@ def _encode_label(number: int, line: int | None, value: Any, labels: LabelSpace)
         return BadRow(number, str(error), "", line, UNKNOWN_LABEL)
 
 
-def labels_to_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
+def labels_to_array(encoded_labels: Sequence[Any], space: LabelSpace) -> Array:
     """Encoded labels as an array: (rows,) of classes or numbers, or (rows, names) of 0 and 1."""
     import numpy as np
 
     if space.kind == "classes":
-        return np.array(encoded, np.int32)
+        return np.array(encoded_labels, np.int32)
     if space.kind == "number":
-        return np.array(encoded, np.float64)
-    if len(encoded) * len(space) > MAX_LABEL_TABLE_BYTES:
-        raise InputError(f"{len(space):,} different labels for {len(encoded):,} rows are too many: are they labels?")
-    table = np.zeros((len(encoded), len(space)), np.uint8)
-    for place, ids in enumerate(encoded):
-        table[place, list(ids)] = 1
+        return np.array(encoded_labels, np.float64)
+    if len(encoded_labels) * len(space) > MAX_LABEL_TABLE_BYTES:
+        raise InputError(
+            f"{len(space):,} different labels for {len(encoded_labels):,} rows are too many: are they labels?"
+        )
+    table = np.zeros((len(encoded_labels), len(space)), np.uint8)
+    for row, label_ids in enumerate(encoded_labels):
+        table[row, list(label_ids)] = 1
     return table
 
 
 def hash_text(text: str, text_b: str | None = None) -> int:
     """64 bits of a text, the same for texts that differ only in case and space."""
-    plain = " ".join(text.casefold().split())
+    normalized = " ".join(text.casefold().split())
     if text_b is not None:
-        plain = f"{plain}\x1f{' '.join(text_b.casefold().split())}"
-    return int.from_bytes(blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+        normalized = f"{normalized}\x1f{' '.join(text_b.casefold().split())}"
+    return int.from_bytes(blake2b(normalized.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

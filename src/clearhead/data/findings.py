@@ -32,65 +32,68 @@ def is_mojibake(text: str) -> bool:
     return not text.isascii() and MOJIBAKE.search(text) is not None
 
 
-def collect_findings(found: Inspection) -> list[Finding]:
+def collect_findings(inspection: Inspection) -> list[Finding]:
     """Everything worth saying about a data set."""
-    return sorted(_iter_findings(found), key=lambda finding: SEVERITIES.index(finding.severity))
+    return sorted(_iter_findings(inspection), key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def _iter_findings(found: Inspection) -> Iterator[Finding]:
-    if found.bad:
-        reasons = ", ".join(f"{problem}: {count:,}" for problem, count in sorted(found.bad.items()))
-        yield Finding("error", f"{_count_rows(sum(found.bad.values()))} cannot be used ({reasons}).")
-    yield from _iter_label_findings(found)
-    if found.conflicts.groups:
-        where = _format_example(found.conflicts.examples)
-        yield Finding("warning", f"{_count_texts(found.conflicts.groups)} with more than one label, as in {where}.")
-    if found.leaks.groups:
-        where = _format_example(found.leaks.examples)
+def _iter_findings(inspection: Inspection) -> Iterator[Finding]:
+    if inspection.bad:
+        reasons = ", ".join(f"{problem}: {count:,}" for problem, count in sorted(inspection.bad.items()))
+        yield Finding("error", f"{_count_rows(sum(inspection.bad.values()))} cannot be used ({reasons}).")
+    yield from _iter_label_findings(inspection)
+    if inspection.conflicts.groups:
+        example = _format_example(inspection.conflicts.examples)
+        yield Finding(
+            "warning", f"{_count_texts(inspection.conflicts.groups)} with more than one label, as in {example}."
+        )
+    if inspection.leaks.groups:
+        example = _format_example(inspection.leaks.examples)
         yield Finding(
             "error",
-            f"{_count_texts(found.leaks.groups)} in more than one part of the data, as in {where}; "
+            f"{_count_texts(inspection.leaks.groups)} in more than one part of the data, as in {example}; "
             "a model is not measured by what it was trained on.",
         )
-    if found.near_leaks.groups:
-        where = _format_example(found.near_leaks.examples)
-        texts = _count_texts(found.near_leaks.groups)
-        yield Finding("warning", f"{texts} nearly the same in more than one part of the data, as in {where}.")
-    if found.exact.rows:
-        share = found.exact.rows / found.rows
-        grave: Severity = "warning" if share > 0.05 else "note"
-        where = _format_example(found.exact.examples)
-        repeat = f"{_count_rows(found.exact.rows)} ({share:.1%}) with the text of an earlier row"
-        yield Finding(grave, f"there {_is_or_are(found.exact.rows)} {repeat}, as in {where}.")
-    if found.near.rows:
-        where = _format_example(found.near.examples)
-        near = f"{_count_rows(found.near.rows)} with nearly the text of an earlier row"
-        yield Finding("note", f"there {_is_or_are(found.near.rows)} {near}, as in {where}.")
-    if found.mojibake:
+    if inspection.near_leaks.groups:
+        example = _format_example(inspection.near_leaks.examples)
+        texts = _count_texts(inspection.near_leaks.groups)
+        yield Finding("warning", f"{texts} nearly the same in more than one part of the data, as in {example}.")
+    if inspection.exact.rows:
+        share = inspection.exact.rows / inspection.rows
+        severity: Severity = "warning" if share > 0.05 else "note"
+        example = _format_example(inspection.exact.examples)
+        duplicates = f"{_count_rows(inspection.exact.rows)} ({share:.1%}) with the text of an earlier row"
+        yield Finding(severity, f"there {_is_or_are(inspection.exact.rows)} {duplicates}, as in {example}.")
+    if inspection.near.rows:
+        example = _format_example(inspection.near.examples)
+        near_duplicates = f"{_count_rows(inspection.near.rows)} with nearly the text of an earlier row"
+        yield Finding("note", f"there {_is_or_are(inspection.near.rows)} {near_duplicates}, as in {example}.")
+    if inspection.mojibake:
         yield Finding(
-            "warning", f"{_count_texts(found.mojibake)} with signs of wrong decoding (é as Ã©, lost characters)."
+            "warning", f"{_count_texts(inspection.mojibake)} with signs of wrong decoding (é as Ã©, lost characters)."
         )
-    if found.too_long:
-        share = found.too_long / max(found.token_rows, 1)
-        of = "" if found.token_rows == found.rows else f" of the first {found.token_rows:,}"
+    if inspection.too_long:
+        share = inspection.too_long / max(inspection.token_rows, 1)
+        sample = "" if inspection.token_rows == inspection.rows else f" of the first {inspection.token_rows:,}"
         yield Finding(
             "note",
-            f"{_count_rows(found.too_long)}{of} ({share:.1%}) {_is_or_are(found.too_long)} longer than the "
-            f"{found.max_length} tokens that the model reads: in windows, or cut.",
+            f"{_count_rows(inspection.too_long)}{sample} ({share:.1%}) {_is_or_are(inspection.too_long)} longer than the "
+            f"{inspection.max_length} tokens that the model reads: in windows, or cut.",
         )
-    if found.rows < 50:
+    if inspection.rows < 50:
         yield Finding(
-            "warning", f"{_count_rows(found.rows)} {_is_or_are(found.rows)} few; expect wide intervals on every figure."
+            "warning",
+            f"{_count_rows(inspection.rows)} {_is_or_are(inspection.rows)} few; expect wide intervals on every figure.",
         )
 
 
-def _iter_label_findings(found: Inspection) -> Iterator[Finding]:
-    if found.kind is None:
+def _iter_label_findings(inspection: Inspection) -> Iterator[Finding]:
+    if inspection.kind is None:
         yield Finding("note", "there is no label column, so this can be predicted on but not trained on.")
         return
-    if found.kind == "number":
+    if inspection.kind == "number":
         return
-    counts = found.labels
+    counts = inspection.labels
     if not counts:
         yield Finding("error", "no row has a label; there is nothing to learn.")
         return
@@ -100,21 +103,21 @@ def _iter_label_findings(found: Inspection) -> Iterator[Finding]:
         )
         return
     for variants in _group_spelling_variants(counts):
-        listed = ", ".join(repr(to_printable(name, 30)) for name in variants)
-        yield Finding("warning", f"the labels {listed} differ only in case or space; are they the same?")
+        names = ", ".join(repr(to_printable(name, 30)) for name in variants)
+        yield Finding("warning", f"the labels {names} differ only in case or space; are they the same?")
     rare = [name for name, count in counts.items() if count < MIN_ROWS_PER_LABEL]
     if rare:
-        listed = ", ".join(f"{to_printable(name, 30)} ({counts[name]})" for name in rare[-5:])
+        names = ", ".join(f"{to_printable(name, 30)} ({counts[name]})" for name in rare[-5:])
         more = "" if len(rare) <= 5 else f" and {len(rare) - 5} more"
-        yield Finding("warning", f"fewer than {MIN_ROWS_PER_LABEL} rows have the label {listed}{more}.")
-    most, least = max(counts.values()), min(counts.values())
-    if found.kind == "classes" and most >= IMBALANCE_RATIO * least:
-        top = next(iter(counts))
-        share, weight = most / found.rows, setting("class_weight", "auto", of="train")
+        yield Finding("warning", f"fewer than {MIN_ROWS_PER_LABEL} rows have the label {names}{more}.")
+    max_count, min_count = max(counts.values()), min(counts.values())
+    if inspection.kind == "classes" and max_count >= IMBALANCE_RATIO * min_count:
+        largest = next(iter(counts))
+        share, weight_setting = max_count / inspection.rows, setting("class_weight", "auto", of="train")
         yield Finding(
             "note",
-            f"the classes are uneven: {to_printable(top, 30)} has {share:.0%} of the rows, the smallest "
-            f"{least:,} of {found.rows:,}; look at macro F1, and think of {weight}.",
+            f"the classes are uneven: {to_printable(largest, 30)} has {share:.0%} of the rows, the smallest "
+            f"{min_count:,} of {inspection.rows:,}; look at macro F1, and think of {weight_setting}.",
         )
 
 
@@ -127,8 +130,8 @@ def _group_spelling_variants(counts: Mapping[str, int]) -> list[list[str]]:
 
 def _format_example(examples: tuple[tuple[RowRef, ...], ...]) -> str:
     """The first rows of the first example."""
-    places = [f"row {number:,}" if part == "all" else f"{part} row {number:,}" for part, number in examples[0][:3]]
-    return " and ".join([", ".join(places[:-1]), places[-1]]) if len(places) > 1 else places[0]
+    rows = [f"row {number:,}" if part == "all" else f"{part} row {number:,}" for part, number in examples[0][:3]]
+    return " and ".join([", ".join(rows[:-1]), rows[-1]]) if len(rows) > 1 else rows[0]
 
 
 def _count_rows(count: int) -> str:

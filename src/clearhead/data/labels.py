@@ -1,4 +1,4 @@
-"""Labels: what they are called, which kind they are, and the numbers that models use for them."""
+"""Label spaces: names, kinds (classes, several labels, numbers) and conversion to label ids."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ from clearhead.files import to_printable
 
 Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"]
 KINDS = ("classes", "multilabel", "number")
-SEPARATORS = ("|", ";")  # detected; others can be said
-MAX_LABELS = 50_000  # a column with more different values is no label
+SEPARATORS = ("|", ";")  # detected; others can be set
+MAX_LABELS = 50_000  # a column with more distinct values is not a label
 MAX_LIST_CHARS = 10_000  # characters of a list in a cell
-INVALID_TEXT = re.compile("[\0\ud800-\udfff]")  # what no file of text can hold
+INVALID_TEXT = re.compile("[\0\ud800-\udfff]")  # cannot be written to a text file
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelSpace:
-    """The labels of a task: their names as the user writes them, in a fixed order."""
+    """The labels of a task: their names in a fixed order, as the user writes them."""
 
     names: tuple[str, ...] = ()
     kind: Kind = "classes"
     separator: str | None = None  # between the labels of one cell
-    scheme: str | None = None  # how tags are written, whether questions may have no answer, how options are numbered
+    scheme: str | None = None  # tagging scheme, whether questions may be unanswerable, how options are numbered
 
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The number of each name."""
-        return {name: place for place, name in enumerate(self.names)}
+        """Label ids by name."""
+        return {name: index for index, name in enumerate(self.names)}
 
     def encode(self, value: Any) -> int | float | tuple[int, ...]:
-        """A cell as a class, a number or several classes; a sentence says what does not fit."""
+        """Convert a cell to a label id, a number or several label ids; raise InputError if it does not fit."""
         if self.kind == "number":
             number = parse_number(value)
             if number is None:
                 raise InputError(f"label {to_printable(value, 40)!r} is not a number")
             return number
         if self.kind == "classes":
-            place = self.ids.get(format_label(value))
-            if place is None:
-                raise InputError(f"label {to_printable(value, 40)!r} is {self._none_of}")
-            return place
+            label_id = self.ids.get(format_label(value))
+            if label_id is None:
+                raise InputError(f"label {to_printable(value, 40)!r} is {self._unknown_label_hint}")
+            return label_id
         parts = split_labels(value, self.separator)
         unknown = [part for part in parts if part not in self.ids]
         if unknown:
-            raise InputError(f"label {to_printable(unknown[0], 40)!r} is {self._none_of}")
+            raise InputError(f"label {to_printable(unknown[0], 40)!r} is {self._unknown_label_hint}")
         return tuple(sorted({self.ids[part] for part in parts}))
 
     @property
-    def _none_of(self) -> str:
+    def _unknown_label_hint(self) -> str:
         listed = ", ".join(to_printable(name, 30) for name in self.names[:8])
         return f"none of {listed}" + (f" and {len(self.names) - 8} more" if len(self.names) > 8 else "")
 
 
 class LabelCounter:
-    """Counts labels as they come, and says in the end what they are."""
+    """Counts labels row by row and infers their label space."""
 
     def __init__(self, *, kind: Kind | None = None, separator: str | None = None) -> None:
         if kind is not None and kind not in KINDS:
@@ -77,18 +77,22 @@ class LabelCounter:
         self._lists = 0
         self._numbers = 0
         self._fractions = 0
-        self._seen: dict[str, tuple[bool, bool]] = {}  # cells, and whether they are numbers, with a fraction
+        self._number_facts: dict[
+            str, tuple[bool, bool]
+        ] = {}  # by cell: whether it is a number, and whether it has a fraction
         self.members: Counter[str] = Counter()  # of lists
 
     def add(self, value: Any) -> None:
-        """One more cell that holds a label."""
+        """Count a cell."""
         self.total += 1
         if self._kind == "number":
             return
-        if isinstance(value, str) and value in self._seen:  # the same few labels come a million times
-            number, fraction = self._seen[value]
-            self._numbers += number
-            self._fractions += fraction
+        if (
+            isinstance(value, str) and value in self._number_facts
+        ):  # fast path: a few labels are repeated a million times
+            is_number, has_fraction = self._number_facts[value]
+            self._numbers += is_number
+            self._fractions += has_fraction
             self.cells[value] += 1
             return
         members = None if self._kind == "classes" else parse_label_list(value)
@@ -96,35 +100,40 @@ class LabelCounter:
             self._lists += 1
             self.members.update(members)
         else:
-            found = parse_number(value)
-            number, fraction = found is not None, found is not None and found != int(found)
-            self._numbers += number
-            self._fractions += fraction
+            number_value = parse_number(value)
+            is_number, has_fraction = (
+                number_value is not None,
+                number_value is not None and number_value != int(number_value),
+            )
+            self._numbers += is_number
+            self._fractions += has_fraction
             text = format_label(value)
             if text in self.cells or len(self.cells) <= MAX_LABELS:
                 self.cells[text] += 1
                 if isinstance(value, str):
-                    self._seen[text] = (number, fraction)
+                    self._number_facts[text] = (is_number, has_fraction)
         if max(len(self.cells), len(self.members)) > MAX_LABELS and self._numbers < self.total:
-            raise InputError(f"the label column has more than {MAX_LABELS:,} different values, so it holds no labels.")
+            raise InputError(f"The label column has more than {MAX_LABELS:,} distinct values, too many for labels.")
 
     def space(self) -> LabelSpace:
-        """What the labels are, once all are counted."""
-        kind = self._kind or self._found_kind()
+        """Infer the label space from all counted cells."""
+        kind = self._kind or self._detect_kind()
         if kind == "number":
             return LabelSpace(kind="number")
         if kind == "classes":
             return LabelSpace(names=sort_naturally(self.cells), kind="classes")
-        separator = self._separator or self._found_separator()
+        separator = self._separator or self._detect_separator()
         if separator is None and not self._lists and self._kind == "multilabel":
-            separator = next((sign for sign in (*SEPARATORS, ",") if any(sign in cell for cell in self.cells)), None)
+            separator = next(
+                (candidate for candidate in (*SEPARATORS, ",") if any(candidate in cell for cell in self.cells)), None
+            )
         names = set(self.members)
         for cell in self.cells:
             names.update(split_labels(cell, separator))
         return LabelSpace(names=sort_naturally(names), kind="multilabel", separator=separator)
 
     def count_labels(self) -> Counter[str]:
-        """How many rows have each label; empty for numbers."""
+        """Count the rows of each label; empty for numbers."""
         space = self.space()
         counts: Counter[str] = Counter()
         if space.kind == "number":
@@ -135,27 +144,27 @@ class LabelCounter:
                 counts[name] += count
         return counts
 
-    def _found_kind(self) -> Kind:
-        if self._separator is not None or self._lists or self._found_separator() is not None:
+    def _detect_kind(self) -> Kind:
+        if self._separator is not None or self._lists or self._detect_separator() is not None:
             return "multilabel"
         if self.total and self._numbers == self.total:
-            many = len(self.cells)
-            if (self._fractions and many >= 5) or (many > 50 and many > 0.1 * self.total):
+            distinct_count = len(self.cells)
+            if (self._fractions and distinct_count >= 5) or (distinct_count > 50 and distinct_count > 0.1 * self.total):
                 return "number"
         return "classes"
 
-    def _found_separator(self) -> str | None:
-        """A sign that cuts cells into labels which come again in other cells."""
-        for sign in SEPARATORS:
-            joined = sum(count for cell, count in self.cells.items() if sign in cell)
-            parts = [part for cell in self.cells for part in split_labels(cell, sign)]
-            if joined >= max(0.05 * self.total, 2) and len(parts) >= 1.5 * len(set(parts)):
-                return sign
+    def _detect_separator(self) -> str | None:
+        """Find a separator that splits cells into labels that recur in other cells."""
+        for separator in SEPARATORS:
+            cells_with_separator = sum(count for cell, count in self.cells.items() if separator in cell)
+            parts = [part for cell in self.cells for part in split_labels(cell, separator)]
+            if cells_with_separator >= max(0.05 * self.total, 2) and len(parts) >= 1.5 * len(set(parts)):
+                return separator
         return None
 
 
 def read_labels(values: Iterable[Any], *, kind: Kind | None = None, separator: str | None = None) -> LabelSpace:
-    """The labels of a column; the kind and the separator are found in the values unless they are said."""
+    """Infer the label space of a column; kind and separator are detected unless they are set."""
     counter = LabelCounter(kind=kind, separator=separator)
     for value in values:
         if not is_missing(value):
@@ -164,21 +173,21 @@ def read_labels(values: Iterable[Any], *, kind: Kind | None = None, separator: s
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing; an empty list is something, no labels."""
+    """Whether a cell is empty; an empty list is not, it means no labels."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and value != value)
 
 
 def is_valid_text(value: Any) -> bool:
-    """Whether a label, or every one of a list, can be written to a file: no NUL, no half characters."""
+    """Whether a label, or every label of a list, can be written to a file: no NUL, no lone surrogates."""
     if isinstance(value, list | tuple):
         return all(map(is_valid_text, value))
     return not isinstance(value, str) or INVALID_TEXT.search(value) is None
 
 
 def format_label(value: Any) -> str:
-    """A label as a string: strings stay as they are, the rest is written as in JSON."""
+    """Convert a label to a string; values other than strings are written as in JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -189,7 +198,7 @@ def format_label(value: Any) -> str:
 
 
 def parse_number(value: Any) -> float | None:
-    """A finite number, also out of a string, with a point or a comma; None for everything else."""
+    """Parse a finite number, also from a string with a decimal point or comma; None for everything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -204,28 +213,32 @@ def parse_number(value: Any) -> float | None:
 
 
 def parse_label_list(value: Any) -> list[str] | None:
-    """The labels of a list, or of a string that is a list in JSON or in Python; None for everything else."""
+    """Parse a list of labels, also from a string in JSON or Python syntax; None for everything else."""
     if isinstance(value, list | tuple | set | frozenset):
-        return [format_label(inner) for inner in value if not is_missing(inner)]
+        return [format_label(element) for element in value if not is_missing(element)]
     if not isinstance(value, str) or len(value) > MAX_LIST_CHARS:
         return None
     text = value.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
-    for read in (json.loads, ast.literal_eval):
+    for parse in (json.loads, ast.literal_eval):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python's own, about the odd strings of other people
-                found = read(text)
+                warnings.simplefilter("ignore")  # SyntaxWarning of literal_eval
+                parsed = parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(found, list) and is_valid_text(found) and not any(isinstance(one, list | dict) for one in found):
-            return [format_label(inner) for inner in found if not is_missing(inner)]
+        if (
+            isinstance(parsed, list)
+            and is_valid_text(parsed)
+            and not any(isinstance(element, list | dict) for element in parsed)
+        ):
+            return [format_label(element) for element in parsed if not is_missing(element)]
     return None
 
 
 def split_labels(value: Any, separator: str | None) -> list[str]:
-    """The labels of one cell."""
+    """Split a cell into labels."""
     members = parse_label_list(value)
     if members is not None:
         return members
@@ -235,7 +248,7 @@ def split_labels(value: Any, separator: str | None) -> list[str]:
 
 
 def sort_naturally(names: Iterable[str]) -> tuple[str, ...]:
-    """Numbers by value, then the rest by letters, so that 2 comes before 10 and the order of rows does not matter."""
+    """Sort numbers by value, then other names in natural order, so that 2 precedes 10 whatever the order of rows."""
     return tuple(
         sorted(
             names, key=lambda name: (parse_number(name) is None, parse_number(name) or 0.0, _natural_key(name), name)
@@ -244,5 +257,5 @@ def sort_naturally(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _natural_key(name: str) -> tuple[Any, ...]:
-    cut = re.split(r"(\d{1,18})", name)  # text and digits take turns, so that pieces at one place can be compared
-    return tuple(int(part) if place % 2 else part for place, part in enumerate(cut))
+    parts = re.split(r"(\d{1,18})", name)  # text and digits alternate, so parts with the same index are comparable
+    return tuple(int(part) if index % 2 else part for index, part in enumerate(parts))

@@ -1,4 +1,4 @@
-"""How long texts are: quantiles and a histogram in powers of two."""
+"""Distribution of text lengths: quantiles and a histogram in powers of two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BARS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Lengths:
-    """How long texts are."""
+    """Distribution of text lengths."""
 
     least: int
     mean: float
@@ -23,27 +23,27 @@ class Lengths:
     p90: int
     p99: int
     most: int
-    histogram: tuple[tuple[int, int], ...]  # (up to so long, so many), in powers of two
+    histogram: tuple[tuple[int, int], ...]  # (upper bound, count), in powers of two
 
 
-def measure_lengths(values: Array) -> Lengths:
-    """Quantiles and bars of some lengths."""
+def measure_lengths(lengths: Array) -> Lengths:
+    """Compute quantiles and a histogram of lengths."""
     import numpy as np
 
     bars: list[tuple[int, int]] = []
-    upto, before = 1, 0
-    while before < len(values) and len(bars) < MAX_BARS:
-        count = int((values <= upto).sum())
-        if count > before or bars:
-            bars.append((upto, count - before))
-        before, upto = count, upto * 2
-    median, p90, p99 = (int(part) for part in np.quantile(values, (0.5, 0.9, 0.99), method="higher"))
+    upper, counted = 1, 0
+    while counted < len(lengths) and len(bars) < MAX_BARS:
+        count = int((lengths <= upper).sum())
+        if count > counted or bars:
+            bars.append((upper, count - counted))
+        counted, upper = count, upper * 2
+    median, p90, p99 = (int(quantile) for quantile in np.quantile(lengths, (0.5, 0.9, 0.99), method="higher"))
     return Lengths(
-        least=int(values.min()),
-        mean=round(float(values.mean()), 1),
+        least=int(lengths.min()),
+        mean=round(float(lengths.mean()), 1),
         median=median,
         p90=p90,
         p99=p99,
-        most=int(values.max()),
+        most=int(lengths.max()),
         histogram=tuple(bars),
     )

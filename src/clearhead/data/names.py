@@ -1,4 +1,4 @@
-"""The words by which people name their columns, best first."""
+"""Usual names of columns, best first."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ PAIR_NAMES = (
     ("sentence", "target"),
 )
 
-# pairs in which neither name is ever a label's: two texts, however short they are
+# pairs of which neither name is ever a label: two texts, even if they are short
 TEXT_PAIR_NAMES = frozenset(
     pair for pair in PAIR_NAMES if not {"aspect", "answer", "target", "first", "second", "s1", "q1"} & set(pair)
 )
@@ -155,5 +155,5 @@ KNOWN_NAMES = frozenset(
 
 
 def normalize_name(name: str) -> str:
-    """A column name as it is compared: `Review Text` is `review_text`, and so is `#review-text`."""
+    """Normalize a column name for comparison: `Review Text` and `#review-text` become `review_text`."""
     return name.strip().lstrip("#").strip().casefold().replace(" ", "_").replace("-", "_")

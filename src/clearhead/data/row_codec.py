@@ -1,4 +1,4 @@
-"""How the rows of a task become tokens: checked, cut to what a model can read, and what a task must know of them."""
+"""How the rows of a task are checked, tokenized, split into windows and annotated."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LONG_TEXT_POLICIES = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
-MAX_TOKENS = 5_120  # of a row in all its windows, unless said: ten pages, a second or two for a small model
-MAX_TOKENS_TOKEN_LEVEL = 16_384  # the same where each part of a text has an answer of its own: tags, spans
-MIN_LONG_CHARACTERS = 65_536  # of a text that is surely longer than a model reads at once
-MAX_TOKENS_SETTING = 1_000_000  # that can be said
-MAX_UNSPLIT_TOKENS = 4_096  # of a row that is read in one piece, for attention takes their square in memory
-MAX_ANSWER_TOKENS = 30  # tokens, as BERT's authors have it
+LONG_TEXT_POLICIES = ("window", "cut", "keep")  # for texts that exceed max_length
+MAX_TOKENS = 5_120  # of a row in all its windows by default: ten pages, a second or two for a small model
+MAX_TOKENS_TOKEN_LEVEL = 16_384  # the same for tasks that predict at token level: tags, spans
+MIN_LONG_CHARACTERS = 65_536  # a longer text certainly exceeds max_length
+MAX_TOKENS_SETTING = 1_000_000  # the largest max_tokens that can be set
+MAX_UNSPLIT_TOKENS = 4_096  # of a row that is not split: attention needs quadratic memory
+MAX_ANSWER_TOKENS = 30  # as in BERT's SQuAD code
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthPolicy:
-    """What is done with texts that are longer than the model."""
+    """What happens to texts that exceed the maximum length of the model."""
 
-    max_length: int | None = None  # None: nothing is too long
+    max_length: int | None = None  # None: no limit
     long: str = "window"
-    stride: int = 0  # tokens that neighbouring windows share
-    max_answer: int = MAX_ANSWER_TOKENS  # tokens of the longest answer that is looked for
-    max_tokens: int | None = None  # of a row in all its windows, the rest is cut off and counted; None: by the task
+    stride: int = 0  # tokens that adjacent windows share
+    max_answer: int = MAX_ANSWER_TOKENS  # maximum number of tokens of an extracted answer
+    max_tokens: int | None = None  # of a row in all its windows; further tokens are truncated; None: the task decides
 
     def __post_init__(self) -> None:
         if self.long not in LONG_TEXT_POLICIES:
@@ -45,35 +45,37 @@ class LengthPolicy:
 
     @property
     def token_limit(self) -> int:
-        """How many tokens of a row are read at all: what is cut off behind them is counted."""
+        """Return how many tokens of a row are read; further tokens are counted as truncated."""
         if self.max_length is None or self.long == "keep":
             return MAX_UNSPLIT_TOKENS
         return self.max_length if self.long == "cut" else max(self.max_tokens or MAX_TOKENS, self.max_length)
 
     @property
     def token_level_limit(self) -> int:
-        """The same for a task that answers for each part of a text."""
+        """Return the same limit for tasks that predict at token level."""
         return max(self.max_length or 0, self.max_tokens or MAX_TOKENS_TOKEN_LEVEL)
 
     def apply(self, encoding: Encoding) -> list[Encoding]:
-        """The encoding itself when it fits or is kept, or windows that hold every token of it."""
-        most = self.max_length
-        if most is None or len(encoding) <= most or self.long == "keep":
+        """Return the encoding as it is, truncated, or split into windows."""
+        max_length = self.max_length
+        if max_length is None or len(encoding) <= max_length or self.long == "keep":
             return [encoding]
         if self.long == "cut":
-            return [truncate(encoding, most)]
-        if encoding.truncated:  # of a row that is too long for windows, too: counted in the first of them
-            first, *others = self.apply(replace(encoding, truncated=0))
-            return [replace(first, truncated=first.truncated + encoding.truncated), *others]
-        sizes = (encoding.sides.count(0), encoding.sides.count(1))
-        for side in (1, 0) if sizes[1] else (0,):  # of a pair, the second text slides if the first leaves it room
-            if len(encoding) - sizes[side] + self.stride < most:
-                return split_into_windows(encoding, max_length=most, stride=self.stride, side=side)
-        return [truncate(encoding, most)]  # two long texts: cut, and counted
+            return [truncate(encoding, max_length)]
+        if encoding.truncated:  # longer than token_limit: truncated tokens are counted in the first window
+            first_window, *other_windows = self.apply(replace(encoding, truncated=0))
+            return [replace(first_window, truncated=first_window.truncated + encoding.truncated), *other_windows]
+        side_lengths = (encoding.sides.count(0), encoding.sides.count(1))
+        for side in (
+            (1, 0) if side_lengths[1] else (0,)
+        ):  # of a pair, the second text is windowed if the first one leaves room
+            if len(encoding) - side_lengths[side] + self.stride < max_length:
+                return split_into_windows(encoding, max_length=max_length, stride=self.stride, side=side)
+        return [truncate(encoding, max_length)]  # two long texts are truncated
 
 
 class TextEncoder(Protocol):
-    """What a table needs of a tokenizer."""
+    """The part of a tokenizer that a `TokenTable` needs."""
 
     @property
     def vocab_size(self) -> int: ...
@@ -83,49 +85,57 @@ class TextEncoder(Protocol):
 
 @runtime_checkable
 class IdEncoder(TextEncoder, Protocol):
-    """An Encoder that also returns ids without the rest, in half the time; an Encoder need not be one."""
+    """A `TextEncoder` that can also return token ids only, which takes half the time."""
 
     def encode_ids(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[TokenIds]: ...
 
 
 @runtime_checkable
 class LimitedEncoder(TextEncoder, Protocol):
-    """An Encoder that states how many tokens its model reads; an Encoder need not be one."""
+    """A `TextEncoder` that knows the maximum length of its model."""
 
     @property
     def max_length(self) -> int | None: ...
 
 
 class EncodedRow(NamedTuple):
-    """A row as tokens: one window, or several when it is longer than the model."""
+    """A tokenized row: one window, or several if it exceeds the maximum length."""
 
     windows: Sequence[Encoding | TokenIds]
-    annotations: Any = None  # what the task must know of them
+    annotations: Any = None  # task-specific facts about the tokens
 
 
-def encode_text_rows(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:
-    """One text or two; where they fit, and most do, their ids are enough."""
+def encode_text_rows(rows: Sequence[TextRow], tokenizer: TextEncoder, policy: LengthPolicy) -> Iterable[EncodedRow]:
+    """Tokenize rows of one or two texts."""
     items = [row.text if row.text_b is None else (row.text, row.text_b) for row in rows]
-    return map(EncodedRow, encode_items(items, tokenizer, fit))
+    return map(EncodedRow, encode_items(items, tokenizer, policy))
 
 
 def encode_items(
-    items: list[Any], tokenizer: TextEncoder, fit: LengthPolicy
+    items: list[Any], tokenizer: TextEncoder, policy: LengthPolicy
 ) -> Sequence[Sequence[Encoding | TokenIds]]:
-    """What each item becomes; where a text fits, and most do, its ids are enough."""
-    limit = fit.token_limit
+    """Tokenize texts or pairs of texts into windows; only long ones need more than their token ids."""
+    limit = policy.token_limit
     if not isinstance(tokenizer, IdEncoder):
-        return [fit.apply(encoding) for encoding in tokenizer.encode_batch(items, max_length=limit)]
-    most = None if fit.long != "window" else fit.max_length
-    sure = [most is not None and _count_characters(item) > max(MIN_LONG_CHARACTERS, 32 * most) for item in items]
-    fitting = [item for item, long in zip(items, sure, strict=True) if not long]
-    short = iter(tokenizer.encode_ids(fitting, max_length=limit))
-    found: list[Sequence[Encoding | TokenIds]] = [[] if long else [next(short)] for long in sure]
-    long = [place for place, one in enumerate(found) if not one or (most is not None and len(one[0]) > most)]
-    whole = tokenizer.encode_batch([items[place] for place in long], max_length=limit)
-    for place, encoding in zip(long, whole, strict=True):
-        found[place] = fit.apply(encoding)
-    return found
+        return [policy.apply(encoding) for encoding in tokenizer.encode_batch(items, max_length=limit)]
+    max_length = None if policy.long != "window" else policy.max_length
+    certainly_long = [
+        max_length is not None and _count_characters(item) > max(MIN_LONG_CHARACTERS, 32 * max_length) for item in items
+    ]
+    likely_short = [item for item, is_long in zip(items, certainly_long, strict=True) if not is_long]
+    encoded_ids = iter(tokenizer.encode_ids(likely_short, max_length=limit))
+    windows_per_item: list[Sequence[Encoding | TokenIds]] = [
+        [] if is_long else [next(encoded_ids)] for is_long in certainly_long
+    ]
+    long_indices = [
+        index
+        for index, windows in enumerate(windows_per_item)
+        if not windows or (max_length is not None and len(windows[0]) > max_length)
+    ]
+    encodings = tokenizer.encode_batch([items[index] for index in long_indices], max_length=limit)
+    for index, encoding in zip(long_indices, encodings, strict=True):
+        windows_per_item[index] = policy.apply(encoding)
+    return windows_per_item
 
 
 def _count_characters(item: Any) -> int:
@@ -133,18 +143,18 @@ def _count_characters(item: Any) -> int:
 
 
 def first_of_two_texts(row: TextRow) -> str | None:
-    """Of two texts the first: rows that share it are not independent of each other."""
+    """Return the first text of a pair; rows that share it are not independent."""
     return None if row.text_b is None else row.text
 
 
-def _concatenate(parts: Sequence[Any]) -> Any:
+def _concatenate(arrays: Sequence[Any]) -> Any:
     import numpy as np
 
-    return np.concatenate(parts)
+    return np.concatenate(arrays)
 
 
 class LabelCollector(Protocol):
-    """Counts labels as they come, and knows in the end what they are."""
+    """Counts labels row by row and infers their label space."""
 
     total: int
 
@@ -155,62 +165,64 @@ class LabelCollector(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PlainView:
-    """How rows with answers of their own kind are shown to an inspection of texts and labels."""
+    """How rows of a task with structured labels are presented to an inspection of texts and labels."""
 
-    make_label: Callable[[TextRow, LabelSpace | None], Any]  # the label of a cell that stands for the row's answer
-    rename_columns: Callable[[Columns], Columns] = lambda columns: columns  # what the columns are called
-    needs_label_space: bool = False  # the label needs the space, which no single row can tell
-    has_shared_texts: bool = False  # rows share passages, so that similar rows are no finding
-    ignored_findings: tuple[str, ...] = ()  # findings that do not apply, by a part of their sentence
+    make_label: Callable[[TextRow, LabelSpace | None], Any]  # a plain label that represents the row's answer
+    rename_columns: Callable[[Columns], Columns] = lambda columns: columns
+    needs_label_space: bool = False  # `make_label` needs the label space, which depends on all rows
+    has_shared_texts: bool = False  # rows share passages, so near duplicates are expected
+    ignored_findings: tuple[str, ...] = ()  # parts of sentences of findings that do not apply
 
 
 def describe_labels(space: LabelSpace) -> str:
-    """What there is to learn, in a few words."""
+    """Summarize the labels for a message."""
     if space.kind == "number":
         return "numbers"
     names = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
-    several = " that a row can have several of" if space.kind == "multilabel" else ""
-    return f"{len(space)} labels{several}: {names}"
+    suffix = " that a row can have several of" if space.kind == "multilabel" else ""
+    return f"{len(space)} labels{suffix}: {names}"
 
 
-def row_from_texts(texts: Sequence[str], reference: str, second: bool | None) -> dict[str, Any]:
-    """A row of one text, or of two where a model reads two; `second`: what it was trained on, None: nobody knows."""
-    least, most = {True: (2, 2), False: (1, 1), None: (1, 2)}[second]
-    if len(texts) < least:
-        raise InputError(f"{reference} reads two texts: give the second one after the first, got {len(texts)}.")
-    if len(texts) > most:
-        raise InputError(f"{reference} reads {'one text' if most == 1 else 'two texts at most'}, got {len(texts)}.")
+def row_from_texts(texts: Sequence[str], reference: str, reads_pairs: bool | None) -> dict[str, Any]:
+    """Build a row from one or two texts; `reads_pairs`: whether the model was trained on pairs (None: unknown)."""
+    min_texts, max_texts = {True: (2, 2), False: (1, 1), None: (1, 2)}[reads_pairs]
+    if len(texts) < min_texts:
+        raise InputError(f"{reference} expects two texts, got {len(texts)}: pass the second text after the first.")
+    if len(texts) > max_texts:
+        raise InputError(
+            f"{reference} expects {'one text' if max_texts == 1 else 'at most two texts'}, got {len(texts)}."
+        )
     return dict(zip(("text", "text_b"), texts, strict=False))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowCodec:
-    """What a task makes of a row, from its cells to its tokens; the defaults are those of one text or two."""
+    """How a task reads a row, from cells to tokens; the defaults read one or two texts."""
 
-    # which rows and columns
-    label_kinds: tuple[Kind, ...] = ("classes", "multilabel", "number")  # of labels that can be learned from
+    # columns and labels
+    label_kinds: tuple[Kind, ...] = ("classes", "multilabel", "number")  # that the task can learn
     layout: ColumnLayout = ONE_OR_TWO_TEXTS
-    label_counter: Callable[[], LabelCollector] | None = None  # None: labels of one cell a row
-    describe_labels: Callable[[LabelSpace], str] = describe_labels  # what there is to learn, for people
-    row_from_texts: Callable[[Sequence[str], str, bool | None], dict[str, Any]] = (
-        row_from_texts  # a row out of plain texts
-    )
-    plain_view: PlainView | None = None  # None: rows have texts and labels of a cell
+    label_counter: Callable[[], LabelCollector] | None = None  # None: `LabelCounter`
+    describe_labels: Callable[[LabelSpace], str] = describe_labels
+    row_from_texts: Callable[[Sequence[str], str, bool | None], dict[str, Any]] = row_from_texts
+    plain_view: PlainView | None = None  # None: rows are texts with plain labels
     # from cells to tokens
     check_row: RowCheck = check_row
     encode: Callable[[Sequence[TextRow], TextEncoder, LengthPolicy], Iterable[EncodedRow]] = encode_text_rows
     encode_labels: Callable[[Sequence[Any], LabelSpace], Any] = labels_to_array
-    join_labels: Callable[[Sequence[Any]], Any] = _concatenate  # of labels
-    # of all rows, with their labels
+    join_labels: Callable[[Sequence[Any]], Any] = _concatenate
+    # combines the annotations of all rows, given their labels
     annotate: Callable[[Sequence[Any], Sequence[Any] | None, LengthPolicy], Any] | None = None
-    window_defaults: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows
-    is_reversible: bool = False  # two texts can be read in both orders
-    passes_per_row: int = 1  # how often a row is read: twice where two texts are read in both orders
-    # what training must know of the rows
-    shared_text: Callable[[TextRow], str | None] = first_of_two_texts  # what rows share that must not be split
-    stratify: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
-    row_weights: Callable[[Any], Array | None] = lambda data: None  # noqa: ARG005  how much each row counts in a step
-    # places of rows of which something cannot be learned
+    window_defaults: tuple[int | None, int] = (None, 0)  # max_length and stride
+    is_reversible: bool = False  # pairs can be read in both orders
+    passes_per_row: int = 1  # 2 if pairs are read in both orders
+    # training
+    shared_text: Callable[[TextRow], str | None] = first_of_two_texts  # rows with the same one stay in the same split
+    stratify: Callable[[Any, LabelSpace], tuple[Any, str]] | None = (
+        None  # labels for a stratified split, and their kind
+    )
+    row_weights: Callable[[Any], Array | None] = lambda data: None  # noqa: ARG005  weight of each row in the loss
+    # a description and the indices of rows whose labels the model cannot represent
     find_unlearnable: Callable[[TokenTable], tuple[str, Array]] | None = None
 
 

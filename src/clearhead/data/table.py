@@ -1,4 +1,4 @@
-"""Token ids of a whole data set in a few flat arrays, made in one pass over its rows."""
+"""Token ids of a whole dataset in a few flat arrays, built in one pass over its rows."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-CHUNK_ROWS = 1000  # rows that are encoded together
-CHUNK_CHARACTERS = 2_000_000  # of them
-PARTS = ("train", "dev", "test")  # what the numbers in `splits` mean
+CHUNK_ROWS = 1000  # rows that are tokenized together
+CHUNK_CHARACTERS = 2_000_000  # a chunk of long rows ends earlier
+PARTS = ("train", "dev", "test")  # meaning of the numbers in `splits`
 
 
 @renamed_fields(
@@ -41,79 +41,84 @@ PARTS = ("train", "dev", "test")  # what the numbers in `splits` mean
 )
 @dataclass(frozen=True, kw_only=True)
 class TokenTable:
-    """Rows as token ids: a row has one piece, or several windows when it is longer than the model."""
+    """Rows as token ids; a row that exceeds the maximum length has several windows."""
 
-    ids: Array  # (tokens,) of all pieces one after the other; uint16 if the vocabulary allows
-    starts: Array  # (pieces + 1,) where each piece begins
-    segment_starts: Array  # (pieces,) how many of a piece's tokens stand before the second segment
-    window_rows: Array  # (pieces,) which row a piece is from, counted from 0
-    labels: Any  # (rows,) or (rows, names), as in `Examples`, or as the task has them; None if there are none
+    ids: Array  # (tokens,) of all windows, concatenated; uint16 if the vocabulary allows
+    starts: Array  # (windows + 1,) offset of each window in `ids`
+    segment_starts: Array  # (windows,) number of tokens before the second segment
+    window_rows: Array  # (windows,) index of the row of each window
+    labels: Any  # (rows,) or (rows, names) as in `Examples`, or as the task encodes them; None: no labels
     space: LabelSpace | None
-    rows: Array  # (rows,) their numbers in the source
+    rows: Array  # (rows,) row numbers in the source
     hashes: Array  # (rows,) 64 bits of each text
-    truncated: Array  # (rows,) tokens that were cut off
+    truncated: Array  # (rows,) number of truncated tokens
     groups: Array | None = None  # (rows,) 64 bits of the id column
-    shared_hashes: Array | None = None  # (rows,) 64 bits of what rows share: the first of two texts, a passage
-    splits: Array | None = None  # (rows,) places in PARTS
+    shared_hashes: Array | None = None  # (rows,) 64 bits of a text that rows share: the first of a pair, a passage
+    splits: Array | None = None  # (rows,) indices into PARTS
     skipped: dict[str, int] = field(default_factory=dict)
     bad: tuple[BadRow, ...] = ()
-    annotations: Any = None  # what a task must know of the tokens
+    annotations: Any = None  # task-specific facts about the tokens
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        pieces = f"{len(self.starts) - 1:,} pieces"
-        return short_repr("TokenTable", f"{len(self):,} rows", pieces, f"{len(self.ids):,} tokens")
+        windows = f"{len(self.starts) - 1:,} windows"
+        return short_repr("TokenTable", f"{len(self):,} rows", windows, f"{len(self.ids):,} tokens")
 
     @property
     def lengths(self) -> Array:
-        """(pieces,) tokens of each piece."""
+        """(windows,) number of tokens of each window."""
         return self.starts[1:] - self.starts[:-1]
 
-    def window_ids(self, place: int) -> Array:
-        """The ids of one piece."""
-        return self.ids[self.starts[place] : self.starts[place + 1]]
+    def window_ids(self, window: int) -> Array:
+        """Return the token ids of a window."""
+        return self.ids[self.starts[window] : self.starts[window + 1]]
 
-    def segments(self, place: int) -> Array:
-        """The segments of one piece: 0, then 1 from the second text on."""
+    def segments(self, window: int) -> Array:
+        """Return the segment ids of a window: 0, then 1 from the second text on."""
         import numpy as np
 
-        length = int(self.starts[place + 1] - self.starts[place])
-        found: Array = (np.arange(length) >= self.segment_starts[place]).astype(np.int64)
-        return found
+        length = int(self.starts[window + 1] - self.starts[window])
+        segments: Array = (np.arange(length) >= self.segment_starts[window]).astype(np.int64)
+        return segments
 
 
 class _TableBuilder:
-    """Columns that grow by appending, without Python objects for what is in them."""
+    """Collects encoded rows in typed arrays, without a Python object per token."""
 
-    def __init__(self, vocab: int, form: RowCodec, fit: LengthPolicy) -> None:
-        self.form, self.fit = form, fit
-        self.ids = array("H" if vocab <= 1 << 16 else "i")
+    def __init__(self, vocab_size: int, codec: RowCodec, policy: LengthPolicy) -> None:
+        self.codec, self.policy = codec, policy
+        self.ids = array("H" if vocab_size <= 1 << 16 else "i")
         self.starts, self.rows, self.hashes, self.groups = array("q", [0]), array("q"), array("Q"), array("Q")
-        self.firsts = array("Q")
-        self.turns, self.owners, self.truncated, self.splits = array("i"), array("i"), array("i"), array("b")
+        self.shared_hashes = array("Q")
+        self.segment_starts, self.window_rows, self.truncated, self.splits = (
+            array("i"),
+            array("i"),
+            array("i"),
+            array("b"),
+        )
         self.labels: list[Any] = []
-        self.marks: list[Any] = []
-        self.truths: list[Any] = []
+        self.annotations: list[Any] = []
+        self.annotated_labels: list[Any] = []
         self.bad = BadRows()
 
-    def add(self, row: TextRow, pieces: EncodedRow) -> None:
-        owner = len(self.rows)
-        for piece in pieces.windows:
-            self.ids.extend(piece.ids)
+    def add(self, row: TextRow, encoded: EncodedRow) -> None:
+        row_index = len(self.rows)
+        for window in encoded.windows:
+            self.ids.extend(window.ids)
             self.starts.append(len(self.ids))
-            self.turns.append(piece.segments.index(1) if 1 in piece.segments else len(piece.ids))
-            self.owners.append(owner)
+            self.segment_starts.append(window.segments.index(1) if 1 in window.segments else len(window.ids))
+            self.window_rows.append(row_index)
         self.rows.append(row.number)
         self.hashes.append(hash_text(row.text, row.text_b))
-        self.truncated.append(sum(piece.truncated for piece in pieces.windows))
-        shared = self.form.shared_text(row)
+        self.truncated.append(sum(window.truncated for window in encoded.windows))
+        shared = self.codec.shared_text(row)
         if shared is not None:
-            self.firsts.append(hash_text(shared))
-        if self.form.annotate is not None:
-            self.marks.append(pieces.annotations)
-            self.truths.append(row.label)
+            self.shared_hashes.append(hash_text(shared))
+        if self.codec.annotate is not None:
+            self.annotations.append(encoded.annotations)
+            self.annotated_labels.append(row.label)
         self.groups.append(hash_text(row.id) if row.id is not None else self.hashes[-1])
         self.splits.append(PARTS.index(row.split) if row.split is not None else -1)
 
@@ -126,21 +131,23 @@ class _TableBuilder:
         return TokenTable(
             ids=view(self.ids),
             starts=view(self.starts),
-            segment_starts=view(self.turns),
-            window_rows=view(self.owners),
-            labels=self.form.join_labels(self.labels) if self.labels else None,
+            segment_starts=view(self.segment_starts),
+            window_rows=view(self.window_rows),
+            labels=self.codec.join_labels(self.labels) if self.labels else None,
             space=space,
             rows=view(self.rows),
             hashes=view(self.hashes),
             truncated=view(self.truncated),
             groups=view(self.groups) if columns.id is not None else None,
-            shared_hashes=view(self.firsts) if len(self.firsts) == len(self.rows) > 0 else None,
+            shared_hashes=view(self.shared_hashes) if len(self.shared_hashes) == len(self.rows) > 0 else None,
             splits=view(self.splits) if columns.split is not None else None,
             skipped=dict(self.bad.counts),
             bad=tuple(self.bad.first),
             annotations=None
-            if self.form.annotate is None
-            else self.form.annotate(self.marks, self.truths if space is not None else None, self.fit),
+            if self.codec.annotate is None
+            else self.codec.annotate(
+                self.annotations, self.annotated_labels if space is not None else None, self.policy
+            ),
         )
 
 
@@ -156,9 +163,9 @@ def survey_rows(
     check: RowCheck | None = None,
     counter: Any = None,
 ) -> LabelSpace | None:
-    """A first pass that finds the labels, and refuses bad rows before anything costly is done with the good ones."""
-    bad, blank = BadRows(), BadRows()
-    good = 0
+    """Find the label space in a first pass, and report bad rows before any expensive work starts."""
+    bad, unlabeled = BadRows(), BadRows()
+    good_count = 0
     if labels is None and kind == "number":
         labels = LabelSpace(kind="number")
     counter = LabelCounter(kind=kind, separator=separator) if counter is None else counter
@@ -166,19 +173,19 @@ def survey_rows(
         if isinstance(row, BadRow):
             bad.add(row)
         elif labels is None and columns.label is not None and is_missing(row.label):
-            blank.add(missing_label_row(row))
+            unlabeled.add(missing_label_row(row))
         else:
-            good += 1
+            good_count += 1
             if labels is None and columns.label is not None:
                 counter.add(row.label)
     if counter.total and counter.space().kind == "multilabel":
-        good += blank.total  # no labels at all is an answer, too
+        good_count += unlabeled.total  # an empty set of labels is valid
     else:
-        bad.merge(blank)
+        bad.merge(unlabeled)
     if not skip_bad_rows:
-        bad.raise_if_any(source, good)
-    if not good:
-        raise InputError(f"{source.name} holds no rows that can be used.")
+        bad.raise_if_any(source, good_count)
+    if not good_count:
+        raise InputError(f"{source.name} has no usable rows.")
     return None if columns.label is None else labels or counter.space()
 
 
@@ -197,25 +204,27 @@ def encode_table(
     max_tokens: int | None = None,
     skip_bad_rows: bool = False,
     max_cell: int = MAX_CELL_CHARS,
-    form: RowCodec = TEXT_ROWS,
+    codec: RowCodec = TEXT_ROWS,
 ) -> TokenTable:
-    """All rows as token ids; memory holds the ids and some forty bytes a row, never the texts."""
+    """Tokenize all rows; memory holds token ids and about forty bytes per row, never the texts."""
     if labels is None and columns.label is not None:
         if not source.is_rereadable:
-            raise InputError(f"{source.name} can be read only once, and its labels are not known; put it in a file.")
+            raise InputError(
+                f"{source.name} can be read only once, but its labels are unknown; save it to a file first."
+            )
         labels = survey_rows(
             source, columns, kind=kind, separator=separator, skip_bad_rows=skip_bad_rows, max_cell=max_cell
         )
-    fit = LengthPolicy(max_length=max_length, long=long, stride=stride, max_answer=max_answer, max_tokens=max_tokens)
-    builder = _TableBuilder(tokenizer.vocab_size, form, fit)
-    check = None if form.check_row is check_row else form.check_row
+    policy = LengthPolicy(max_length=max_length, long=long, stride=stride, max_answer=max_answer, max_tokens=max_tokens)
+    builder = _TableBuilder(tokenizer.vocab_size, codec, policy)
+    check = None if codec.check_row is check_row else codec.check_row
     rows = check_rows(source, columns, labels, max_cell=max_cell, check=check)
     while _encode_chunk(builder, rows, tokenizer, labels, CHUNK_ROWS):
         pass
     if not skip_bad_rows:
         builder.bad.raise_if_any(source, len(builder.rows))
     if not builder.rows:
-        raise InputError(f"{source.name} holds no rows that can be used.")
+        raise InputError(f"{source.name} has no usable rows.")
     return builder.table(columns, labels)
 
 
@@ -231,15 +240,15 @@ def encode_stream(
     chunk: int = CHUNK_ROWS,
     max_cell: int = MAX_CELL_CHARS,
 ) -> Iterator[TokenTable]:
-    """Tables of at most `chunk` rows one after the other, each with the bad rows that were met on the way."""
-    known = columns if labels is not None else replace(columns, label=None)
-    rows = check_rows(source, known, labels, max_cell=max_cell)
-    fit = LengthPolicy(max_length=max_length, long=long, stride=stride)
+    """Yield tables of at most `chunk` rows, each with the bad rows among them."""
+    used_columns = columns if labels is not None else replace(columns, label=None)
+    rows = check_rows(source, used_columns, labels, max_cell=max_cell)
+    policy = LengthPolicy(max_length=max_length, long=long, stride=stride)
     while True:
-        builder = _TableBuilder(tokenizer.vocab_size, TEXT_ROWS, fit)
+        builder = _TableBuilder(tokenizer.vocab_size, TEXT_ROWS, policy)
         if not _encode_chunk(builder, rows, tokenizer, labels, chunk):
             return
-        yield builder.table(known, labels)
+        yield builder.table(used_columns, labels)
 
 
 def encode_rows(
@@ -247,13 +256,13 @@ def encode_rows(
     columns: Columns,
     tokenizer: TextEncoder,
     labels: LabelSpace | None = None,
-    fit: LengthPolicy | None = None,
-    form: RowCodec = TEXT_ROWS,
+    policy: LengthPolicy | None = None,
+    codec: RowCodec = TEXT_ROWS,
 ) -> TokenTable:
-    """Rows that were read and checked already, as one table."""
-    builder = _TableBuilder(tokenizer.vocab_size, form, fit or LengthPolicy())
-    rest: Iterator[TextRow | BadRow] = iter(rows)
-    while _encode_chunk(builder, rest, tokenizer, labels, CHUNK_ROWS):
+    """Tokenize checked rows into one table."""
+    builder = _TableBuilder(tokenizer.vocab_size, codec, policy or LengthPolicy())
+    row_iterator: Iterator[TextRow | BadRow] = iter(rows)
+    while _encode_chunk(builder, row_iterator, tokenizer, labels, CHUNK_ROWS):
         pass
     return builder.table(columns, labels)
 
@@ -263,44 +272,44 @@ def _encode_chunk(
     rows: Iterator[TextRow | BadRow],
     tokenizer: TextEncoder,
     labels: LabelSpace | None,
-    chunk: int,
+    max_rows: int,
 ) -> bool:
-    """Encode the next rows, at most so many; False when there are no more."""
-    taken = _take_chunk(rows, chunk)
-    good = [row for row in taken if isinstance(row, TextRow)]
-    for row in taken:
+    """Encode the next rows, at most `max_rows`; return False at the end."""
+    chunk = _take_chunk(rows, max_rows)
+    good_rows = [row for row in chunk if isinstance(row, TextRow)]
+    for row in chunk:
         if isinstance(row, BadRow):
             builder.bad.add(row)
-    if good:
-        for row, pieces in zip(good, builder.form.encode(good, tokenizer, builder.fit), strict=True):
-            builder.add(row, pieces)
+    if good_rows:
+        for row, encoded in zip(good_rows, builder.codec.encode(good_rows, tokenizer, builder.policy), strict=True):
+            builder.add(row, encoded)
         if labels is not None:
-            builder.labels.append(builder.form.encode_labels([row.label for row in good], labels))
-    return bool(taken)
+            builder.labels.append(builder.codec.encode_labels([row.label for row in good_rows], labels))
+    return bool(chunk)
 
 
-def _take_chunk(rows: Iterator[TextRow | BadRow], chunk: int) -> list[TextRow | BadRow]:
-    """The next rows, fewer where they are long: memory is bounded by characters, whatever the rows."""
-    taken: list[TextRow | BadRow] = []
-    size = 0
-    for row in islice(rows, chunk):
-        taken.append(row)
-        size += len(row.text) + len(row.text_b or "") if isinstance(row, TextRow) else 0
-        if size > CHUNK_CHARACTERS:
+def _take_chunk(rows: Iterator[TextRow | BadRow], max_rows: int) -> list[TextRow | BadRow]:
+    """Take the next rows, fewer if they are long, so that memory is bounded."""
+    chunk: list[TextRow | BadRow] = []
+    characters = 0
+    for row in islice(rows, max_rows):
+        chunk.append(row)
+        characters += len(row.text) + len(row.text_b or "") if isinstance(row, TextRow) else 0
+        if characters > CHUNK_CHARACTERS:
             break
-    return taken
+    return chunk
 
 
 def read_rows(source: Source, numbers: Iterable[int]) -> dict[int, Row]:
-    """Rows by their numbers, in a second pass that ends with the last of them."""
-    wanted = {int(number) for number in numbers}
-    found: dict[int, Row] = {}
-    if not wanted:
-        return found
-    last = max(wanted)
+    """Read rows by number, in a pass that ends at the last of them."""
+    row_numbers = {int(number) for number in numbers}
+    rows: dict[int, Row] = {}
+    if not row_numbers:
+        return rows
+    last = max(row_numbers)
     for row in source.rows():
-        if isinstance(row, Row) and row.number in wanted:
-            found[row.number] = row
+        if isinstance(row, Row) and row.number in row_numbers:
+            rows[row.number] = row
         if row.number >= last:
             break
-    return found
+    return rows

@@ -156,7 +156,7 @@ def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     good = [row for row in read if isinstance(row, TextRow)][:ROWS]
     if not good:
         raise InputError(f"{rows.name} has no row that the model can read.")
-    table = encode_rows(good, columns, scorer.model.tokenizer, fit=scorer.length_policy, form=predictor.task.rows)
+    table = encode_rows(good, columns, scorer.model.tokenizer, policy=scorer.length_policy, codec=predictor.task.rows)
     pieces = [table.window_ids(place).tolist() for place in range(len(table.starts) - 1)][:ROWS]
     # channels that are quiet in these rows may be loud in tomorrow's
     return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]

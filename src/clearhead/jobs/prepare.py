@@ -153,7 +153,7 @@ def prepare_data(
             max_answer=length_policy.max_answer,
             max_tokens=length_policy.max_tokens,
             skip_bad_rows=plan.skip_bad_rows,
-            form=profile.task.rows,
+            codec=profile.task.rows,
         )
         tables[name] = table
         for part, indices in _assign_parts(name, table, profile, plan).items():

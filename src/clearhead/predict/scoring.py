@@ -57,7 +57,7 @@ class NetworkScorer:
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """Compute the head's logits; the task merges the windows of a text."""
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.length_policy, form=self.task.rows)
+        table = encode_rows(rows, columns, self.model.tokenizer, policy=self.length_policy, codec=self.task.rows)
         dataset = encode_unlabeled(table, self.model)
         logits = compute_network_logits(self.model.runner, dataset, self.task)
         return Scores(logits, table.truncated, count_row_windows(dataset) // self.task.rows.passes_per_row)
@@ -84,7 +84,7 @@ class FeatureScorer:
             return Scores(
                 self.classic.logits(features=pair_features.features), pair_features.truncated, pair_features.windows
             )
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.length_policy, form=self.task.rows)
+        table = encode_rows(rows, columns, self.model.tokenizer, policy=self.length_policy, codec=self.task.rows)
         dataset = encode_unlabeled(table, self.model)
         if self.task.head.collect_words is not None:
             word_states = compute_word_states(self.model, dataset, layer=self.layer)
@@ -226,7 +226,7 @@ def encode_texts_separately(rows: Sequence[TextRow], model: Model, length_policy
     """Tokenize the first texts of all rows, then the second texts, each as a separate row."""
     first_texts = [replace(row, text_b=None) for row in rows]
     second_texts = [replace(row, text=row.text_b or "", text_b=None) for row in rows]
-    return encode_rows([*first_texts, *second_texts], Columns(text="text"), model.tokenizer, fit=length_policy)
+    return encode_rows([*first_texts, *second_texts], Columns(text="text"), model.tokenizer, policy=length_policy)
 
 
 def compare_vectors(vectors: Array) -> Array:

@@ -27,7 +27,7 @@ def open_parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], Class
     except ImportError:
         raise MissingExtraError("Reading Parquet", "parquet") from None
 
-    def opened() -> tuple[IO[bytes], Any]:
+    def open_table() -> tuple[IO[bytes], Any]:
         file = _open_seekable(blob)
         try:
             return file, reader.ParquetFile(file)
@@ -35,14 +35,14 @@ def open_parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], Class
             file.close()
             raise InputError(f"{blob.name} is not a Parquet file that can be read: {_format_error(error)}.") from None
 
-    file, table = opened()
+    file, table = open_table()
     with file:
         columns = make_unique_names(map(str, table.schema_arrow.names))
-        found = _read_metadata_names(table.schema_arrow.metadata)
-        names = {column: found[column] for column in columns if column in found}
+        label_names = _read_metadata_names(table.schema_arrow.metadata)
+        names = {column: label_names[column] for column in columns if column in label_names}
 
     def rows() -> Rows:
-        file, table = opened()
+        file, table = open_table()
         with file:
             for row in read_batches(table.iter_batches(batch_size=BATCH_ROWS), columns):
                 yield (
@@ -65,13 +65,13 @@ def _read_metadata_names(metadata: Any) -> ClassNames:
 
 def read_class_names(features: Mapping[str, Any]) -> ClassNames:
     """The names behind class numbers, one of them in a cell or a list, out of objects or of what they are saved as."""
-    found = {}
+    names_by_column = {}
     for column, feature in features.items():
-        listed = feature[0] if isinstance(feature, list) and len(feature) == 1 else _get_member(feature, "feature")
-        names = _get_member(feature if listed is None else listed, "names")
+        inner = feature[0] if isinstance(feature, list) and len(feature) == 1 else _get_member(feature, "feature")
+        names = _get_member(feature if inner is None else inner, "names")
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            found[str(column)] = tuple(names)
-    return found
+            names_by_column[str(column)] = tuple(names)
+    return names_by_column
 
 
 def _get_member(value: Any, name: str) -> Any:
@@ -80,14 +80,16 @@ def _get_member(value: Any, name: str) -> Any:
 
 def replace_class_numbers(row: dict[str, Any], names: ClassNames) -> dict[str, Any]:
     """A row with names in the place of numbers."""
-    made = dict(row)
-    for column, given in names.items():
+    replaced = dict(row)
+    for column, column_names in names.items():
         code = row.get(column)
         if code is not None:
-            made[column] = (
-                [_look_up_name(one, given) for one in code] if isinstance(code, list) else _look_up_name(code, given)
+            replaced[column] = (
+                [_look_up_name(item, column_names) for item in code]
+                if isinstance(code, list)
+                else _look_up_name(code, column_names)
             )
-    return made
+    return replaced
 
 
 def _look_up_name(code: Any, names: tuple[str, ...]) -> Any:
@@ -118,33 +120,33 @@ def open_stream(source: Any, name: str) -> tuple[tuple[str, ...], Callable[[], R
     except ImportError:
         raise MissingExtraError("Reading Arrow tables", "parquet") from None
 
-    def opened() -> Any:
+    def open_reader() -> Any:
         try:
             return pyarrow.RecordBatchReader.from_stream(source)
         except Exception as error:
             raise InputError(f"{name} cannot be read as an Arrow stream: {_format_error(error)}.") from None
 
-    first = opened()
-    columns = make_unique_names(map(str, first.schema.names))
+    first_reader = open_reader()
+    columns = make_unique_names(map(str, first_reader.schema.names))
     if isinstance(source, pyarrow.RecordBatchReader):
-        return columns, lambda: read_batches(first, columns)
-    return columns, lambda: read_batches(opened(), columns)
+        return columns, lambda: read_batches(first_reader, columns)
+    return columns, lambda: read_batches(open_reader(), columns)
 
 
 def read_batches(batches: Any, columns: Sequence[str]) -> Rows:
     """Rows of record batches; damage ends them."""
     number = 0
-    found: Iterator[Any] = iter(batches)
+    batch_iterator: Iterator[Any] = iter(batches)
     while True:
         try:
-            batch = next(found, None)
+            batch = next(batch_iterator, None)
         except Exception as error:  # pyarrow raises many kinds for damaged files
             yield BadRow(number + 1, f"the table cannot be read from here on: {_format_error(error)}")
             return
         if batch is None:
             return
         for start in range(0, batch.num_rows, BATCH_ROWS):
-            cells = [_column_to_python(batch.column(place).slice(start, BATCH_ROWS)) for place in range(len(columns))]
+            cells = [_column_to_python(batch.column(column).slice(start, BATCH_ROWS)) for column in range(len(columns))]
             for row in zip(*cells, strict=True):
                 number += 1
                 yield Row(number, dict(zip(columns, row, strict=True)))

@@ -38,67 +38,69 @@ class ConllLayout:
     columns: tuple[str, ...]  # `tokens`, and `tags` for the one that is learned
     tabs: bool
     header: bool
-    marked: bool = False  # every tag is O, or has a B-, an I- or the like
+    has_tags: bool = False  # every tag is O, or has a B-, an I- or the like
 
     @property
-    def universal(self) -> bool:
+    def is_conll_u(self) -> bool:
         """Whether it numbers its words, as CoNLL-U does."""
         return self.columns == CONLL_U_COLUMNS
 
 
-def detect_conll(head: str, *, named: bool) -> ConllLayout | None:
-    """What a file looks like from its first lines; `named` says that its name promises columns."""
+def detect_conll(head: str, *, has_conll_suffix: bool) -> ConllLayout | None:
+    """What a file looks like from its first lines; `has_conll_suffix` says that its name promises columns."""
     lines = [line.rstrip("\r") for line in islice(head.split("\n")[:-1] or [head], MAX_SAMPLE_LINES)]
-    before = ("", *lines)  # lines of comment stand before the first token of a sentence
-    tokens = [line for last, line in zip(before, lines, strict=False) if _is_token(line, last)]
-    tabs = sum("\t" in line for line in tokens) * 2 > len(tokens)
-    rows = [_split_cells(line, tabs=tabs) for line in tokens]
+    previous_lines = ("", *lines)  # lines of comment stand before the first token of a sentence
+    token_lines = [line for previous, line in zip(previous_lines, lines, strict=False) if _is_token(line, previous)]
+    tabs = sum("\t" in line for line in token_lines) * 2 > len(token_lines)
+    rows = [_split_cells(line, tabs=tabs) for line in token_lines]
     counts = Counter(len(cells) for cells in rows if cells)
     if not counts:
         return None
     width = counts.most_common(1)[0][0]
-    kept = [cells for cells in rows if len(cells) == width]
-    if width == len(CONLL_U_COLUMNS) and all(WORD_NUMBER.match(cells[0]) for cells in kept):
+    full_rows = [cells for cells in rows if len(cells) == width]
+    if width == len(CONLL_U_COLUMNS) and all(WORD_NUMBER.match(cells[0]) for cells in full_rows):
         return ConllLayout(columns=CONLL_U_COLUMNS, tabs=tabs, header=False)
     header = (
         len(rows[0]) == width > 1 and rows[0][0].casefold() in TOKEN_COLUMN_NAMES and not TAG_PATTERN.match(rows[0][-1])
     )
-    blanks = sum(not line.strip() for line in lines)
-    tagged = width > 1 and all(TAG_PATTERN.match(cells[-1]) for cells in (kept[1:] if header else kept))
-    if not named and not (tagged and blanks >= MIN_BLANK_LINES and len(kept) >= 0.98 * len(rows)):
+    blank_count = sum(not line.strip() for line in lines)
+    has_tags = width > 1 and all(TAG_PATTERN.match(cells[-1]) for cells in (full_rows[1:] if header else full_rows))
+    if not has_conll_suffix and not (
+        has_tags and blank_count >= MIN_BLANK_LINES and len(full_rows) >= 0.98 * len(rows)
+    ):
         return None
-    numbered = [f"column{place + 2}" for place in range(width - 2)]
-    names = (TOKENS,) if width == 1 else (TOKENS, *(rows[0][1:-1] if header else numbered), TAGS)
-    unique = len(set(names)) == len(names)
-    columns = names if unique else (TOKENS, *numbered, TAGS)
-    return ConllLayout(columns=columns, tabs=tabs, header=header, marked=tagged)
+    numbered_columns = [f"column{index + 2}" for index in range(width - 2)]
+    names = (TOKENS,) if width == 1 else (TOKENS, *(rows[0][1:-1] if header else numbered_columns), TAGS)
+    are_unique = len(set(names)) == len(names)
+    columns = names if are_unique else (TOKENS, *numbered_columns, TAGS)
+    return ConllLayout(columns=columns, tabs=tabs, header=header, has_tags=has_tags)
 
 
-def _is_token(line: str, before: str) -> bool:
+def _is_token(line: str, previous: str) -> bool:
     """Neither blank, nor the beginning of a document, nor a comment above a sentence."""
-    comment = line.startswith("#") and (not before.strip() or before.startswith(("#", DOCUMENT_START)))
-    return bool(line.strip()) and not line.startswith(DOCUMENT_START) and not comment
+    is_comment = line.startswith("#") and (not previous.strip() or previous.startswith(("#", DOCUMENT_START)))
+    return bool(line.strip()) and not line.startswith(DOCUMENT_START) and not is_comment
 
 
-def read_sentence_rows(lines: Iterable[Line], grid: ConllLayout) -> Rows:
+def read_sentence_rows(lines: Iterable[Line], layout: ConllLayout) -> Rows:
     """A row for each sentence, with a list of cells for each column."""
-    for number, sentence in enumerate(_iter_sentences(lines, grid), start=1):
-        yield _build_row(number, sentence, grid)
+    for number, sentence in enumerate(_iter_sentences(lines, layout), start=1):
+        yield _build_row(number, sentence, layout)
 
 
-def _iter_sentences(lines: Iterable[Line], grid: ConllLayout) -> Iterator[list[Line]]:
+def _iter_sentences(lines: Iterable[Line], layout: ConllLayout) -> Iterator[list[Line]]:
     sentence: list[Line] = []
-    begun = not grid.header
+    is_past_header = not layout.header
     for line in lines:
         _, text, problem = line
         if problem is None and not text.strip():
             if sentence:
                 yield sentence
             sentence = []
-        elif problem is None and (text.startswith(DOCUMENT_START) or _is_comment(text, grid, first=not sentence)):
+        elif problem is None and (text.startswith(DOCUMENT_START) or _is_comment(text, layout, is_first=not sentence)):
             continue
-        elif not begun:
-            begun = True
+        elif not is_past_header:
+            is_past_header = True
         else:
             sentence.append(line)
             if len(sentence) >= MAX_SENTENCE_TOKENS:
@@ -108,32 +110,32 @@ def _iter_sentences(lines: Iterable[Line], grid: ConllLayout) -> Iterator[list[L
         yield sentence
 
 
-def _is_comment(text: str, grid: ConllLayout, *, first: bool) -> bool:
+def _is_comment(text: str, layout: ConllLayout, *, is_first: bool) -> bool:
     """A line such as `# text = ...`; a token that is a number sign has the cells of a token, and its tag."""
     if not text.startswith("#"):
         return False
-    cells = _split_cells(text, tabs=grid.tabs)
-    return len(cells) != len(grid.columns) or (first and grid.marked and not TAG_PATTERN.match(cells[-1]))
+    cells = _split_cells(text, tabs=layout.tabs)
+    return len(cells) != len(layout.columns) or (is_first and layout.has_tags and not TAG_PATTERN.match(cells[-1]))
 
 
-def _build_row(number: int, sentence: Sequence[Line], grid: ConllLayout) -> Row | BadRow:
-    begin = sentence[0][0]
+def _build_row(number: int, sentence: Sequence[Line], layout: ConllLayout) -> Row | BadRow:
+    first_line = sentence[0][0]
     cells: list[list[str]] = []
-    for place, text, problem in sentence:
-        kind = problem or (NUL_BYTE if "\0" in text else None)
-        if kind is not None:
-            return BadRow(number, REASONS[kind], excerpt(text), place, kind)
-        found = _split_cells(text, tabs=grid.tabs)
-        if grid.universal and len(found) == len(grid.columns) and not found[0].isdigit():
+    for line_number, text, problem in sentence:
+        row_problem = problem or (NUL_BYTE if "\0" in text else None)
+        if row_problem is not None:
+            return BadRow(number, REASONS[row_problem], excerpt(text), line_number, row_problem)
+        line_cells = _split_cells(text, tabs=layout.tabs)
+        if layout.is_conll_u and len(line_cells) == len(layout.columns) and not line_cells[0].isdigit():
             continue  # 1-2 joins two words, 1.1 is none that was written
-        if len(found) != len(grid.columns) or not found[0].strip():
-            reason = f"a line of {len(found)} cells, expected {len(grid.columns)}"
-            return BadRow(number, reason, excerpt(text), place, WRONG_CELL_COUNT)
-        cells.append(found)
+        if len(line_cells) != len(layout.columns) or not line_cells[0].strip():
+            reason = f"a line of {len(line_cells)} cells, expected {len(layout.columns)}"
+            return BadRow(number, reason, excerpt(text), line_number, WRONG_CELL_COUNT)
+        cells.append(line_cells)
     if not cells:
-        return BadRow(number, "a sentence without words", excerpt(sentence[0][1]), begin, WRONG_CELL_COUNT)
-    columns = zip(grid.columns, zip(*cells, strict=True), strict=True)
-    return Row(number, {name: list(column) for name, column in columns}, begin)
+        return BadRow(number, "a sentence without words", excerpt(sentence[0][1]), first_line, WRONG_CELL_COUNT)
+    columns = zip(layout.columns, zip(*cells, strict=True), strict=True)
+    return Row(number, {name: list(column) for name, column in columns}, first_line)
 
 
 def _split_cells(line: str, *, tabs: bool) -> list[str]:

@@ -69,24 +69,24 @@ class _LineStream:
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
-        self._back: list[Line] = []  # last one first
+        self._put_back_lines: list[Line] = []  # last one first
         self.credit = LOOKAHEAD_CREDIT
 
     def __iter__(self) -> Iterator[Line]:
         return self
 
     def __next__(self) -> Line:
-        return self._back.pop() if self._back else next(self._lines)
+        return self._put_back_lines.pop() if self._put_back_lines else next(self._lines)
 
     def put_back(self, lines: list[Line]) -> None:
-        self._back += reversed(lines)
+        self._put_back_lines += reversed(lines)
         self.credit -= sum(len(line) for _, line, _ in lines)
 
 
 def read_records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
     """Cells of every row; empty lines are no rows."""
     stream = _LineStream(lines)
-    special = ('"', "\\") if dialect.escapes else ('"',) if dialect.quotes else ()
+    quote_characters = ('"', "\\") if dialect.escapes else ('"',) if dialect.quotes else ()
     delimiter = dialect.delimiter
     for number, line, problem in stream:
         if number <= dialect.comments:
@@ -97,7 +97,7 @@ def read_records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
             continue
         elif "\0" in line:
             yield Record(number, [], NUL_BYTE, line, REASONS[NUL_BYTE])
-        elif any(sign in line for sign in special):
+        elif any(character in line for character in quote_characters):
             yield _read_quoted_record(number, line, stream, dialect)
         else:
             yield Record(number, _strip_newline(line).split(delimiter), None, line)
@@ -110,19 +110,23 @@ def _strip_newline(line: str) -> str:
 
 def _read_quoted_record(number: int, line: str, stream: _LineStream, dialect: Dialect) -> Record:
     """A row with quotes, which may go on over several lines; one that fails gives the lines after its first back."""
-    taken: list[Line] = []
+    continuation: list[Line] = []
     stream.credit += CREDIT_PER_CHARACTER * len(line)
-    most = sys.maxsize if stream.credit > 0 else MAX_LINES_WITHOUT_CREDIT
+    max_lines = sys.maxsize if stream.credit > 0 else MAX_LINES_WITHOUT_CREDIT
 
     def feed() -> Iterator[str]:
         yield line
-        size = len(line)
-        for after in stream:
-            taken.append(after)
-            size += len(after[1])
-            if size > MAX_RECORD_CHARS or len(taken) > most or after[2] in (TOO_LONG, DAMAGED_FILE):
+        characters = len(line)
+        for following in stream:
+            continuation.append(following)
+            characters += len(following[1])
+            if (
+                characters > MAX_RECORD_CHARS
+                or len(continuation) > max_lines
+                or following[2] in (TOO_LONG, DAMAGED_FILE)
+            ):
                 return
-            yield after[1]
+            yield following[1]
 
     if csv.field_size_limit() < MAX_RECORD_CHARS:
         csv.field_size_limit(min(2 * MAX_RECORD_CHARS, sys.maxsize))
@@ -136,25 +140,27 @@ def _read_quoted_record(number: int, line: str, stream: _LineStream, dialect: Di
     try:
         cells = next(reader)
     except csv.Error as error:
-        stream.put_back(taken)
+        stream.put_back(continuation)
         reason = "there is text after a closing quote; a quote in quotes is written twice"
         if "unexpected end" in str(error):
-            reason = REASONS[BROKEN_QUOTES] + (f" within {MAX_LINES_WITHOUT_CREDIT} lines" if len(taken) > most else "")
+            reason = REASONS[BROKEN_QUOTES] + (
+                f" within {MAX_LINES_WITHOUT_CREDIT} lines" if len(continuation) > max_lines else ""
+            )
         return Record(number, [], BROKEN_QUOTES, line, reason)
-    for _, after, problem in taken:
-        if problem is not None or "\0" in after:
+    for _, following, problem in continuation:
+        if problem is not None or "\0" in following:
             kind = problem or NUL_BYTE
-            return Record(number, [], kind, after, REASONS[kind])
+            return Record(number, [], kind, following, REASONS[kind])
     return Record(number, cells, None, line)
 
 
 def read_delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequence[str], *, header: bool) -> Rows:
     """Rows of a table whose columns are known."""
-    found = read_records(lines, dialect)
+    records = read_records(lines, dialect)
     if header:
-        next(found, None)
+        next(records, None)
     width = len(columns)
-    for number, record in enumerate(found, start=1):
+    for number, record in enumerate(records, start=1):
         cells = record.cells
         if record.problem is not None:
             yield BadRow(number, record.reason, excerpt(record.text), record.line, record.problem)
@@ -172,85 +178,87 @@ def split_head(head: str) -> list[Line]:
 
 
 def detect_dialect(
-    head: str, *, suffix: str, whole: bool, delimiter: str | None, quotes: bool | None
+    head: str, *, suffix: str, is_complete: bool, delimiter: str | None, quotes: bool | None
 ) -> Dialect | None:
     """How the beginning of a file is written; None when nothing in it separates cells."""
     lines = split_head(head)
-    whole = whole and len(lines) <= MAX_SAMPLE_LINES
+    is_complete = is_complete and len(lines) <= MAX_SAMPLE_LINES
     lines = lines[:MAX_SAMPLE_LINES]
-    usual = {".tsv": "\t", ".tab": "\t", ".csv": ","}.get(suffix)
+    suffix_delimiter = {".tsv": "\t", ".tab": "\t", ".csv": ","}.get(suffix)
     best: tuple[float, Dialect] | None = None
-    for sign in DELIMITERS if delimiter is None else (delimiter,):
-        dialect, width, wrong, first_fits = _detect_quoting(lines, sign, whole=whole, quotes=quotes)
+    for candidate in DELIMITERS if delimiter is None else (delimiter,):
+        dialect, width, wrong_share, first_fits = _detect_quoting(
+            lines, candidate, is_complete=is_complete, quotes=quotes
+        )
         if width < 2 and delimiter is None:
             continue
-        cost = wrong + (0 if first_fits else 0.5) - (0.1 if sign == usual else 0)
+        cost = wrong_share + (0 if first_fits else 0.5) - (0.1 if candidate == suffix_delimiter else 0)
         if best is None or cost < best[0]:
             best = (cost, dialect)
-    if best is not None and (best[0] < 0.6 or delimiter is not None or usual == best[1].delimiter):
+    if best is not None and (best[0] < 0.6 or delimiter is not None or suffix_delimiter == best[1].delimiter):
         return best[1]
-    if usual is None:
+    if suffix_delimiter is None:
         return None
-    return _detect_quoting(lines, usual, whole=whole, quotes=quotes)[0]
+    return _detect_quoting(lines, suffix_delimiter, is_complete=is_complete, quotes=quotes)[0]
 
 
 def _detect_quoting(
-    lines: list[Line], sign: str, *, whole: bool, quotes: bool | None
+    lines: list[Line], delimiter: str, *, is_complete: bool, quotes: bool | None
 ) -> tuple[Dialect, int, float, bool]:
     """The way of quoting that fits these lines best, the number of cells, the share of rows that differ."""
-    plain = Dialect(delimiter=sign, quotes=False)
-    quoted = Dialect(delimiter=sign)
+    unquoted = Dialect(delimiter=delimiter, quotes=False)
+    quoted = Dialect(delimiter=delimiter)
     if quotes is not None:
-        tried = [quoted if quotes else plain]
+        candidates = [quoted if quotes else unquoted]
     elif any('"' in line for _, line, _ in lines):
-        tried = [quoted, plain] if sign != "\t" else [plain, quoted]
-        tried += [replace(quoted, escapes=True)] if any('\\"' in line for _, line, _ in lines) else []
+        candidates = [quoted, unquoted] if delimiter != "\t" else [unquoted, quoted]
+        candidates += [replace(quoted, escapes=True)] if any('\\"' in line for _, line, _ in lines) else []
     else:
-        tried = [quoted if sign != "\t" else plain]
-    scores = [_score_dialect(lines, dialect, whole=whole) for dialect in tried]
-    place = min(range(len(tried)), key=lambda i: scores[i][1])
-    if quotes is None and len(tried) > 1:
-        wraps = _has_quoted_cells(lines, sign)
-        if sign != "\t" and tried[place] == plain and (wraps or scores[0][4] < MIN_STRAY_QUOTES):
-            place = 0  # one stray quote does not make quotes into letters, least of all beside cells in quotes
-        elif sign == "\t" and wraps and scores[1][1] <= scores[0][1]:
-            place = 1
-    width, wrong, comments, first_fits, _ = scores[place]
-    return replace(tried[place], comments=comments), width, wrong, first_fits
+        candidates = [quoted if delimiter != "\t" else unquoted]
+    scores = [_score_dialect(lines, dialect, is_complete=is_complete) for dialect in candidates]
+    best = min(range(len(candidates)), key=lambda i: scores[i][1])
+    if quotes is None and len(candidates) > 1:
+        has_quoted_cells = _has_quoted_cells(lines, delimiter)
+        if delimiter != "\t" and candidates[best] == unquoted and (has_quoted_cells or scores[0][4] < MIN_STRAY_QUOTES):
+            best = 0  # one stray quote does not make quotes into letters, least of all beside cells in quotes
+        elif delimiter == "\t" and has_quoted_cells and scores[1][1] <= scores[0][1]:
+            best = 1
+    width, wrong_share, comments, first_fits, _ = scores[best]
+    return replace(candidates[best], comments=comments), width, wrong_share, first_fits
 
 
-def _score_dialect(lines: list[Line], dialect: Dialect, *, whole: bool) -> tuple[int, float, int, bool, int]:
+def _score_dialect(lines: list[Line], dialect: Dialect, *, is_complete: bool) -> tuple[int, float, int, bool, int]:
     """Cells in most rows, the share of other rows, comment lines, whether the first row fits, rows of broken quotes."""
-    found = list(read_records(lines, dialect))
-    if not whole:  # the last row may be cut, and then its quotes do not close
-        cut = (place for place, record in enumerate(found) if record.reason.startswith(REASONS[BROKEN_QUOTES]))
-        found = found[: next(cut, max(len(found) - 1, 1))]
-    counts = Counter(len(record.cells) for record in found if record.problem is None)
+    sample = list(read_records(lines, dialect))
+    if not is_complete:  # the last row may be cut, and then its quotes do not close
+        unclosed = (index for index, record in enumerate(sample) if record.reason.startswith(REASONS[BROKEN_QUOTES]))
+        sample = sample[: next(unclosed, max(len(sample) - 1, 1))]
+    counts = Counter(len(record.cells) for record in sample if record.problem is None)
     if not counts:
         return 0, 1.0, 0, False, 0
     width = max(counts, key=lambda count: (counts[count], count))
     comments = 0
-    while found and found[0].text.startswith("#") and len(found[0].cells) != width:
-        comments = found.pop(0).line
-    strays = sum(1 for record in found if record.problem == BROKEN_QUOTES)
-    wrong = sum(1 for record in found if len(record.cells) != width) / max(len(found), 1)
-    return width, wrong, comments, bool(found) and len(found[0].cells) == width, strays
+    while sample and sample[0].text.startswith("#") and len(sample[0].cells) != width:
+        comments = sample.pop(0).line
+    stray_quotes = sum(1 for record in sample if record.problem == BROKEN_QUOTES)
+    wrong_share = sum(1 for record in sample if len(record.cells) != width) / max(len(sample), 1)
+    return width, wrong_share, comments, bool(sample) and len(sample[0].cells) == width, stray_quotes
 
 
-def _has_quoted_cells(lines: list[Line], sign: str) -> bool:
+def _has_quoted_cells(lines: list[Line], delimiter: str) -> bool:
     """Whether cells are clearly wrapped in quotes: with doubled quotes or delimiters inside, or in a whole column."""
     rows = 0
-    columns: Counter[int] = Counter()
+    quoted_counts: Counter[int] = Counter()
     for _, line, _ in lines:
-        cells = _strip_newline(line).split(sign)
+        cells = _strip_newline(line).split(delimiter)
         if not line.strip():
             continue
         rows += 1
-        for place, cell in enumerate(cells):
+        for column, cell in enumerate(cells):
             if len(cell) > 1 and cell[0] == cell[-1] == '"':
                 inner = cell[1:-1]
                 if '""' in inner and '"' not in inner.replace('""', ""):
                     return True
                 if '"' not in inner:
-                    columns[place] += 1
-    return any(count >= max(rows - 1, 1) for count in columns.values())
+                    quoted_counts[column] += 1
+    return any(count >= max(rows - 1, 1) for count in quoted_counts.values())

@@ -88,51 +88,51 @@ class _ChunkReader(io.RawIOBase):
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
-        self._rest = b""
+        self._remainder = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Any) -> int:
-        while not self._rest:
+        while not self._remainder:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return 0
-            self._rest = chunk
-        count = min(len(target), len(self._rest))
-        target[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
+            self._remainder = chunk
+        count = min(len(target), len(self._remainder))
+        target[:count] = self._remainder[:count]
+        self._remainder = self._remainder[count:]
         return count
 
 
 def open_path(path: Path) -> Blob:
     """A file, gzipped or not, or a named pipe."""
-    said = to_printable(path, MAX_NAME_CHARS)
+    path_name = to_printable(path, MAX_NAME_CHARS)
     try:
         mode = path.stat().st_mode
         if stat.S_ISFIFO(mode):
             return open_handle(path.open("rb"), path.name, close=True)
         if not stat.S_ISREG(mode):
-            raise InputError(f"{said} is not a regular file, so it is not opened.")
+            raise InputError(f"{path_name} is not a regular file, so it is not opened.")
         with path.open("rb") as file:
-            compressed = file.read(2) == b"\x1f\x8b"
+            is_compressed = file.read(2) == b"\x1f\x8b"
 
-        def opened() -> IO[bytes]:
-            return gzip.open(path, "rb") if compressed else path.open("rb")  # type: ignore[return-value]
+        def open_content() -> IO[bytes]:
+            return gzip.open(path, "rb") if is_compressed else path.open("rb")  # type: ignore[return-value]
 
-        with opened() as content:
+        with open_content() as content:
             head = content.read(HEAD_BYTES)
     except FileNotFoundError:
-        raise InputError(f"{said} is not there.") from None
+        raise InputError(f"{path_name} is not there.") from None
     except ValueError:  # a NUL in it
-        raise InputError(f"{said} is no name of a file.") from None
+        raise InputError(f"{path_name} is no name of a file.") from None
     except STREAM_ERRORS as error:
-        raise InputError(f"{said} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+        raise InputError(f"{path_name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     return Blob(
         name=to_printable(path.name, MAX_NAME_CHARS),
-        open=opened,
+        open=open_content,
         head=head,
-        is_compressed=compressed,
+        is_compressed=is_compressed,
         is_reopenable=True,
         path=path,
     )
@@ -140,35 +140,39 @@ def open_path(path: Path) -> Blob:
 
 def open_handle(handle: Any, name: str | None = None, *, close: bool = False) -> Blob:
     """An open file, binary or text; one that cannot seek is read once."""
-    given = name or getattr(handle, "name", None)
-    label = to_printable(given, MAX_NAME_CHARS) if isinstance(given, str) and given else "the input"
+    handle_name = name or getattr(handle, "name", None)
+    label = to_printable(handle_name, MAX_NAME_CHARS) if isinstance(handle_name, str) and handle_name else "the input"
     label = "standard input" if label == "<stdin>" else label
-    standard = any(handle is one for one in (sys.stdin, getattr(sys.stdin, "buffer", None)) if one is not None)
+    is_stdin = any(handle is stdin for stdin in (sys.stdin, getattr(sys.stdin, "buffer", None)) if stdin is not None)
     handle = getattr(handle, "buffer", handle)
     try:
         start = handle.tell() if handle.seekable() else None
     except (OSError, AttributeError, ValueError):
         start = None
 
-    def stream() -> IO[bytes]:
+    def open_stream() -> IO[bytes]:
         if start is not None:
             handle.seek(start)
         raw = io.BufferedReader(_ChunkReader(_read_chunks(handle, close=close)))
         return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw  # type: ignore[return-value]
 
     try:
-        opened = stream()
-        head = opened.read(HEAD_BYTES)
+        content = open_stream()
+        head = content.read(HEAD_BYTES)
     except (*STREAM_ERRORS, ValueError) as error:
         raise InputError(f"{label} cannot be read: {error}.") from None
-    compressed = isinstance(opened, gzip.GzipFile)
+    is_compressed = isinstance(content, gzip.GzipFile)
     if start is not None:
-        return Blob(name=label, open=stream, head=head, is_compressed=compressed, is_reopenable=True, is_stdin=standard)
+        return Blob(
+            name=label, open=open_stream, head=head, is_compressed=is_compressed, is_reopenable=True, is_stdin=is_stdin
+        )
 
-    def rest() -> IO[bytes]:
-        return io.BufferedReader(_ChunkReader(chain([head] if head else [], _read_chunks(opened))))
+    def open_remainder() -> IO[bytes]:
+        return io.BufferedReader(_ChunkReader(chain([head] if head else [], _read_chunks(content))))
 
-    return Blob(name=label, open=rest, head=head, is_compressed=compressed, is_reopenable=False, is_stdin=standard)
+    return Blob(
+        name=label, open=open_remainder, head=head, is_compressed=is_compressed, is_reopenable=False, is_stdin=is_stdin
+    )
 
 
 def _read_chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:
@@ -178,29 +182,31 @@ def _read_chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:
         handle.close()
 
 
-def detect_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
+def detect_encoding(blob: Blob, requested: str | None) -> tuple[str, str]:
     """The encoding as Python names it, and as people do."""
-    if said is not None:
+    if requested is not None:
         try:
-            b"a".decode(said)
+            b"a".decode(requested)
         except (LookupError, UnicodeError):
-            raise InputError(f"encoding {said!r} is not one that Python knows; try 'utf-8' or 'latin-1'.") from None
-        known = codecs.lookup(said).name
-        if known in NON_FILE_ENCODINGS:
-            raise InputError(f"encoding {said!r} is not one that files of text have; try 'utf-8' or 'latin-1'.")
-        with_bom = known == "utf-8" and blob.head.startswith(codecs.BOM_UTF8)
-        return ("utf-8-sig" if with_bom else said), ENCODING_TITLES.get(known, said)
-    for mark, encoding, spoken in BOMS:
-        if blob.head.startswith(mark):
-            return encoding, spoken
+            raise InputError(
+                f"encoding {requested!r} is not one that Python knows; try 'utf-8' or 'latin-1'."
+            ) from None
+        canonical = codecs.lookup(requested).name
+        if canonical in NON_FILE_ENCODINGS:
+            raise InputError(f"encoding {requested!r} is not one that files of text have; try 'utf-8' or 'latin-1'.")
+        with_bom = canonical == "utf-8" and blob.head.startswith(codecs.BOM_UTF8)
+        return ("utf-8-sig" if with_bom else requested), ENCODING_TITLES.get(canonical, requested)
+    for bom, encoding, title in BOMS:
+        if blob.head.startswith(bom):
+            return encoding, title
     head = blob.head[:4096]
-    for encoding, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
-        if len(head) >= 16 and zeros.count(0) > 0.7 * len(zeros):
+    for encoding, bytes_at_zero in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
+        if len(head) >= 16 and bytes_at_zero.count(0) > 0.7 * len(bytes_at_zero):
             return encoding, "UTF-16 without BOM"
-    odd = _find_invalid_utf8(blob)
-    if not odd or not _is_latin(odd):
+    invalid = _find_invalid_utf8(blob)
+    if not invalid or not _is_latin(invalid):
         return "utf-8", "UTF-8"
-    encoding = "cp1252" if any(0x80 <= byte <= 0x9F for byte in odd) else "latin-1"
+    encoding = "cp1252" if any(0x80 <= byte <= 0x9F for byte in invalid) else "latin-1"
     return encoding, ENCODING_TITLES[encoding]
 
 
@@ -208,15 +214,15 @@ def _find_invalid_utf8(blob: Blob) -> bytes:
     """The piece of the file that is not valid UTF-8, empty if all that was scanned is."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     scanned = 0
-    last = b""
+    current = b""
     with blob.in_memory.open() if blob.is_reopenable else io.BytesIO(blob.head) as file:
         try:
             while scanned < MAX_SCANNED_BYTES and (chunk := file.read(1 << 20)):
                 scanned += len(chunk)
-                last, before = chunk, last[-8:]
+                current, previous = chunk, current[-8:]
                 decoder.decode(chunk)
         except UnicodeDecodeError:
-            return before + last
+            return previous + current
         except STREAM_ERRORS:
             return b""  # the reader will come to the damage and say where it is
     return b""
@@ -224,13 +230,13 @@ def _find_invalid_utf8(blob: Blob) -> bytes:
 
 def _is_latin(data: bytes) -> bool:
     """Whether bytes that are not UTF-8 make sense as Latin-1, rather than being UTF-8 with damage."""
-    odd = len(SURROGATE.findall(data.decode("utf-8", "surrogateescape")))
-    fine = sum(1 for letter in data.decode("utf-8", "ignore") if letter > "\x7f")
-    if fine > 4 * odd:
+    invalid_count = len(SURROGATE.findall(data.decode("utf-8", "surrogateescape")))
+    valid_count = sum(1 for letter in data.decode("utf-8", "ignore") if letter > "\x7f")
+    if valid_count > 4 * invalid_count:
         return False
     text = data.decode("cp1252", "replace")
-    high = sum(1 for letter in text if letter > "\x7f")
-    return len(LATIN_LETTER.findall(text)) + len(LATIN_SIGN.findall(text)) >= 0.8 * high
+    non_ascii_count = sum(1 for letter in text if letter > "\x7f")
+    return len(LATIN_LETTER.findall(text)) + len(LATIN_SIGN.findall(text)) >= 0.8 * non_ascii_count
 
 
 def decode_head(blob: Blob, encoding: str) -> str:
@@ -260,10 +266,10 @@ def read_lines(blob: Blob, encoding: str, newline: str) -> Iterator[Line]:
                 problem = None
                 if len(line) > MAX_RECORD_CHARS:
                     problem = TOO_LONG
-                    part = line
+                    remainder = line
                     line = line[:100]
-                    while part and not part.endswith(newline):
-                        part = file.readline(MAX_RECORD_CHARS)
+                    while remainder and not remainder.endswith(newline):
+                        remainder = file.readline(MAX_RECORD_CHARS)
             except UnicodeDecodeError:
                 yield number, "", WRONG_ENCODING
                 return

@@ -27,60 +27,65 @@ MAX_SAMPLE_FILES = 200  # files that tell the encoding
 
 def open_folder(folder: Path, encoding: str | None) -> Source:
     """The texts of a folder, labelled by the sub-folder they are in."""
-    said = to_printable(folder, MAX_NAME_CHARS)
+    folder_name = to_printable(folder, MAX_NAME_CHARS)
     try:
-        parts = _list_sorted(folder, folders=True)
-        split = bool(parts) and all(part.name.casefold() in SPLIT_ALIASES for part in parts)
-        if split and not all(_list_sorted(part, folders=True) for part in parts):
-            split = False  # train/ and test/ with files in them are labels, unlikely as they are
-        first = [path for _, _, path in _iter_text_files(folder, split=split, most=MAX_SAMPLE_FILES)]
+        subfolders = _list_sorted(folder, want_folders=True)
+        has_splits = bool(subfolders) and all(subfolder.name.casefold() in SPLIT_ALIASES for subfolder in subfolders)
+        if has_splits and not all(_list_sorted(subfolder, want_folders=True) for subfolder in subfolders):
+            has_splits = False  # train/ and test/ with files in them are labels, unlikely as they are
+        sample = [path for _, _, path in _iter_text_files(folder, has_splits=has_splits, max_files=MAX_SAMPLE_FILES)]
     except OSError as error:
-        raise InputError(f"{said} cannot be read: {error.strerror or error}.") from None
-    if not first:
-        files = ", ".join(to_printable(path.name) for path in _list_sorted(folder, folders=False)[:10])
+        raise InputError(f"{folder_name} cannot be read: {error.strerror or error}.") from None
+    if not sample:
+        files = ", ".join(to_printable(path.name) for path in _list_sorted(folder, want_folders=False)[:10])
         raise InputError(
-            f"{said} holds no sub-folders with text files, one for each label"
+            f"{folder_name} holds no sub-folders with text files, one for each label"
             + (f"; name one of its files: {files}." if files else ".")
         )
-    fallback = encoding or _detect_fallback_encoding(first)
-    labels = sorted({label for label, _, _ in _iter_label_folders(folder, split=split)})
-    spoken = f"a folder of text files, {'UTF-8' if fallback == 'utf-8' else encoding or 'UTF-8, else ' + fallback}"
-    listed = ", ".join(to_printable(label, 40) for label in labels[:10]) + (", ..." if len(labels) > 10 else "")
+    fallback = encoding or _detect_fallback_encoding(sample)
+    labels = sorted({label for label, _, _ in _iter_label_folders(folder, has_splits=has_splits)})
+    description = f"a folder of text files, {'UTF-8' if fallback == 'utf-8' else encoding or 'UTF-8, else ' + fallback}"
+    label_list = ", ".join(to_printable(label, 40) for label in labels[:10]) + (", ..." if len(labels) > 10 else "")
     return Source(
         name=to_printable(folder.name or folder, MAX_NAME_CHARS),
         kind="folder",
         path=folder,
-        columns=("text", "label", "file", *(("split",) if split else ())),
+        columns=("text", "label", "file", *(("split",) if has_splits else ())),
         encoding=fallback,
-        messages=(f"{spoken}; labels by sub-folder: {listed}",),
-        open=lambda: _read_rows(folder, split=split, encoding=encoding, fallback=fallback),
+        messages=(f"{description}; labels by sub-folder: {label_list}",),
+        open=lambda: _read_rows(folder, has_splits=has_splits, encoding=encoding, fallback=fallback),
     )
 
 
-def _list_sorted(folder: Path, *, folders: bool) -> list[Path]:
+def _list_sorted(folder: Path, *, want_folders: bool) -> list[Path]:
     """What a folder holds in the order people expect: file 2 before file 10."""
-    found = [path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir() == folders]
-    return sorted(found, key=_natural_key)
+    paths = [path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir() == want_folders]
+    return sorted(paths, key=_natural_key)
 
 
 def _natural_key(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", path.name) if part]
 
 
-def _iter_label_folders(folder: Path, *, split: bool) -> Iterator[tuple[str, str | None, Path]]:
-    for part in _list_sorted(folder, folders=True):
-        if split:
-            yield from ((inner.name, part.name, inner) for inner in _list_sorted(part, folders=True))
+def _iter_label_folders(folder: Path, *, has_splits: bool) -> Iterator[tuple[str, str | None, Path]]:
+    for subfolder in _list_sorted(folder, want_folders=True):
+        if has_splits:
+            yield from (
+                (label_folder.name, subfolder.name, label_folder)
+                for label_folder in _list_sorted(subfolder, want_folders=True)
+            )
         else:
-            yield part.name, None, part
+            yield subfolder.name, None, subfolder
 
 
-def _iter_text_files(folder: Path, *, split: bool, most: int | None = None) -> Iterator[tuple[str, str | None, Path]]:
-    for label, part, place in _iter_label_folders(folder, split=split):
-        for count, path in enumerate(_list_sorted(place, folders=False)):
-            if most is not None and count >= most:
+def _iter_text_files(
+    folder: Path, *, has_splits: bool, max_files: int | None = None
+) -> Iterator[tuple[str, str | None, Path]]:
+    for label, split, label_folder in _iter_label_folders(folder, has_splits=has_splits):
+        for count, path in enumerate(_list_sorted(label_folder, want_folders=False)):
+            if max_files is not None and count >= max_files:
                 break
-            yield label, part, path
+            yield label, split, path
 
 
 def _detect_fallback_encoding(paths: list[Path]) -> str:
@@ -97,10 +102,10 @@ def _detect_fallback_encoding(paths: list[Path]) -> str:
     return "utf-8"
 
 
-def _read_rows(folder: Path, *, split: bool, encoding: str | None, fallback: str) -> Rows:
+def _read_rows(folder: Path, *, has_splits: bool, encoding: str | None, fallback: str) -> Rows:
     number = 0
     try:
-        for label, part, path in _iter_text_files(folder, split=split):
+        for label, split, path in _iter_text_files(folder, has_splits=has_splits):
             number += 1
             name = str(path.relative_to(folder))
             text, problem, reason = _read_text(path, encoding, fallback)
@@ -108,7 +113,7 @@ def _read_rows(folder: Path, *, split: bool, encoding: str | None, fallback: str
                 yield BadRow(number, f"{to_printable(name, MAX_NAME_CHARS)}: {reason}", excerpt(text), None, problem)
                 continue
             values = {"text": text, "label": label, "file": name}
-            yield Row(number, values | {"split": part} if split else values)
+            yield Row(number, values | {"split": split} if has_splits else values)
     except OSError as error:
         yield BadRow(number + 1, f"the folder cannot be read further: {error.strerror or error}")
 
@@ -122,16 +127,16 @@ def _read_text(path: Path, encoding: str | None, fallback: str) -> tuple[str, st
         data = path.read_bytes()
     except OSError as error:
         return "", DAMAGED_FILE, f"cannot be read: {error.strerror or error}"
-    first = encoding or ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    first_encoding = encoding or ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     text = ""
-    for name in (first, fallback):
+    for name in (first_encoding, fallback):
         try:
             text = data.decode(name)
             break
         except UnicodeDecodeError:
             continue
     else:
-        return "", WRONG_ENCODING, f"not text in {first if first != 'utf-8-sig' else 'UTF-8'}"
+        return "", WRONG_ENCODING, f"not text in {first_encoding if first_encoding != 'utf-8-sig' else 'UTF-8'}"
     if "\0" in text:
         return text, NUL_BYTE, "holds a NUL byte"
     if len(text) > MAX_RECORD_CHARS:

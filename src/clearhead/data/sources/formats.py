@@ -41,9 +41,11 @@ def check_document(blob: Blob, head: str, kind: str) -> None:
     if kind == "json":
         return
     rows = list(islice(read_json_lines((n, line, None) for n, line in enumerate(head.split("\n"), start=1)), 2))
-    inner = [row for row in rows if isinstance(row, Row) and any(_holds_rows(value) for value in row.values.values())]
-    if not any(isinstance(row, Row) for row in rows) or (len(rows) == 1 and inner):
-        keys = f" with the keys {format_names(list(inner[0].values))}" if inner else ""
+    nested_rows = [
+        row for row in rows if isinstance(row, Row) and any(_holds_rows(value) for value in row.values.values())
+    ]
+    if not any(isinstance(row, Row) for row in rows) or (len(rows) == 1 and nested_rows):
+        keys = f" with the keys {format_names(list(nested_rows[0].values))}" if nested_rows else ""
         raise InputError(f"{blob.name} holds one JSON object{keys}, expected a list of objects or one object a line.")
 
 
@@ -51,7 +53,7 @@ def _holds_rows(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def open_json(blob: Blob, kind: str, encoding: str, spoken: str, newline: str) -> Source:
+def open_json(blob: Blob, kind: str, encoding: str, encoding_title: str, newline: str) -> Source:
     def rows(blob: Blob) -> Rows:
         return (
             read_json_list(blob, encoding) if kind == "json" else read_json_lines(read_lines(blob, encoding, newline))
@@ -59,20 +61,22 @@ def open_json(blob: Blob, kind: str, encoding: str, spoken: str, newline: str) -
 
     source = Source(name=blob.name, kind=kind, columns=(), encoding=encoding, open=lambda: rows(blob))
     source = add_file_facts(blob, source, "")
-    seen = replace(source, open=lambda: rows(blob.in_memory)) if source.is_rereadable else source
-    columns = collect_columns(seen.sample(MAX_SAMPLE_ROWS))
+    sampled = replace(source, open=lambda: rows(blob.in_memory)) if source.is_rereadable else source
+    columns = collect_columns(sampled.sample(MAX_SAMPLE_ROWS))
     if not columns:
-        bad = next(iter(seen.sample(1)), None)
-        raise InputError(f"{blob.name} holds no JSON objects" + (f"; {bad}." if bad else "."))
+        bad_row = next(iter(sampled.sample(1)), None)
+        raise InputError(f"{blob.name} holds no JSON objects" + (f"; {bad_row}." if bad_row else "."))
     check_columns(blob, columns)
-    form = "a JSON list" if kind == "json" else "a JSON object a line"
+    description = "a JSON list" if kind == "json" else "a JSON object a line"
     return replace(
-        source, columns=columns, messages=(f"{form}, {spoken}; columns: {format_names(columns)}", *source.messages)
+        source,
+        columns=columns,
+        messages=(f"{description}, {encoding_title}; columns: {format_names(columns)}", *source.messages),
     )
 
 
-def open_squad(blob: Blob, encoding: str, spoken: str) -> Source:
-    said = (f"questions on passages as in SQuAD, {spoken}",)
+def open_squad(blob: Blob, encoding: str, encoding_title: str) -> Source:
+    messages = (f"questions on passages as in SQuAD, {encoding_title}",)
     return add_file_facts(
         blob,
         Source(
@@ -80,43 +84,45 @@ def open_squad(blob: Blob, encoding: str, spoken: str) -> Source:
             kind="squad",
             columns=COLUMNS,
             encoding=encoding,
-            messages=said,
+            messages=messages,
             open=lambda: read_question_rows(blob, encoding),
         ),
         "",
     )
 
 
-def open_sentences(blob: Blob, grid: ConllLayout, encoding: str, spoken: str, newline: str) -> Source:
-    said: tuple[str, ...] = (f"a token a line, {'tabs' if grid.tabs else 'spaces'} between its columns, {spoken}",)
-    if grid.columns[-1] == TAGS and len(grid.columns) > 2:
-        said = (*said, "tags: the last column")
+def open_sentences(blob: Blob, layout: ConllLayout, encoding: str, encoding_title: str, newline: str) -> Source:
+    messages: tuple[str, ...] = (
+        f"a token a line, {'tabs' if layout.tabs else 'spaces'} between its columns, {encoding_title}",
+    )
+    if layout.columns[-1] == TAGS and len(layout.columns) > 2:
+        messages = (*messages, "tags: the last column")
     return add_file_facts(
         blob,
         Source(
             name=blob.name,
             kind="conll",
-            columns=grid.columns,
+            columns=layout.columns,
             encoding=encoding,
-            messages=said,
-            delimiter="\t" if grid.tabs else " ",
-            has_header=grid.header,
-            open=lambda: read_sentence_rows(read_lines(blob, encoding, newline), grid),
+            messages=messages,
+            delimiter="\t" if layout.tabs else " ",
+            has_header=layout.header,
+            open=lambda: read_sentence_rows(read_lines(blob, encoding, newline), layout),
         ),
         "",
     )
 
 
-def add_file_facts(blob: Blob, source: Source, form: str) -> Source:
+def add_file_facts(blob: Blob, source: Source, description: str) -> Source:
     """The same source with what its file adds to it."""
-    said = (f"{form}; columns: {format_names(source.columns)}",) if form else ()
-    opened = source.open if blob.is_reopenable else OneTimeRows(source.open(), blob.name)
+    messages = (f"{description}; columns: {format_names(source.columns)}",) if description else ()
+    open_rows = source.open if blob.is_reopenable else OneTimeRows(source.open(), blob.name)
     return replace(
         source,
         path=blob.path,
         compression="gzip" if blob.is_compressed else None,
-        messages=(*said, *source.messages, *(("compressed with gzip",) if blob.is_compressed else ())),
-        open=opened,
+        messages=(*messages, *source.messages, *(("compressed with gzip",) if blob.is_compressed else ())),
+        open=open_rows,
     )
 
 
@@ -131,38 +137,41 @@ def open_table(
     blob: Blob,
     head: str,
     encoding: str,
-    spoken: str,
+    encoding_title: str,
     delimiter: str | None,
     header: bool | Sequence[str] | None,
     quotes: bool | None,
 ) -> Source:
     newline = detect_newline(head)
-    dialect = detect_dialect(head, suffix=blob.suffix, whole=blob.is_complete, delimiter=delimiter, quotes=quotes)
+    dialect = detect_dialect(head, suffix=blob.suffix, is_complete=blob.is_complete, delimiter=delimiter, quotes=quotes)
     if blob.suffix == ".txt" and delimiter is None and dialect is not None and not _has_uniform_width(head, dialect):
         dialect = None
     if dialect is None:
-        return open_lines(blob, encoding, spoken, newline)
-    found = list(islice(read_records(split_head(head), dialect), 1000))
-    first = found[0] if found else None
-    if first is None or first.problem is not None:
-        trouble = f"line {first.line}: {first.reason}" if first else "it holds no rows"
-        raise InputError(f"{blob.name} cannot be read as a table; {trouble}.")
-    named = not isinstance(header, bool) and header is not None
-    check_columns(blob, first.cells if not named else list(header))  # type: ignore[arg-type]
-    others = [record.cells for record in found[1:] if len(record.cells) == len(first.cells)]
-    with_header = header if isinstance(header, bool) else False if named else has_header(first.cells, others)
-    columns = header_to_column_names(first.cells) if with_header else default_column_names(len(first.cells))
-    if named:
+        return open_lines(blob, encoding, encoding_title, newline)
+    sample = list(islice(read_records(split_head(head), dialect), 1000))
+    first_record = sample[0] if sample else None
+    if first_record is None or first_record.problem is not None:
+        problem = f"line {first_record.line}: {first_record.reason}" if first_record else "it holds no rows"
+        raise InputError(f"{blob.name} cannot be read as a table; {problem}.")
+    has_given_names = not isinstance(header, bool) and header is not None
+    check_columns(blob, first_record.cells if not has_given_names else list(header))  # type: ignore[arg-type]
+    other_rows = [record.cells for record in sample[1:] if len(record.cells) == len(first_record.cells)]
+    is_header = (
+        header if isinstance(header, bool) else False if has_given_names else has_header(first_record.cells, other_rows)
+    )
+    columns = header_to_column_names(first_record.cells) if is_header else default_column_names(len(first_record.cells))
+    if has_given_names:
         columns = header_to_column_names(list(header))  # type: ignore[arg-type]
-    said = f"{DELIMITER_TITLES.get(dialect.delimiter, f'separated by {dialect.delimiter!r}')}, {spoken}, " + (
-        f"header: {format_names(columns)}" if with_header else f"no header; columns: {format_names(columns)}"
+    description = (
+        f"{DELIMITER_TITLES.get(dialect.delimiter, f'separated by {dialect.delimiter!r}')}, {encoding_title}, "
+        + (f"header: {format_names(columns)}" if is_header else f"no header; columns: {format_names(columns)}")
     )
     notes = [f"{dialect.comments} lines of comment at the top are passed over"] if dialect.comments else []
-    if not dialect.quotes and any('"' in record.text for record in found):
+    if not dialect.quotes and any('"' in record.text for record in sample):
         notes.append("quote characters are letters here, they do not wrap cells")
 
     def rows() -> Rows:
-        return read_delimited_rows(read_lines(blob, encoding, newline), dialect, columns, header=bool(with_header))
+        return read_delimited_rows(read_lines(blob, encoding, newline), dialect, columns, header=bool(is_header))
 
     source = Source(
         name=blob.name,
@@ -170,16 +179,16 @@ def open_table(
         columns=columns,
         delimiter=dialect.delimiter,
         encoding=encoding,
-        has_header=bool(with_header),
+        has_header=bool(is_header),
         quotes=dialect.quotes,
-        messages=(said, *notes),
+        messages=(description, *notes),
         open=rows,
     )
     return add_file_facts(blob, source, "")
 
 
-def open_lines(blob: Blob, encoding: str, spoken: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
-    blank = [0]  # lines that the last reading passed over: a count alone, for a file may hold nothing else
+def open_lines(blob: Blob, encoding: str, encoding_title: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
+    blank_lines = [0]  # lines that the last reading passed over: a count alone, for a file may hold nothing else
     source = Source(
         name=blob.name,
         kind="lines",
@@ -187,9 +196,9 @@ def open_lines(blob: Blob, encoding: str, spoken: str, newline: str, warnings: t
         encoding=encoding,
         has_header=False,
         warnings=warnings,
-        messages=(f"a text a line, {spoken}; column: text",),
-        open=lambda: _read_line_rows(read_lines(blob, encoding, newline), blank),
-        count_blank_lines=lambda: blank[0],
+        messages=(f"a text a line, {encoding_title}; column: text",),
+        open=lambda: _read_line_rows(read_lines(blob, encoding, newline), blank_lines),
+        count_blank_lines=lambda: blank_lines[0],
     )
     return add_file_facts(blob, source, "")
 
@@ -200,16 +209,16 @@ def _has_uniform_width(head: str, dialect: Dialect) -> bool:
     return len(counts) == 1 and dialect.delimiter == "\t"
 
 
-def _read_line_rows(lines: Iterable[Line], blank: list[int]) -> Rows:
+def _read_line_rows(lines: Iterable[Line], blank_lines: list[int]) -> Rows:
     number = 0
-    blank[0] = 0
-    for place, line, problem in lines:
+    blank_lines[0] = 0
+    for line_number, line, problem in lines:
         if problem is None and not line.strip():
-            blank[0] += 1
+            blank_lines[0] += 1
             continue
         number += 1
-        kind = problem or (NUL_BYTE if "\0" in line else None)
-        if kind is not None:
-            yield BadRow(number, REASONS[kind], excerpt(line), place, kind)
+        row_problem = problem or (NUL_BYTE if "\0" in line else None)
+        if row_problem is not None:
+            yield BadRow(number, REASONS[row_problem], excerpt(line), line_number, row_problem)
         else:
-            yield Row(number, {"text": line.rstrip("\r\n")}, place)
+            yield Row(number, {"text": line.rstrip("\r\n")}, line_number)

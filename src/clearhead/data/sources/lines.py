@@ -40,17 +40,17 @@ def read_line_texts(
     """The texts of files and open handles in order; what people should know is added to `notes` on the way."""
     for file in files:
         name = to_printable(getattr(file, "name", None) or file, 300)
-        table = isinstance(file, str | Path) and is_table(Path(file))
-        made = (
+        is_table_file = isinstance(file, str | Path) and is_table(Path(file))
+        texts = (
             read_cells(file, columns, encoding, notes)
-            if table or columns is not None
+            if is_table_file or columns is not None
             else _read_nonempty_lines(file, encoding, notes)
         )
-        some = False
-        for text in made:
-            some = some or not text.isspace()
+        has_text = False
+        for text in texts:
+            has_text = has_text or not text.isspace()
             yield text
-        if not some:
+        if not has_text:
             raise InputError(f"{name} holds no text.")
 
 
@@ -72,36 +72,36 @@ def read_numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> It
     blob = open_handle(file) if callable(getattr(file, "read", None)) else open_path(Path(file))
     if not blob.head:
         raise InputError(f"{blob.name} is empty.")
-    known, spoken = detect_encoding(blob, encoding)
-    if b"\0" in blob.head and not known.replace("_", "-").lower().startswith(("utf-16", "utf-32")):
+    resolved_encoding, encoding_title = detect_encoding(blob, encoding)
+    if b"\0" in blob.head and not resolved_encoding.replace("_", "-").lower().startswith(("utf-16", "utf-32")):
         raise InputError(f"{blob.name} holds NUL bytes, as binary files do; give a file of text.")
-    if encoding is None and spoken != "UTF-8":
-        notes.append(f"{blob.name} was read as {spoken}.")
-    count, bad, first = 0, 0, 0
-    for number, line in _read_chunks(blob, known):
-        count += 1
+    if encoding is None and encoding_title != "UTF-8":
+        notes.append(f"{blob.name} was read as {encoding_title}.")
+    line_count, bad_count, first_bad_line = 0, 0, 0
+    for number, line in _read_chunks(blob, resolved_encoding):
+        line_count += 1
         if line is None:
-            bad, first = bad + 1, first or number
+            bad_count, first_bad_line = bad_count + 1, first_bad_line or number
         else:
             yield number, line
-    said = f"{bad:,} lines that are not {spoken} text, the first is line {first:,}"
-    if bad > MAX_BAD_SHARE * count:
-        raise InputError(f"{blob.name} has {said}; say it with {setting('encoding', 'NAME')}, or give UTF-8.")
-    if bad:
-        notes.append(f"{blob.name} has {said}; they were passed over.")
+    problem = f"{bad_count:,} lines that are not {encoding_title} text, the first is line {first_bad_line:,}"
+    if bad_count > MAX_BAD_SHARE * line_count:
+        raise InputError(f"{blob.name} has {problem}; say it with {setting('encoding', 'NAME')}, or give UTF-8.")
+    if bad_count:
+        notes.append(f"{blob.name} has {problem}; they were passed over.")
 
 
 def _read_chunks(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
     """Lines, or pieces of long ones, with the number of the line; None for what is not text."""
-    number, begins, rest = 0, True, ""
+    number, is_line_start, remainder = 0, True, ""
     try:
         with io.TextIOWrapper(blob.open(), encoding=encoding, errors="surrogateescape", newline=None) as file:
-            while piece := file.readline(CHUNK_CHARS):
-                number += begins
-                piece, rest, begins = *_split_at_space(rest + piece), piece.endswith("\n")
-                yield number, _clean_line(piece)
-            if rest:
-                yield number, _clean_line(rest)
+            while chunk := file.readline(CHUNK_CHARS):
+                number += is_line_start
+                chunk, remainder, is_line_start = *_split_at_space(remainder + chunk), chunk.endswith("\n")
+                yield number, _clean_line(chunk)
+            if remainder:
+                yield number, _clean_line(remainder)
     except UnicodeDecodeError:
         raise InputError(f"{blob.name} is not text in {encoding} near line {number + 1:,}.") from None
     except STREAM_ERRORS as error:
@@ -114,9 +114,9 @@ def _split_at_space(text: str) -> tuple[str, str]:
     return (text[:end], text[end:]) if end else (text, "")
 
 
-def _clean_line(piece: str) -> str | None:
-    bad = "\0" in piece or (not piece.isascii() and SURROGATE.search(piece) is not None)
-    return None if bad else piece.rstrip("\n")
+def _clean_line(line: str) -> str | None:
+    is_invalid = "\0" in line or (not line.isascii() and SURROGATE.search(line) is not None)
+    return None if is_invalid else line.rstrip("\n")
 
 
 def read_cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
@@ -130,22 +130,22 @@ def read_numbered_cells(
     """The same with the number of the row."""
 
     source = open_source(file, encoding=encoding)
-    chosen = _resolve_text_columns(source, columns)
-    rows = bad = 0
+    column_names = _resolve_text_columns(source, columns)
+    row_count = bad_count = 0
     reason = ""
     for row in source.rows():
-        rows += 1
-        values = [] if isinstance(row, BadRow) else [row.values.get(name) for name in chosen]
+        row_count += 1
+        values = [] if isinstance(row, BadRow) else [row.values.get(name) for name in column_names]
         if isinstance(row, BadRow) or any(value is not None and not _is_valid_text(value) for value in values):
-            bad += 1
+            bad_count += 1
             reason = reason or (str(row) if isinstance(row, BadRow) else f"row {row.number:,}: not a text")
             continue
         for value in values:
-            yield from ((rows, piece) for piece in _split_cell(value or ""))
-    if bad > MAX_BAD_SHARE * rows:
-        raise InputError(f"{source.name}: {bad:,} of {rows:,} rows cannot be read; {reason}.")
-    if bad:
-        notes.append(f"{source.name}: {bad:,} rows were passed over; {reason}.")
+            yield from ((row_count, chunk) for chunk in _split_cell(value or ""))
+    if bad_count > MAX_BAD_SHARE * row_count:
+        raise InputError(f"{source.name}: {bad_count:,} of {row_count:,} rows cannot be read; {reason}.")
+    if bad_count:
+        notes.append(f"{source.name}: {bad_count:,} rows were passed over; {reason}.")
 
 
 def _split_cell(text: str) -> Iterator[str]:
@@ -170,6 +170,6 @@ def _resolve_text_columns(source: Source, columns: str | Sequence[str] | None) -
         columns = [columns] if columns in source.columns else [name.strip() for name in columns.split(",")]
     missing = [name for name in columns if name not in source.columns]
     if missing or not columns:
-        wanted = to_printable(missing[0]) if missing else ""
-        raise InputError(f"{source.name} has no column {wanted!r}; it has {format_columns(source.columns)}.")
+        missing_name = to_printable(missing[0]) if missing else ""
+        raise InputError(f"{source.name} has no column {missing_name!r}; it has {format_columns(source.columns)}.")
     return list(dict.fromkeys(columns))

@@ -31,21 +31,23 @@ NON_SPACE = re.compile(r"[^ \t\r\n]")
 def read_json_lines(lines: Iterable[Line]) -> Rows:
     """Rows of a file with one JSON object a line; empty lines are no rows."""
     number = 0
-    for place, line, problem in lines:
+    for line_number, line, problem in lines:
         if problem is None and not line.strip(SPACE):
             continue
         number += 1
         if problem is None and "\0" in line:
             problem = NUL_BYTE
         if problem is not None:
-            yield BadRow(number, REASONS[problem], excerpt(line), place, problem)
+            yield BadRow(number, REASONS[problem], excerpt(line), line_number, problem)
             continue
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield BadRow(number, f"not valid JSON ({_format_json_error(error)})", excerpt(line), place, BROKEN_JSON)
+            yield BadRow(
+                number, f"not valid JSON ({_format_json_error(error)})", excerpt(line), line_number, BROKEN_JSON
+            )
             continue
-        yield _build_row(number, value, place, line)
+        yield _build_row(number, value, line_number, line)
 
 
 def _format_json_error(error: Exception) -> str:
@@ -74,37 +76,41 @@ def _is_too_deep(value: Any, text: str) -> bool:
         return False
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
-        level = [inner for part in parts for inner in part]
+        containers = (
+            container.values() if isinstance(container, dict) else container
+            for container in level
+            if isinstance(container, dict | list)
+        )
+        level = [inner for container in containers for inner in container]
     return bool(level)
 
 
 class _JsonStream:
     """JSON text that comes in pieces."""
 
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces = pieces
+    def __init__(self, chunks: Iterator[str]) -> None:
+        self._chunks = chunks
         self._decoder = json.JSONDecoder()
         self._text = ""
-        self._at = 0  # what comes before is used up; cutting it off each time would take quadratic time
+        self._position = 0  # what comes before is used up; cutting it off each time would take quadratic time
 
     @property
-    def rest(self) -> str:
+    def remainder(self) -> str:
         """The text that is there and not used up."""
-        return self._text[self._at :]
+        return self._text[self._position :]
 
-    def next_char(self, *, take: bool = True) -> str:
+    def next_char(self, *, consume: bool = True) -> str:
         """The next character that is no space; empty at the end."""
         self._trim()
-        sign = self._text[self._at : self._at + 1]
-        self._at += len(sign) if take else 0
-        return sign
+        character = self._text[self._position : self._position + 1]
+        self._position += len(character) if consume else 0
+        return character
 
     def next_value(self) -> tuple[Any, str]:
         """The next JSON value and its text."""
         self._trim()
         while True:
-            start = self._at
+            start = self._position
             try:
                 value, end = self._decoder.raw_decode(self._text, start)
             except ValueError:  # broken, or not all there yet
@@ -113,46 +119,46 @@ class _JsonStream:
                 continue
             if end == len(self._text) and self._grow():  # a number may go on
                 continue
-            text, self._at = self._text[self._at : end], end
+            text, self._position = self._text[self._position : end], end
             return value, text
 
     def _trim(self) -> None:
         while True:
-            found = NON_SPACE.search(self._text, self._at)
-            self._at = found.start() if found else len(self._text)
-            if found or not self._grow():
+            match = NON_SPACE.search(self._text, self._position)
+            self._position = match.start() if match else len(self._text)
+            if match or not self._grow():
                 return
 
     def _grow(self) -> bool:
         """Twice as much text, so that a large value is not tried often; False when there is no more."""
-        self._text, self._at = self.rest, 0
-        before = size = len(self._text)
-        if before > MAX_RECORD_CHARS:
+        self._text, self._position = self.remainder, 0
+        previous_size = size = len(self._text)
+        if previous_size > MAX_RECORD_CHARS:
             return False
         parts = [self._text]
-        while size < 2 * before + 1 and (piece := next(self._pieces, None)) is not None:
-            parts.append(piece)
-            size += len(piece)
+        while size < 2 * previous_size + 1 and (chunk := next(self._chunks, None)) is not None:
+            parts.append(chunk)
+            size += len(chunk)
         self._text = "".join(parts)
-        return size > before
+        return size > previous_size
 
 
 def read_json_list(blob: Blob, encoding: str) -> Rows:
     """Rows of a file that holds one JSON list of objects; after broken JSON the rest is lost, and said to be."""
     stream = _JsonStream(_decode_chunks(blob, encoding))
-    number, sign = 1, stream.next_char()
-    if sign != "[":
-        yield BadRow(1, "not valid JSON (expected a list)", excerpt(sign + stream.rest), None, BROKEN_JSON)
+    number, character = 1, stream.next_char()
+    if character != "[":
+        yield BadRow(1, "not valid JSON (expected a list)", excerpt(character + stream.remainder), None, BROKEN_JSON)
         return
-    sign = stream.next_char(take=False)
-    while sign != "]":
+    character = stream.next_char(consume=False)
+    while character != "]":
         try:
             value, text = stream.next_value()
         except (ValueError, RecursionError) as error:
-            rest = stream.rest
-            problem = TOO_LONG if len(rest) > MAX_RECORD_CHARS else BROKEN_JSON
+            remainder = stream.remainder
+            problem = TOO_LONG if len(remainder) > MAX_RECORD_CHARS else BROKEN_JSON
             yield BadRow(
-                number, f"not valid JSON from here on ({_format_json_error(error)})", excerpt(rest), None, problem
+                number, f"not valid JSON from here on ({_format_json_error(error)})", excerpt(remainder), None, problem
             )
             return
         if "\0" in text or (not text.isascii() and SURROGATE.search(text)):
@@ -161,20 +167,20 @@ def read_json_list(blob: Blob, encoding: str) -> Rows:
         else:
             yield _build_row(number, value, None, text)
         number += 1
-        sign = stream.next_char()
-        if sign not in (",", "]") or not sign:
+        character = stream.next_char()
+        if character not in (",", "]") or not character:
             reason = "not valid JSON from here on (expected a comma or the end of the list)"
-            yield BadRow(number, reason, excerpt(sign + stream.rest), None, BROKEN_JSON)
+            yield BadRow(number, reason, excerpt(character + stream.remainder), None, BROKEN_JSON)
             return
 
 
 def _decode_chunks(blob: Blob, encoding: str) -> Iterator[str]:
-    wide = encoding.startswith(("utf-16", "utf-32"))
-    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if wide else "surrogateescape")
+    is_multibyte = encoding.startswith(("utf-16", "utf-32"))
+    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if is_multibyte else "surrogateescape")
     with blob.open() as file:
         try:
             while data := file.read(CHUNK_BYTES):
-                if piece := decoder.decode(data):
-                    yield piece
+                if text := decoder.decode(data):
+                    yield text
         except (UnicodeDecodeError, *STREAM_ERRORS):
             return  # what is missing makes the JSON end too early, which is listed

@@ -38,16 +38,19 @@ def is_text(value: str) -> bool:
         return False
     path = PurePath(_make_valid_path(value))
     suffix = path.suffix.lower()
-    blanks = sum(character.isspace() for character in value)
-    if suffix in DATA_SUFFIXES and blanks < 2:  # a file's name has at most a few words, and is not a sentence
+    space_count = sum(character.isspace() for character in value)
+    if suffix in DATA_SUFFIXES and space_count < 2:  # a file's name has at most a few words, and is not a sentence
         return False
-    if blanks or "://" in value:
+    if space_count or "://" in value:
         return True
-    slashed = "/" in value or os.sep in value
+    has_slash = "/" in value or os.sep in value
     return not (
         value.startswith(("./", "../", "/", "~/"))
         or value.endswith("/")
-        or (slashed and (re.fullmatch(r"\.[a-z][a-z0-9]{0,9}", suffix) or any(mark in value for mark in "*?[")))
+        or (
+            has_slash
+            and (re.fullmatch(r"\.[a-z][a-z0-9]{0,9}", suffix) or any(character in value for character in "*?["))
+        )
     )
 
 

@@ -24,27 +24,29 @@ def is_json(head: str) -> bool:
     return JSON_START.match(head.lstrip("\ufeff")) is not None
 
 
-def detect_header_delimiter(first: str, second: str | None, expected: Collection[str] = ()) -> str | None:
+def detect_header_delimiter(first_line: str, second_line: str | None, expected: Collection[str] = ()) -> str | None:
     """What separates the cells of a table whose first line names its columns; None: this is a text a line.
 
     A header has a column that is expected, or one that is known to hold texts, and nothing that is no name; the line
     after it has as many cells. Where every name is expected, no text is mistaken, whatever follows.
     """
-    first = first.lstrip("\ufeff").rstrip("\r\n")
-    for sign in DELIMITERS:
-        cells = [cell.strip() for cell in _split_cells(first, sign)]
+    first_line = first_line.lstrip("\ufeff").rstrip("\r\n")
+    for delimiter in DELIMITERS:
+        cells = [cell.strip() for cell in _split_cells(first_line, delimiter)]
         if len(set(cells)) > 1 and set(cells) <= set(expected):
-            return sign
-    if second is None:
+            return delimiter
+    if second_line is None:
         return None
-    for sign in DELIMITERS:
-        cells = _split_cells(first, sign) if sign in first else []
-        fits = len(cells) > 1 and _are_names(cells, expected)
-        if fits and (second.count('"') % 2 or len(_split_cells(second.rstrip("\r\n"), sign)) == len(cells)):
-            return sign
-    name = first.strip().strip('"')
+    for delimiter in DELIMITERS:
+        cells = _split_cells(first_line, delimiter) if delimiter in first_line else []
+        is_header = len(cells) > 1 and _are_names(cells, expected)
+        if is_header and (
+            second_line.count('"') % 2 or len(_split_cells(second_line.rstrip("\r\n"), delimiter)) == len(cells)
+        ):
+            return delimiter
+    name = first_line.strip().strip('"')
     if name in (*expected, *SINGLE_COLUMN_NAMES) and (
-        second.count('"') % 2 or len(_split_cells(second.rstrip("\r\n"), ",")) == 1
+        second_line.count('"') % 2 or len(_split_cells(second_line.rstrip("\r\n"), ",")) == 1
     ):
         return ","
     return None
@@ -53,25 +55,29 @@ def detect_header_delimiter(first: str, second: str | None, expected: Collection
 def guess_table_delimiter(lines: list[str]) -> str | None:
     """What seems to separate cells in each of several lines below words that could be names; None: nothing does."""
     rows = [line for line in lines if line.strip()]
-    for sign in DELIMITERS:
-        counts = {len(_split_cells(row.rstrip("\r\n"), sign)) for row in rows}
-        cells = _split_cells(rows[0].rstrip("\r\n"), sign) if rows else []
+    for delimiter in DELIMITERS:
+        counts = {len(_split_cells(row.rstrip("\r\n"), delimiter)) for row in rows}
+        cells = _split_cells(rows[0].rstrip("\r\n"), delimiter) if rows else []
         if len(rows) > 2 and len(counts) == 1 and len(cells) > 1 and all(_is_name(cell) for cell in cells):
-            return sign
+            return delimiter
     return None
 
 
-def _split_cells(line: str, sign: str) -> list[str]:
+def _split_cells(line: str, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line], delimiter=sign), [])
+        return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
-        return line.split(sign)
+        return line.split(delimiter)
 
 
 def _are_names(cells: list[str], expected: Collection[str]) -> bool:
-    named = [cell for cell in cells if cell]
-    known = any(cell in expected or normalize_name(cell) in ALL_TEXT_NAMES for cell in named)
-    return known and len(set(named)) == len(named) and all(cell in expected or _is_name(cell) for cell in named)
+    filled = [cell for cell in cells if cell]
+    has_known_name = any(cell in expected or normalize_name(cell) in ALL_TEXT_NAMES for cell in filled)
+    return (
+        has_known_name
+        and len(set(filled)) == len(filled)
+        and all(cell in expected or _is_name(cell) for cell in filled)
+    )
 
 
 def _is_name(cell: str) -> bool:

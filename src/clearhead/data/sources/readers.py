@@ -76,10 +76,10 @@ def open_source(
             raise InputError("'-' stands for the standard input: hand over its handle, sys.stdin.buffer.")
         path = Path(source)
         try:
-            folder = path.is_dir()
+            is_folder = path.is_dir()
         except OSError as error:  # a name that is too long, say
             raise InputError(f"{excerpt(source)} cannot be read: {error.strerror or error}.") from None
-        if folder:
+        if is_folder:
             return open_folder(path, encoding)
         blob = open_path(path)
     elif callable(getattr(source, "read", None)):
@@ -100,10 +100,10 @@ def open_source(
 
 
 def _resolve_delimiter(delimiter: str | None) -> str | None:
-    sign = DELIMITER_NAMES.get(delimiter, delimiter) if delimiter is not None else None
-    if sign is not None and (len(sign) != 1 or sign in '"\\\r\n\0'):
+    character = DELIMITER_NAMES.get(delimiter, delimiter) if delimiter is not None else None
+    if character is not None and (len(character) != 1 or character in '"\\\r\n\0'):
         raise InputError(f"delimiter {delimiter!r} is not one character; try ',' or ';' or 'tab'.")
-    return sign
+    return character
 
 
 def _open_blob(
@@ -119,35 +119,37 @@ def _open_blob(
     if blob.head.startswith(b"PAR1") or kind == "parquet":
         columns, rows, names = open_parquet(blob)
         check_columns(blob, columns)
-        said = tuple(describe_label_names(names))
-        source = Source(name=blob.name, kind="parquet", columns=columns, messages=said, label_names=names, open=rows)
+        messages = tuple(describe_label_names(names))
+        source = Source(
+            name=blob.name, kind="parquet", columns=columns, messages=messages, label_names=names, open=rows
+        )
         return add_file_facts(blob, source, "Parquet")
-    name, spoken = detect_encoding(blob, encoding)
-    head = decode_head(blob, name)
-    first = head.lstrip("\ufeff \t\r\n")[:1]
-    unnamed = format is None and kind is None and delimiter is None and blob.suffix not in TABLE_SUFFIXES
-    unnamed = unnamed and (not blob.is_piped or is_json(head))
+    encoding_name, encoding_title = detect_encoding(blob, encoding)
+    head = decode_head(blob, encoding_name)
+    first_character = head.lstrip("\ufeff \t\r\n")[:1]
+    may_be_json = format is None and kind is None and delimiter is None and blob.suffix not in TABLE_SUFFIXES
+    may_be_json = may_be_json and (not blob.is_piped or is_json(head))
     if format == "text":
-        return open_lines(blob, name, spoken, detect_newline(head))
-    if first == "{" and (kind in ("json", "jsonl") or unnamed) and is_squad(head):
-        return open_squad(blob, name, spoken)
+        return open_lines(blob, encoding_name, encoding_title, detect_newline(head))
+    if first_character == "{" and (kind in ("json", "jsonl") or may_be_json) and is_squad(head):
+        return open_squad(blob, encoding_name, encoding_title)
     if format is None and kind is None and delimiter is None and header is None:
-        grid = detect_conll(head, named=blob.suffix in SUFFIXES)
-        if grid is not None:
-            return open_sentences(blob, grid, name, spoken, detect_newline(head))
+        layout = detect_conll(head, has_conll_suffix=blob.suffix in SUFFIXES)
+        if layout is not None:
+            return open_sentences(blob, layout, encoding_name, encoding_title, detect_newline(head))
         if blob.suffix in SUFFIXES:
             raise InputError(f"{blob.name} has no tokens, expected one a line and a blank line after each sentence.")
-    if kind == "json" or (unnamed and first in ("{", "[")):
-        kind = "json" if first == "[" else "jsonl"
+    if kind == "json" or (may_be_json and first_character in ("{", "[")):
+        kind = "json" if first_character == "[" else "jsonl"
         check_document(blob, head, kind)
     if kind is not None:
-        return open_json(blob, kind, name, spoken, detect_newline(head))
+        return open_json(blob, kind, encoding_name, encoding_title, detect_newline(head))
     if delimiter is None and header is None and (blob.is_piped or blob.suffix == ".txt"):
         delimiter = detect_header_delimiter(*_first_two_lines(head), expected)
         header = None if delimiter is None else True
         if blob.is_piped and delimiter is None:
-            return open_lines(blob, name, spoken, detect_newline(head), _table_warnings(blob, head))
-    return open_table(blob, head, name, spoken, delimiter, header, quotes)
+            return open_lines(blob, encoding_name, encoding_title, detect_newline(head), _table_warnings(blob, head))
+    return open_table(blob, head, encoding_name, encoding_title, delimiter, header, quotes)
 
 
 def _first_two_lines(head: str) -> tuple[str, str | None]:
@@ -158,10 +160,10 @@ def _first_two_lines(head: str) -> tuple[str, str | None]:
 def _table_warnings(blob: Blob, head: str) -> tuple[str, ...]:
     """A table whose columns are not known is read as texts, too: say so, for nobody else would notice."""
     lines = head.split(detect_newline(head))
-    sign = guess_table_delimiter(
+    delimiter = guess_table_delimiter(
         lines[: HEADER_SAMPLE_LINES if blob.is_complete else min(len(lines) - 1, HEADER_SAMPLE_LINES)]
     )
-    if sign is None:
+    if delimiter is None:
         return ()
-    name = "tsv" if sign == "\t" else "csv"
+    name = "tsv" if delimiter == "\t" else "csv"
     return (f"{blob.name} is read as a text a line; if it is a table, say so with {setting('input_format', name)}.",)

@@ -40,14 +40,14 @@ class RowStore:
     def __init__(self, rows: Callable[[], Rows], columns: tuple[str, ...]) -> None:
         self._open, self._columns = rows, columns
         self._generation = 0  # of what is stored: a pass of an earlier one goes on in the file
-        self._rest: Rows | None = None  # of the file, where a pass came upon a row that cannot be stored
+        self._remaining: Rows | None = None  # of the file, where a pass came upon a row that cannot be stored
         self._files = ExitStack()
         weakref.finalize(self, self._files.close)
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._rows: Rows | None = None  # the pass over the file, as far as it came
-        self._ended = self._refused = False
+        self._is_complete = self._is_refused = False
         self._file: IO[bytes] | None = None
         self._blocks: list[bytes | tuple[int, int]] = []  # stored rows; of those in the file, where and how many bytes
         self._bounds = [0]  # how many rows come before each block, and before the tail
@@ -55,62 +55,62 @@ class RowStore:
         self._tail_bytes = self._bytes = 0
 
     def __call__(self) -> Rows:
-        return self._open() if self._refused else self._replay()
+        return self._open() if self._is_refused else self._replay()
 
     def _replay(self) -> Rows:
-        count, block, generation = 0, 0, self._generation  # rows so far, and the block of the next one
+        row_count, block, generation = 0, 0, self._generation  # rows so far, and the block of the next one
         while generation == self._generation:
-            if count < self._bounds[-1]:
-                while self._bounds[block + 1] <= count:
+            if row_count < self._bounds[-1]:
+                while self._bounds[block + 1] <= row_count:
                     block += 1
-                stored, first = self._load(block), count - self._bounds[block]
-                count = self._bounds[block + 1]
-                yield from map(self._restored, islice(stored, first, None))
-            elif count - self._bounds[-1] < len(self._tail):
-                count += 1
-                yield self._restored(self._tail[count - 1 - self._bounds[-1]])
-            elif self._ended:
+                stored, skip = self._load(block), row_count - self._bounds[block]
+                row_count = self._bounds[block + 1]
+                yield from map(self._restore, islice(stored, skip, None))
+            elif row_count - self._bounds[-1] < len(self._tail):
+                row_count += 1
+                yield self._restore(self._tail[row_count - 1 - self._bounds[-1]])
+            elif self._is_complete:
                 return
             else:
                 try:
-                    row = next(self._reader(), None)
+                    row = next(self._get_reader(), None)
                 except BaseException:  # also an interrupt: the pass is broken off, and the next one begins anew
-                    self._forget()
+                    self._discard()
                     raise
-                self._keep(row)
+                self._add(row)
                 if row is None:
                     return
-                count += 1
-                rest, self._rest = self._rest, None
+                row_count += 1
+                remaining, self._remaining = self._remaining, None
                 yield row
-                if rest is not None:
-                    yield from rest
+                if remaining is not None:
+                    yield from remaining
                     return
-        yield from islice(self._open(), count, None)
+        yield from islice(self._open(), row_count, None)
 
-    def _reader(self) -> Rows:
+    def _get_reader(self) -> Rows:
         """The pass over the file that is under way."""
         if self._rows is None:
             self._rows = self._open()
         return self._rows
 
-    def _keep(self, row: Row | BadRow | None) -> None:
+    def _add(self, row: Row | BadRow | None) -> None:
         """Store the row that was read; None: it was the last one."""
         if row is None:
-            self._ended, self._rows = True, None
+            self._is_complete, self._rows = True, None
             return
         try:
             self._store(row)
         except (TypeError, ValueError, RecursionError, OSError):  # a value of a kind of its own, or no room
-            rest = self._rows
-            self._forget()
-            self._refused, self._rest = True, rest
+            remaining = self._rows
+            self._discard()
+            self._is_refused, self._remaining = True, remaining
 
     def _store(self, row: Row | BadRow) -> None:
         if isinstance(row, Row):
             self._tail_bytes += estimate_stored_size(row.values)
-            same = tuple(row.values) == self._columns
-            self._tail.append([row.number, row.line, list(row.values.values()) if same else row.values])
+            has_usual_columns = tuple(row.values) == self._columns
+            self._tail.append([row.number, row.line, list(row.values.values()) if has_usual_columns else row.values])
         else:
             self._tail.append([row.number, row.line, row.reason, row.excerpt, row.problem])
         if len(self._tail) < BLOCK_ROWS and self._tail_bytes < BLOCK_BYTES:
@@ -120,7 +120,9 @@ class RowStore:
         if self._file is None and self._bytes > MAX_MEMORY_BYTES:
             self._file = tempfile.TemporaryFile(prefix="clearhead-")  # noqa: SIM115
             self._files.callback(self._file.close)
-            self._blocks = [self._spill(earlier) for earlier in self._blocks if isinstance(earlier, bytes)]
+            self._blocks = [
+                self._spill(earlier_block) for earlier_block in self._blocks if isinstance(earlier_block, bytes)
+            ]
         self._blocks.append(block if self._file is None else self._spill(block))
         self._bounds.append(self._bounds[-1] + len(self._tail))
         self._tail, self._tail_bytes = [], 0
@@ -135,26 +137,26 @@ class RowStore:
         self._file.flush()
         return start, len(block)
 
-    def _load(self, number: int) -> list[list[Any]]:
-        block = self._blocks[number]
+    def _load(self, block_index: int) -> list[list[Any]]:
+        block = self._blocks[block_index]
         if not isinstance(block, bytes):
             assert self._file is not None
             block = os.pread(self._file.fileno(), block[1], block[0])
         rows: list[list[Any]] = json.loads(block.decode("utf-8", "surrogatepass"))
         return rows
 
-    def _restored(self, stored: list[Any]) -> Row | BadRow:
+    def _restore(self, stored: list[Any]) -> Row | BadRow:
         if len(stored) != 3:
             number, line, reason, excerpt, problem = stored
             return BadRow(number, reason, excerpt, line, problem)
         number, line, values = stored
         return Row(number, values if isinstance(values, dict) else dict(zip(self._columns, values, strict=True)), line)
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         """Begin anew: passes that are under way go on in the file."""
         self._generation += 1
         self._files.close()
-        self._begin()
+        self._reset()
 
 
 def estimate_stored_size(value: Any) -> int:

@@ -23,19 +23,23 @@ def is_squad(head: str) -> bool:
 def read_question_rows(blob: Blob, encoding: str) -> Rows:
     """A row for each question."""
     number = 0
-    for found in _iter_questions(_read_document(blob, encoding)):
+    for question_or_problem in _iter_questions(_read_document(blob, encoding)):
         number += 1
-        if isinstance(found, str):
-            yield BadRow(number, found, "", None, NOT_AN_OBJECT)
+        if isinstance(question_or_problem, str):
+            yield BadRow(number, question_or_problem, "", None, NOT_AN_OBJECT)
             continue
-        title, context, question = found
-        known = ("id", "question", "answers", "is_impossible")
+        title, context, question = question_or_problem
+        known_keys = ("id", "question", "answers", "is_impossible")
         values: dict[str, Any] = {"title": title, "context": context}
-        values |= {name: question.get(name) for name in known}
+        values |= {name: question.get(name) for name in known_keys}
         yield Row(
             number,
             {name: values[name] for name in COLUMNS}
-            | {name: value for name, value in question.items() if name not in known and name != "plausible_answers"},
+            | {
+                name: value
+                for name, value in question.items()
+                if name not in known_keys and name != "plausible_answers"
+            },
         )
 
 
@@ -70,5 +74,5 @@ def _iter_questions(document: Any) -> Iterator[tuple[Any, Any, dict[str, Any]] |
 
 
 def _get_list(value: Any, key: str) -> list[Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else [] if found is None else [found]
+    items = value.get(key) if isinstance(value, dict) else None
+    return items if isinstance(items, list) else [] if items is None else [items]

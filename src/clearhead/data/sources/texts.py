@@ -102,14 +102,14 @@ def _read_path(path: Path, column: str | None, format: str | None, expected: Seq
         return _read_column(open_source(path), column, expected)
     blob = open_path(path)
     head = blob.head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    listed = head[:1] == b"[" and blob.suffix == "" and is_json(head[:80].decode("utf-8", "replace"))
-    if format is None and blob.head and (blob.suffix in TABLE_SUFFIXES or head.startswith(b"PAR1") or listed):
+    is_json_list = head[:1] == b"[" and blob.suffix == "" and is_json(head[:80].decode("utf-8", "replace"))
+    if format is None and blob.head and (blob.suffix in TABLE_SUFFIXES or head.startswith(b"PAR1") or is_json_list):
         table = _reopen_with_header(open_source(path, expected=expected), column)
         return _read_column(table, column, expected, _read_header(blob, table))
-    known = format or (
+    line_format = format or (
         "jsonl" if blob.suffix in JSON_LINES_SUFFIXES else None if blob.suffix in ("", ".txt") else "text"
     )
-    return _read_lines(_read_file_lines(blob), blob.name, column, known, expected)
+    return _read_lines(_read_file_lines(blob), blob.name, column, line_format, expected)
 
 
 def _reopen_with_header(source: Source, column: str | None) -> Source:
@@ -118,10 +118,10 @@ def _reopen_with_header(source: Source, column: str | None) -> Source:
     """
     if source.has_header is not False or source.delimiter is None or source.path is None:
         return source
-    first = next((row for row in source.sample(1) if isinstance(row, Row)), None)
-    cells = [] if first is None else [str(cell) for cell in first.values.values()]
-    named = column in cells if column is not None else len(cells) == 1 and WORD.fullmatch(cells[0]) is not None
-    return open_source(source.path, header=True) if named else source
+    first_row = next((row for row in source.sample(1) if isinstance(row, Row)), None)
+    cells = [] if first_row is None else [str(cell) for cell in first_row.values.values()]
+    is_header = column in cells if column is not None else len(cells) == 1 and WORD.fullmatch(cells[0]) is not None
+    return open_source(source.path, header=True) if is_header else source
 
 
 def _read_header(blob: Blob, source: Source) -> Sequence[str]:
@@ -130,30 +130,30 @@ def _read_header(blob: Blob, source: Source) -> Sequence[str]:
         return source.columns
     dialect = Dialect(delimiter=source.delimiter, quotes=source.quotes is not False)
     rows = read_records(split_head(decode_head(blob, source.encoding)), dialect)
-    same = (row.cells for row in rows if len(row.cells) == len(source.columns))
-    return [cell.strip() for cell in next(same, source.columns)]
+    full_rows = (row.cells for row in rows if len(row.cells) == len(source.columns))
+    return [cell.strip() for cell in next(full_rows, source.columns)]
 
 
 def _read_column(
     source: Source, column: str | None, expected: Sequence[str], header: Sequence[str] | None = None
 ) -> Iterator[str]:
     """One column of a table."""
-    chosen = _resolve_text_column(source.columns if header is None else header, source.name, column, expected)
+    text_column = _resolve_text_column(source.columns if header is None else header, source.name, column, expected)
     for row in source.rows():
         if isinstance(row, BadRow):
             raise InputError(f"{source.name}, {row}.")
-        value = row.values.get(chosen)
+        value = row.values.get(text_column)
         if not isinstance(value, str):
-            what = "missing" if value is None else type(value).__name__
-            raise InputError(f"{source.name}, row {row.number:,}: the text is {what}, expected a string.")
+            found_type = "missing" if value is None else type(value).__name__
+            raise InputError(f"{source.name}, row {row.number:,}: the text is {found_type}, expected a string.")
         yield value
 
 
 def _read_values(values: Iterable[Any], column: str | None, expected: Sequence[str]) -> Iterator[str]:
     """Texts as they are, or rows that have a column of them."""
-    rest = iter(values)
-    first = next(rest, None)
-    rows = chain(() if first is None else (first,), rest)
+    iterator = iter(values)
+    first = next(iterator, None)
+    rows = chain(() if first is None else (first,), iterator)
     if first is not None and not isinstance(first, str):
         yield from _read_column(open_source(rows), column, expected)
         return
@@ -185,16 +185,16 @@ def _read_handle(
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
     if format is None and (suffix in TABLE_SUFFIXES or path.suffix == ".gz"):
         return _read_column(open_source(handle, expected=expected), column, expected)
-    known = format or ("jsonl" if suffix in JSON_LINES_SUFFIXES else None if suffix in ("", ".txt") else "text")
-    return _read_lines(_read_handle_lines(handle, name), name, column, known, expected)
+    line_format = format or ("jsonl" if suffix in JSON_LINES_SUFFIXES else None if suffix in ("", ".txt") else "text")
+    return _read_lines(_read_handle_lines(handle, name), name, column, line_format, expected)
 
 
 def _read_file_lines(blob: Blob) -> Iterator[Line]:
     """The lines of a file in the encoding that it has; what is no text is an error."""
-    encoding, spoken = detect_encoding(blob, None)
+    encoding, encoding_title = detect_encoding(blob, None)
     for number, line, problem in read_lines(blob, encoding, detect_newline(decode_head(blob, encoding))):
         if problem == WRONG_ENCODING:
-            raise InputError(f"{blob.name} is not {spoken} text (line {number:,}).")
+            raise InputError(f"{blob.name} is not {encoding_title} text (line {number:,}).")
         if problem is not None:
             raise InputError(f"{blob.name}, line {number:,}: {REASONS[problem]}.")
         yield number, line, None
@@ -217,16 +217,18 @@ def _read_handle_lines(handle: Any, name: str) -> Iterator[Line]:
 
 
 def _read_lines(
-    lines: Iterator[Line], name: str, column: str | None, kind: str | None, expected: Sequence[str]
+    lines: Iterator[Line], name: str, column: str | None, line_format: str | None, expected: Sequence[str]
 ) -> Iterator[str]:
     """Lines that are texts, JSON, or the rows of a table whose first line is its header."""
-    sign = FORMAT_DELIMITERS.get(kind or "")
-    if kind is None:
-        known = (*expected, *(() if column is None else (column,)))
-        lines, kind, sign = _detect_format(lines, known, may_be_json=not name.endswith((".txt", ".txt.gz")))
-    if sign is not None:
-        yield from _read_table(lines, name, column, sign, expected)
-    elif kind == "jsonl":
+    delimiter = FORMAT_DELIMITERS.get(line_format or "")
+    if line_format is None:
+        expected_names = (*expected, *(() if column is None else (column,)))
+        lines, line_format, delimiter = _detect_format(
+            lines, expected_names, may_be_json=not name.endswith((".txt", ".txt.gz"))
+        )
+    if delimiter is not None:
+        yield from _read_table(lines, name, column, delimiter, expected)
+    elif line_format == "jsonl":
         yield from _read_json_lines(lines, name, column, expected)
     elif column is not None:
         raise InputError(f"{name} has no columns: {setting('column')} is for tables with a header and for JSON lines.")
@@ -239,17 +241,17 @@ def _detect_format(
     lines: Iterator[Line], expected: Sequence[str], *, may_be_json: bool
 ) -> tuple[Iterator[Line], str, str | None]:
     """The same lines, what the first of them say they are, and what separates the cells of a table."""
-    first = next(lines, None)
-    if first is None:
+    first_line = next(lines, None)
+    if first_line is None:
         return iter(()), "text", None
-    if may_be_json and is_json(first[1]) and first[1].lstrip("\ufeff \t").startswith("{"):
-        return chain([first], lines), "jsonl", None
-    if detect_header_delimiter(first[1], first[1], expected) is None:  # no header, whatever comes after it
-        return chain([first], lines), "text", None  # a line is answered before the next one comes
-    second = next(lines, None)
-    sign = detect_header_delimiter(first[1], None if second is None else second[1], expected)
-    again = chain([first], lines if second is None else chain([second], lines))
-    return again, "text", sign
+    if may_be_json and is_json(first_line[1]) and first_line[1].lstrip("\ufeff \t").startswith("{"):
+        return chain([first_line], lines), "jsonl", None
+    if detect_header_delimiter(first_line[1], first_line[1], expected) is None:  # no header, whatever comes after it
+        return chain([first_line], lines), "text", None  # a line is answered before the next one comes
+    second_line = next(lines, None)
+    delimiter = detect_header_delimiter(first_line[1], None if second_line is None else second_line[1], expected)
+    all_lines = chain([first_line], lines if second_line is None else chain([second_line], lines))
+    return all_lines, "text", delimiter
 
 
 def _read_table(
@@ -290,8 +292,12 @@ def _resolve_text_column(header: Sequence[str], name: str, column: str | None, e
     """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
     if column is not None and header.count(column) > 1:
         raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
-    named = column if column is not None else next((title for title in expected if title in header), None)
-    return resolve_header(header, name, TEXT_COLUMN, ColumnRoles(text=named)).text
+    named_column = (
+        column
+        if column is not None
+        else next((expected_name for expected_name in expected if expected_name in header), None)
+    )
+    return resolve_header(header, name, TEXT_COLUMN, ColumnRoles(text=named_column)).text
 
 
 __all__ = ["is_text_source", "read_texts"]

@@ -23,25 +23,25 @@ def open_values(source: Any) -> Source:
         return _open_frame(source, lambda: source.itertuples(index=False, name=None), "pandas")
     if callable(getattr(source, "iter_rows", None)) and hasattr(source, "columns"):  # polars
         return _open_frame(source, source.iter_rows, "polars")
-    texts = _get_column_values(source)
-    if texts is not None:
-        return _open_iterable([_normalize_missing(value) for value in texts], {}, kind.__name__)
+    column_values = _get_column_values(source)
+    if column_values is not None:
+        return _open_iterable([_normalize_missing(value) for value in column_values], {}, kind.__name__)
     if callable(getattr(source, "__arrow_c_stream__", None)) and not hasattr(source, "features"):
         columns, rows = arrow.open_stream(source, kind.__name__)
-        once = kind.__name__ == "RecordBatchReader"
+        is_one_time = kind.__name__ == "RecordBatchReader"
         return Source(
             name=kind.__name__,
             kind="arrow",
             columns=columns,
             messages=(_describe("an Arrow table", columns),),
-            open=OneTimeRows(rows(), kind.__name__) if once else rows,
+            open=OneTimeRows(rows(), kind.__name__) if is_one_time else rows,
         )
     if isinstance(source, Mapping):
         return _open_mapping(source)
     if isinstance(source, Iterable):
         features = getattr(source, "features", None)
-        names = arrow.read_class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
-        return _open_iterable(source, names)
+        label_names = arrow.read_class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
+        return _open_iterable(source, label_names)
     raise InputError(f"data cannot be read from a {kind.__name__}; give a file, a list of dicts or a table.")
 
 
@@ -49,14 +49,14 @@ def _get_column_values(source: Any) -> list[Any] | None:
     """The values of one column: a Series of pandas or polars, an array of Arrow; None: it is something else."""
     if hasattr(source, "columns") or hasattr(source, "column_names"):
         return None
-    for name, mark in (("to_pylist", "type"), ("to_list", "dtype")):
-        if callable(getattr(source, name, None)) and hasattr(source, mark):
-            return list(getattr(source, name)())
+    for method, attribute in (("to_pylist", "type"), ("to_list", "dtype")):
+        if callable(getattr(source, method, None)) and hasattr(source, attribute):
+            return list(getattr(source, method)())
     return None
 
 
-def _describe(what: str, columns: Sequence[str]) -> str:
-    return f"{what}; columns: {format_names(columns)}"
+def _describe(description: str, columns: Sequence[str]) -> str:
+    return f"{description}; columns: {format_names(columns)}"
 
 
 def _open_frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
@@ -68,8 +68,8 @@ def _open_frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], nam
         for number, cells in enumerate(tuples(), start=1):
             yield Row(number, dict(zip(columns, map(_normalize_missing, cells), strict=True)))
 
-    said = (_describe(f"a {name} frame", columns),)
-    return Source(name=f"the {name} frame", kind="frame", columns=columns, messages=said, open=rows)
+    messages = (_describe(f"a {name} frame", columns),)
+    return Source(name=f"the {name} frame", kind="frame", columns=columns, messages=messages, open=rows)
 
 
 def _normalize_missing(value: Any) -> Any:
@@ -85,19 +85,23 @@ def _open_mapping(source: Mapping[Any, Any]) -> Source:
     columns = tuple(str(key) for key in source)
     if not columns:
         raise InputError("the dict is empty, expected a list of values for each column.")
-    lists = list(source.values())
-    odd = [name for name, values in zip(columns, lists, strict=True) if isinstance(values, str) or not _is_list(values)]
-    if odd:
-        kind = type(lists[columns.index(odd[0])]).__name__
+    value_lists = list(source.values())
+    invalid = [
+        name
+        for name, values in zip(columns, value_lists, strict=True)
+        if isinstance(values, str) or not _is_list(values)
+    ]
+    if invalid:
+        kind = type(value_lists[columns.index(invalid[0])]).__name__
         hint = "; give one of them" if kind in ("Dataset", "DataFrame", "Table") else ""
-        raise InputError(f"{excerpt(odd[0])!r} is a {kind}, expected a list of values for each column{hint}.")
-    sizes = {len(values) for values in lists}
+        raise InputError(f"{excerpt(invalid[0])!r} is a {kind}, expected a list of values for each column{hint}.")
+    sizes = {len(values) for values in value_lists}
     if len(sizes) > 1:
-        each = format_names([f"{name}: {len(values)}" for name, values in zip(columns, lists, strict=True)])
-        raise InputError(f"the columns have different lengths: {each}.")
+        lengths = format_names([f"{name}: {len(values)}" for name, values in zip(columns, value_lists, strict=True)])
+        raise InputError(f"the columns have different lengths: {lengths}.")
 
     def rows() -> Rows:
-        for number, cells in enumerate(zip(*lists, strict=True), start=1):
+        for number, cells in enumerate(zip(*value_lists, strict=True), start=1):
             yield Row(number, dict(zip(columns, map(_to_python, cells), strict=True)))
 
     return Source(
@@ -114,24 +118,38 @@ def _to_python(value: Any) -> Any:
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
-def _open_iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]], kind: str | None = None) -> Source:
+def _open_iterable(source: Iterable[Any], label_names: dict[str, tuple[str, ...]], kind: str | None = None) -> Source:
     kind = type(source).__name__ if kind is None else kind
-    once = iter(source) is source
-    forms: set[str] = set()
-    opened: Callable[[], Rows] = lambda: _read_rows(source, names, forms)  # noqa: E731
-    if once:
-        opened = OneTimeRows(_read_rows(source, names, forms), f"the {kind}")
-    head = opened.peek(MAX_SAMPLE_ROWS) if isinstance(opened, OneTimeRows) else list(islice(opened(), MAX_SAMPLE_ROWS))
-    columns = collect_columns(head)
-    said = [_describe(f"a {kind} of rows", columns)]
-    said += describe_label_names(names)
-    form = "pairs" if "pairs" in forms else "list"
-    return Source(name=f"the {kind}", kind=form, columns=columns, messages=tuple(said), label_names=names, open=opened)
+    is_one_time = iter(source) is source
+    row_types: set[str] = set()
+    open_rows: Callable[[], Rows] = lambda: _read_rows(source, label_names, row_types)  # noqa: E731
+    if is_one_time:
+        open_rows = OneTimeRows(_read_rows(source, label_names, row_types), f"the {kind}")
+    sample = (
+        open_rows.peek(MAX_SAMPLE_ROWS)
+        if isinstance(open_rows, OneTimeRows)
+        else list(islice(open_rows(), MAX_SAMPLE_ROWS))
+    )
+    columns = collect_columns(sample)
+    messages = [_describe(f"a {kind} of rows", columns)]
+    messages += describe_label_names(label_names)
+    source_kind = "pairs" if "pairs" in row_types else "list"
+    return Source(
+        name=f"the {kind}",
+        kind=source_kind,
+        columns=columns,
+        messages=tuple(messages),
+        label_names=label_names,
+        open=open_rows,
+    )
 
 
 def describe_label_names(names: Mapping[str, Sequence[str]]) -> list[str]:
     """A sentence for each column whose numbers have names."""
-    return [f"{excerpt(column)}: numbers stand for the names {format_names(given)}" for column, given in names.items()]
+    return [
+        f"{excerpt(column)}: numbers stand for the names {format_names(column_names)}"
+        for column, column_names in names.items()
+    ]
 
 
 def collect_columns(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
@@ -139,32 +157,32 @@ def collect_columns(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows if isinstance(row, Row) for name in row.values))
 
 
-def _read_rows(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: set[str]) -> Rows:
+def _read_rows(source: Iterable[Any], label_names: dict[str, tuple[str, ...]], row_types: set[str]) -> Rows:
     number = 0
-    first: tuple[str, int] | None = None  # what the rows are, and which was the first of them
-    found: Iterator[Any] = iter(source)
+    first_type: tuple[str, int] | None = None  # what the rows are, and which was the first of them
+    iterator: Iterator[Any] = iter(source)
     while True:
         number += 1
         try:
-            value = next(found)
+            value = next(iterator)
         except StopIteration:
             return
         except ClearheadError:
             raise
-        form = _describe_row_type(value)
-        if form is not None:
-            first = first or (form, number)
-            if first[0] != form:
-                reason = f"{form}, and row {first[1]:,} is {first[0]}; give rows of one kind"
+        row_type = _describe_row_type(value)
+        if row_type is not None:
+            first_type = first_type or (row_type, number)
+            if first_type[0] != row_type:
+                reason = f"{row_type}, and row {first_type[1]:,} is {first_type[0]}; give rows of one kind"
                 yield BadRow(number, reason, excerpt(repr(value)), None, NOT_AN_OBJECT)
                 continue
         if isinstance(value, str):
             yield Row(number, {"text": value})
         elif isinstance(value, Mapping):
             row = {str(key): _to_python(inner) for key, inner in value.items()}
-            yield Row(number, arrow.replace_class_numbers(row, names) if names else row)
-        elif form is not None:
-            forms.add("pairs")
+            yield Row(number, arrow.replace_class_numbers(row, label_names) if label_names else row)
+        elif row_type is not None:
+            row_types.add("pairs")
             yield Row(number, {"text": value[0], "text_b": value[1]})
         else:
             reason = (
@@ -180,5 +198,5 @@ def _describe_row_type(value: Any) -> str | None:
         return "a text"
     if isinstance(value, Mapping):
         return "a dict"
-    two = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(one, str) for one in value)
-    return "a pair of texts" if two else None
+    is_pair = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(text, str) for text in value)
+    return "a pair of texts" if is_pair else None

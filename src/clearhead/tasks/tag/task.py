@@ -33,7 +33,7 @@ from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMe
 
 def row_from_text(texts: Sequence[str], reference: str, has_two_texts: bool | None) -> dict[str, Any]:
     """Build a row from one text."""
-    return row_of_one_or_two(texts, reference, second=False)
+    return row_of_one_or_two(texts, reference, reads_pairs=False)
 
 
 def make_plain_label(row: TextRow, space: LabelSpace | None) -> list[str] | None:

@@ -1,0 +1,116 @@
+"""Collect facts about rows for an inspection while they are read once: numbers, never texts."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from clearhead.data.columns import Columns
+from clearhead.data.examples import TextRow, check_rows, hash_text, missing_label_row
+from clearhead.data.findings import is_mojibake
+from clearhead.data.labels import MAX_LABELS, Kind, LabelCounter, LabelSpace, format_label, is_missing, parse_number
+from clearhead.data.near_duplicates import NearDuplicateIndex
+from clearhead.data.row_codec import TextEncoder
+from clearhead.data.sources.row_tally import RowTally
+from clearhead.data.sources.source import BadRow, Source
+from clearhead.errors import InputError
+
+CHUNK_ROWS = 1000  # rows that are taken together
+CHUNK_CHARACTERS = 2_000_000  # or fewer rows, if they are long
+MAX_TOKENIZED_CHARACTERS = 200_000  # characters of a text whose tokens are counted; the rest of it is like them
+MAX_TOKENIZED_ROWS = 50_000  # rows whose tokens are counted; the others are like them
+MAX_NEAR_DUPLICATE_ROWS = 1_000_000  # rows that are compared for likeness
+
+
+class RowCollector:
+    """What is kept of the rows while they stream by: numbers, never texts."""
+
+    def __init__(self, tokenizer: TextEncoder | None, kind: Kind | None) -> None:
+        self.names: list[str] = []  # of the parts
+        self.part, self.number = array("b"), array("q")
+        self.hash, self.length = array("Q"), array("q")
+        self.label, self.tokens = array("i"), array("i")
+        self.blank = array("b")  # whether the label is missing
+        self.codes: dict[str, int] = {}
+        self.counter = LabelCounter(kind=kind)
+        self._space = LabelSpace(kind="number") if kind == "number" else None  # what is no number is a bad row
+        self.values: list[float] = [float("inf"), 0.0, float("-inf"), 0]
+        self.sources: list[RowTally] = []
+        self.near = NearDuplicateIndex()
+        self.mojibake = 0
+        self._tokenizer = tokenizer
+
+    def read(self, source: Source, columns: Columns, part: str, *, labelled: bool) -> None:
+        chunk: list[TextRow] = []
+        characters = 0
+        tally = RowTally(source)
+        self.sources.append(tally)
+        for row in check_rows(source, columns, self._space):
+            if isinstance(row, BadRow):
+                tally.bad.add(row)
+                continue
+            tally.good += 1
+            if labelled and columns.label is not None and is_missing(row.label):
+                tally.unlabeled.add(missing_label_row(row))
+            chunk.append(row)
+            characters += len(row.text) + len(row.text_b or "")
+            if len(chunk) == CHUNK_ROWS or characters > CHUNK_CHARACTERS:
+                self._take(chunk, part)
+                chunk, characters = [], 0
+        if chunk:
+            self._take(chunk, part)
+
+    def _take(self, rows: list[TextRow], part: str) -> None:
+        for row in rows:
+            name = row.split or part
+            if name not in self.names:
+                self.names.append(name)
+            self.part.append(self.names.index(name))
+            self.number.append(row.number)
+            self.hash.append(hash_text(row.text, row.text_b))
+            self.length.append(len(row.text) + len(row.text_b or ""))
+            self.mojibake += is_mojibake(row.text)
+            self.blank.append(is_missing(row.label))
+            self._count(row.label)
+        texts = [row.text if row.text_b is None else f"{row.text} {row.text_b}" for row in rows]
+        if len(self.number) <= MAX_NEAR_DUPLICATE_ROWS:
+            self.near.add(texts)
+        if self._tokenizer is not None and len(self.tokens) < MAX_TOKENIZED_ROWS:
+            self.tokens.extend(_count_tokens(rows, self._tokenizer))
+
+    def _count(self, value: Any) -> None:
+        if is_missing(value):
+            self.label.append(-1)
+            return
+        try:
+            self.counter.add(value)
+        except InputError:  # too many to be labels, which the findings say
+            self.label.append(-1)
+            return
+        text = format_label(value)
+        is_full = len(self.codes) >= MAX_LABELS
+        self.label.append(self.codes.get(text, -1) if is_full else self.codes.setdefault(text, len(self.codes)))
+        number = parse_number(value)
+        if number is not None:
+            least, total, most, count = self.values
+            self.values = [min(least, number), total + number, max(most, number), count + 1]
+
+
+def _count_tokens(rows: Sequence[TextRow], tokenizer: TextEncoder) -> list[int]:
+    """Tokens of each row; of a very long text the beginning is counted, and the rest taken to be like it."""
+    pairs = [(row.text, row.text_b) for row in rows]
+    items = [
+        text[:MAX_TOKENIZED_CHARACTERS]
+        if text_b is None
+        else (text[:MAX_TOKENIZED_CHARACTERS], text_b[:MAX_TOKENIZED_CHARACTERS])
+        for text, text_b in pairs
+    ]
+    counts = []
+    for (text, text_b), encoding in zip(pairs, tokenizer.encode_batch(items), strict=True):
+        characters, tokenized_characters = (
+            len(text) + len(text_b or ""),
+            len(text[:MAX_TOKENIZED_CHARACTERS]) + len((text_b or "")[:MAX_TOKENIZED_CHARACTERS]),
+        )
+        counts.append(len(encoding) * characters // tokenized_characters)
+    return counts
