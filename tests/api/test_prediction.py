@@ -68,13 +68,13 @@ def test_one_text_and_one_row_give_a_list_of_one(models: dict[str, Path], tmp_pa
 
 def test_mixed_kinds_are_named(models: dict[str, Path]) -> None:
     mixed: dict[str, list[Any]] = {
-        "row 2: a dict, and row 1 is a text": [TEXTS[0], {"message": TEXTS[1]}],
-        "row 3: a pair of texts, and row 1 is a text": [*TEXTS[:2], ("a", "b")],
-        "row 2: a text, and row 1 is a dict": [{"message": TEXTS[0]}, TEXTS[1]],
+        "row 2: a dict, but row 1 is a text": [TEXTS[0], {"message": TEXTS[1]}],
+        "row 3: a pair of texts, but row 1 is a text": [*TEXTS[:2], ("a", "b")],
+        "row 2: a text, but row 1 is a dict": [{"message": TEXTS[0]}, TEXTS[1]],
     }
     for said, rows in mixed.items():
         for form in (rows, iter(rows)):
-            with pytest.raises(InputError, match=f"{said}; give rows of one kind"):
+            with pytest.raises(InputError, match=f"{said}; all rows must have the same type"):
                 clearhead.predict(models["single"], form)
 
 
@@ -82,7 +82,7 @@ def test_mixed_kinds_are_named(models: dict[str, Path]) -> None:
     ("model", "rows", "said"),
     [
         ("single", "", "The text is empty"),
-        ("single", "missing.csv", "missing.csv is not there"),
+        ("single", "missing.csv", "missing.csv not found"),
         ("single", b"bytes", "data cannot be read from b'bytes'"),
         ("single", 3, "data cannot be read from 3"),
         ("single", [TEXTS[0], 3], "row 2: a int, expected a dict"),
@@ -109,5 +109,5 @@ def test_evaluate_takes_texts_with_labels(models: dict[str, Path]) -> None:
     for form in (rows, tuple(rows), pd.DataFrame(dicts)):
         made = clearhead.evaluate(models["single"], form)
         assert (made.rows, made.metrics) == (3, expected.metrics)
-    with pytest.raises(InputError, match="The name of the file is empty"):
+    with pytest.raises(InputError, match="The file name is empty"):
         clearhead.evaluate(models["single"], "")

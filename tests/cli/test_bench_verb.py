@@ -48,7 +48,7 @@ def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
         (("--threads", "0"), "threads must be at least 1, and it is 0."),
         (("--seconds", "-1"), "seconds must be above 0 and at most 86400, and it is -1."),
         (("--text", "text"), "--text names a column of a file of texts; name the file, too."),
-        (("nowhere.csv",), "nowhere.csv is not there."),
+        (("nowhere.csv",), "nowhere.csv not found."),
     ],
 )
 def test_bench_mistakes(run: Run, tiny: str, arguments: tuple[str, ...], said: str) -> None:

@@ -98,14 +98,14 @@ def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("-o", "OUT"), "Name at least one text file"),
-        (("nowhere.txt", "-o", "OUT"), "nowhere.txt is not there."),
+        (("nowhere.txt", "-o", "OUT"), "nowhere.txt not found."),
         (("-", "-", "-o", "OUT"), "Standard input (-) can be read only once."),
         (("ROWS", "-o", "OUT", "--kind", "words"), "kind must be one of bpe, unigram, wordpiece"),
         (("ROWS", "-o", "OUT", "--vocab-size", "20"), "size 20 is too small"),
         (("ROWS", "-o", "OUT", "--text", "nothing"), "has no column 'nothing'"),
         (("ROWS", "-o", "FULL"), "is there already and not empty"),
         (("EMPTY", "-o", "OUT"), "empty.txt is empty."),
-        (("BINARY", "-o", "OUT"), "holds NUL bytes"),
+        (("BINARY", "-o", "OUT"), "contains NUL bytes"),
         (("ROWS",), "--output"),
     ],
 )

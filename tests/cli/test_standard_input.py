@@ -57,7 +57,7 @@ def test_predict(run: Run, model: Path, tmp_path: Path, piped: Piped) -> None:
         assert len(predicted(run, model, tmp_path, flag, "text")) == 2
     piped("a_name,other\nit was good,3\nit was bad,4\n")
     code, _, err = run("predict", model, "-", "-o", tmp_path / "lines.csv")
-    assert (code, "if it is a table, say so with --input-format csv" in err) == (0, True)
+    assert (code, "if it is a table, set --input-format csv" in err) == (0, True)
     piped(SENTENCE)
     code, _, err = run("predict", model, "-", "-o", tmp_path / "other.csv", "--input-format", "xml")
     assert (code, "format must be one of csv, tsv, jsonl, text" in err) == (2, True)

@@ -55,7 +55,7 @@ def test_word2vec_prints_json_and_repeats_itself(run: Run, text: Path, tmp_path:
     ("arguments", "said"),
     [
         ((), "Name at least one text file"),
-        (("missing.txt",), "is not there"),
+        (("missing.txt",), "not found"),
         (("TEXT", "--width", "0"), "width must be from 1 to 4096"),
         (("TEXT", "--min-count", "100000"), "2 are needed"),
         (("TEXT", "--mode", "glove"), "glove"),

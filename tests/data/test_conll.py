@@ -72,7 +72,7 @@ def test_universal_files(tmp_path: Path) -> None:
 def test_wrong_cells_spoil_their_sentence_alone(tmp_path: Path) -> None:
     found = rows(write(tmp_path, "Ada B-PER\n\nmet O O\nTim B-PER\n\nin O\n\nBern\n\nhere O\n"))
     assert [type(row) for row in found] == [Row, BadRow, Row, BadRow, Row]
-    assert str(found[1]) == "row 2 (line 3): a line of 3 cells, expected 2: met O O"
+    assert str(found[1]) == "row 2 (line 3): a line with 3 cells, expected 2: met O O"
 
 
 def test_a_file_without_blank_lines_is_one_sentence(tmp_path: Path) -> None:

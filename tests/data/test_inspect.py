@@ -74,7 +74,7 @@ def test_leaks_between_files_and_splits() -> None:
     assert found.parts == {"train": 300, "dev": 112, "test": 50}
     assert (found.leaks.groups, found.near_leaks.groups) == (7, 5)
     assert found.leaks.examples[0] == (("train", 1), ("dev", 1))
-    assert "error: there are 7 texts in more than one part" in sentences(found)
+    assert "error: 7 texts occur in more than one part" in sentences(found)
     rows = [row | {"split": "train" if i % 2 else "test"} for i, row in enumerate(labelled(plain[:100] + plain[1:6]))]
     assert inspect_data(rows).leaks.groups == 5
 
@@ -87,7 +87,7 @@ def test_conflicts_and_odd_labels() -> None:
     assert found.conflicts.groups == 2
     assert found.conflicts.examples[0] == (("all", 1), ("all", 201))
     said = sentences(found)
-    assert "'A ', 'a' differ only in case or space" in said
+    assert "'A ', 'a' differ only in case or whitespace" in said
     assert "fewer than 5 rows have the label A  (1)" in said
     uneven = inspect_data([{"text": text, "label": "spam" if i < 20 else "ham"} for i, text in enumerate(texts(400))])
     assert "ham has 95% of the rows" in sentences(uneven)
@@ -113,7 +113,7 @@ def test_tokens_numbers_and_several_labels() -> None:
     found = inspect_data(labelled([*texts(99), "long " * 200]), tokenizer=Words(), max_length=128)
     assert found.tokens is not None
     assert (found.tokens.most, found.too_long, found.token_rows) == (202, 1, 100)
-    assert "1 row (1.0%) is longer than the 128 tokens" in sentences(found)
+    assert "1 row (1.0%) exceeds the maximum length of 128 tokens" in sentences(found)
     scores = inspect_data([{"text": text, "label": i / 10} for i, text in enumerate(texts(60))])
     assert scores.kind == "number"
     assert scores.numbers == pytest.approx((0, 2.95, 5.9))

@@ -136,9 +136,7 @@ def test_a_table_of_other_names_is_warned_of() -> None:
     with pipe("utt,cls\ngood film,1\nbad film,0\n") as handle:
         source = open_source(handle)
         assert source.kind == "lines"
-        assert source.warnings == (
-            'the input is read as a text a line; if it is a table, say so with input_format="csv".',
-        )
+        assert source.warnings == ('the input is read as one text per line; if it is a table, set input_format="csv".',)
     with pipe("Hi, you\nYes, me\nNo, them\n") as handle:
         assert open_source(handle).warnings == ()
 

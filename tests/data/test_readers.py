@@ -170,8 +170,7 @@ def test_bad_rows_of_a_table(write: Write) -> None:
         None,
     ]
     assert (
-        str(rows[0])
-        == 'row 1 (line 2): there is text after a closing quote; a quote in quotes is written twice: "open, x'
+        str(rows[0]) == 'row 1 (line 2): text after a closing quote; write quotes within quoted cells twice: "open, x'
     )
     assert str(rows[2]) == "row 3 (line 4): 3 cells, expected 2: one,two,three"
     assert isinstance(rows[-1], Row)
@@ -385,7 +384,7 @@ def test_hugging_face_data_sets() -> None:
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="not found"):
         open_source(tmp_path / "no.csv")
     (tmp_path / "empty.csv").touch()
     with pytest.raises(InputError, match="empty"):
@@ -393,7 +392,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"text,label\n" * 1000)[:30])
     with pytest.raises(InputError, match="cannot be read"):
         open_source(tmp_path / "cut.csv.gz")
-    with pytest.raises(InputError, match="no name of a file"):
+    with pytest.raises(InputError, match="is not a valid file name"):
         open_source("a\0b")
     with pytest.raises(InputError, match="delimiter"):
         open_source(tmp_path / "empty.csv", delimiter="ab") if (tmp_path / "empty.csv").write_text("a") else None

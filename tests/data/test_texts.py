@@ -112,7 +112,7 @@ def test_the_column_that_holds_the_texts(tmp_path: Path) -> None:
     assert list(read_texts(tmp_path / "numbers.csv", "kind")) == ["2", "3"]
     assert list(read_texts(tmp_path / "words.csv")) == ["good", "bad"]
     (tmp_path / "sentences.csv").write_text("It was good, they say.\nIt was bad, I say.\n")
-    with pytest.raises(InputError, match=r"has the columns .*; say which one with column"):
+    with pytest.raises(InputError, match=r"has the columns .*; name the text column with column"):
         list(read_texts(tmp_path / "sentences.csv"))
 
 
@@ -120,7 +120,7 @@ def test_the_column_that_holds_the_texts(tmp_path: Path) -> None:
     ("name", "content", "choices", "problem"),
     [
         ("a.csv", "text,n\na,1\nb\n", {}, r"a\.csv, row 2 \(line 3\): 1 cell, expected 2: b"),
-        ("a.csv", "de,en\na,b\n", {}, "a.csv has the columns de, en; say which one with column"),
+        ("a.csv", "de,en\na,b\n", {}, "a.csv has the columns de, en; name the text column with column"),
         ("a.csv", "de,en\na,b\n", {"column": "fr"}, "a.csv has no column 'fr'; it has de, en"),
         ("a.csv", "text,text\na,b\n", {}, None),
         ("a.csv", "text,text\na,b\n", {"column": "text"}, "a.csv has 2 columns called 'text'"),
@@ -129,12 +129,12 @@ def test_the_column_that_holds_the_texts(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a"}\n{broken\n', {}, "a.jsonl, line 2: not valid JSON"),
         ("a.json", '[{"text": null}]', {}, "a.json, row 1: the text is missing, expected a string"),
         ("a.json", '[{"text": 3}]', {}, "a.json, row 1: the text is int, expected a string"),
-        ("a.txt", "", {}, "a.txt holds no text"),
-        ("a.csv", "", {}, "a.csv holds no text"),
-        ("a.csv", "text,n\n", {}, "a.csv holds no text"),
-        ("a.txt", "a\n", {"format": "xml"}, "format must be one of csv, tsv, jsonl, text, and it is 'xml'"),
-        ("a.csv", 'text,n\n"a,1\n', {"format": "csv"}, r"a\.csv, line 2: a quote opens"),
-        ("gone.csv", None, {}, "gone.csv is not there"),
+        ("a.txt", "", {}, "a.txt contains no text"),
+        ("a.csv", "", {}, "a.csv contains no text"),
+        ("a.csv", "text,n\n", {}, "a.csv contains no text"),
+        ("a.txt", "a\n", {"format": "xml"}, "format must be one of csv, tsv, jsonl, text, got 'xml'"),
+        ("a.csv", 'text,n\n"a,1\n', {"format": "csv"}, r"a\.csv, line 2: a quoted cell is not closed"),
+        ("gone.csv", None, {}, "gone.csv not found"),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -157,7 +157,7 @@ def test_values_that_hold_no_texts() -> None:
     ):
         with pytest.raises(InputError, match=problem):
             list(read_texts(values))
-    with pytest.raises(InputError, match="column is for tables, and texts were given"):
+    with pytest.raises(InputError, match="column is for tables, but the input is a list of texts"):
         list(read_texts(["a"], "text"))
 
 

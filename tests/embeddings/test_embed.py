@@ -100,8 +100,8 @@ def test_options(encoder: Path, tmp_path: Path) -> None:
 def test_mistakes(encoder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "good"}\n')
     wrong: tuple[tuple[Any, dict[str, Any], str], ...] = (
-        ((tmp_path / "gone.csv",), {}, "gone.csv is not there"),
-        (("gone.csv",), {}, "gone.csv is not there"),
+        ((tmp_path / "gone.csv",), {}, "gone.csv not found"),
+        (("gone.csv",), {}, "gone.csv not found"),
         ((tmp_path / "a.jsonl", tmp_path / "a.jsonl"), {}, "is the input itself; name another file"),
         ((TEXTS, tmp_path / "a.xml"), {}, r"must end in \.npy, \.jsonl"),
         ((TEXTS, None), {"layer": "middle"}, "layer"),

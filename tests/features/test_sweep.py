@@ -174,7 +174,7 @@ def test_folds_are_stratified_and_keep_duplicates_and_groups_together() -> None:
 
 
 def test_too_few_texts_for_folds() -> None:
-    with pytest.raises(InputError, match="1 distinct texts cannot be cut into folds"):
+    with pytest.raises(InputError, match="at least 2 folds and 2 distinct texts, got 5 folds and 1 distinct texts"):
         fold_rows(None, np.zeros(9), folds=5)
 
 

@@ -95,7 +95,7 @@ def test_a_column_without_dev_rows_takes_them_from_train(tmp_path: Path) -> None
 
 def test_a_column_that_says_something_else_is_one_error(tmp_path: Path) -> None:
     rows = [{**row, "part_of": "train" if index else "extra"} for index, row in enumerate(labelled(20))]
-    with pytest.raises(InputError, match="row 1: split 'extra' is none of train, dev, test"):
+    with pytest.raises(InputError, match="row 1: split 'extra' is not train, dev or test"):
         train_majority(rows, tmp_path, split="part_of")
 
 

@@ -138,7 +138,7 @@ def test_tuples_are_pairs(reranker: Path, pair: Run, fitted: Run) -> None:
         predict(fitted.folder, PAIRS)
     with pytest.raises(InputError, match=r"a tuple, expected .* two texts of a pair as \(text, second text\)"):
         predict(reranker, [("one", "two", "three")])
-    with pytest.raises(InputError, match="row 2: a text, and row 1 is a pair of texts; give rows of one kind"):
+    with pytest.raises(InputError, match="row 2: a text, but row 1 is a pair of texts; all rows"):
         predict(pair.folder, [("one", "two"), "three"])
 
 

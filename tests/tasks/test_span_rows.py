@@ -154,7 +154,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "7": ({"answers": 7}, "is not a list of answers"),
     "no question": ({"question": "", "answers": []}, "question is empty"),
     "no passage": ({"context": None, "answers": []}, "context is missing"),
-    "a NUL byte": ({"context": "a\0", "answers": []}, "context holds a NUL byte"),
+    "a NUL byte": ({"context": "a\0", "answers": []}, "context contains a NUL byte"),
 }
 
 

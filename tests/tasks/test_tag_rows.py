@@ -185,7 +185,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a null nest": ({"text": TEXT, "spans": {"entities": None}}, "spans has no list of spans"),
     "a number": ({"text": TEXT, "spans": 7}, "spans has no list of spans"),
     "an empty text": ({"text": " ", "spans": []}, "text is empty"),
-    "a NUL byte": ({"text": "a\0b", "spans": []}, "text holds a NUL byte"),
+    "a NUL byte": ({"text": "a\0b", "spans": []}, "text contains a NUL byte"),
     "too few tags": ({"text": "a b c", "spans": "O O"}, "3 words and 2 tags"),
 }
 

@@ -420,11 +420,11 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     valid_text = "\n".join(make_lines(30))
     cases: dict[str, tuple[bytes, dict[str, Any], str]] = {
         "empty.txt": (b"", {}, "empty.txt is empty"),
-        "blank.txt": (b"\n \n\n", {}, "blank.txt holds no text"),
+        "blank.txt": (b"\n \n\n", {}, "blank.txt contains no text"),
         "image.png": (b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, {}, "NUL bytes, as binary files do"),
         "noise.bin": (bytes(range(1, 256)) * 40, {}, "not UTF-8 text"),
-        "wrong.txt": (valid_text.encode(), {"encoding": "klingon"}, "not one that Python knows"),
-        "table.csv": (b"de,en\na,b\n", {}, "has the columns de, en; say which hold text"),
+        "wrong.txt": (valid_text.encode(), {"encoding": "klingon"}, "Unknown encoding 'klingon'"),
+        "table.csv": (b"de,en\na,b\n", {}, "has the columns de, en; name the text columns"),
         "named.csv": (b"de,en\na,b\n", {"text": "fr"}, "has no column 'fr'; it has de, en"),
         "cut.txt.gz": (gzip.compress(os.urandom(400_000))[:300_000], {}, "cut.txt.gz"),
     }
@@ -433,7 +433,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
         with pytest.raises(ClearheadError) as error:
             clearhead.learn_tokenizer(tmp_path / name, vocab_size=300, **options)
         assert message in str(error.value), name
-    with pytest.raises(InputError, match=r"nowhere\.txt is not there"):
+    with pytest.raises(InputError, match=r"nowhere\.txt not found"):
         clearhead.learn_tokenizer("nowhere.txt")
     (tmp_path / "good.txt").write_text(valid_text)
     with pytest.raises(InputError, match="other entries of the list are files"):
@@ -445,7 +445,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     assert "κ" in greek.tokenizer.vocab
     (tmp_path / "odd.txt").write_bytes(valid_text.encode() + b"\nbad \xff\xfe\n" + valid_text.encode())
     partly_invalid = clearhead.learn_tokenizer(tmp_path / "odd.txt", vocab_size=300)
-    assert any("1 lines that are not UTF-8 text, the first is line 31" in note for note in partly_invalid.notes)
+    assert any("1 lines that are not valid UTF-8, the first one is line 31" in note for note in partly_invalid.notes)
 
 
 def test_existing_folders_are_not_changed(tmp_path: Path) -> None:

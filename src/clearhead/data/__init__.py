@@ -1,4 +1,4 @@
-"""Data in: open whatever holds rows, find its columns and labels, check, split and batch it."""
+"""Read datasets: open files and values, resolve columns and labels, check, split and batch rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are ready to use, and one error that lists all that are not."""
+"""Check rows, encode their labels, and report all unusable rows in one error."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MAX_CELL_CHARS = 10_000_000  # characters; the longest novels have five million
-MAX_LABEL_TABLE_BYTES = 1 << 30  # bytes of a table of labels
-MAX_LISTED_ROWS = 20  # bad rows that an error shows
-MAX_KEPT_ROWS = 1000  # bad rows that are kept for a report
+MAX_LABEL_TABLE_BYTES = 1 << 30  # of a (rows, labels) table
+MAX_LISTED_ROWS = 20  # bad rows in an error message
+MAX_KEPT_ROWS = 1000  # bad rows in a report
 
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """A row that is ready to use."""
+    """A checked row."""
 
     number: int
     text: str
     text_b: str | None
-    label: Any  # as it came, or encoded when the labels are known; None if there is none
+    label: Any  # raw, or encoded if the label space is known; None: no label
     id: str | None
     split: str | None  # train, dev or test
     line: int | None = None
-    extra: Any = None  # what a task reads beside the texts: the words of a text, the options of a question
+    extra: Any = None  # other inputs of the task: the words of a text, the options of a question
 
 
 RowCheck = Callable[[Row, Columns, LabelSpace | None], TextRow | BadRow]
@@ -65,18 +65,18 @@ class Examples:
     texts_b: list[str] | None
     labels: Array | None  # (rows,) classes or numbers, or (rows, names) of 0 and 1 for several labels a row
     space: LabelSpace | None
-    rows: Array  # their numbers in the source
-    hashes: Array  # 64 bits of each text, equal for equal texts
+    rows: Array  # row numbers in the source
+    hashes: Array  # 64-bit hashes of the texts
     ids: list[str] | None = None
     splits: list[str] | None = None
     skipped: dict[str, int] = field(default_factory=dict)  # bad rows by problem
-    bad: tuple[BadRow, ...] = ()  # the first of them
+    bad: tuple[BadRow, ...] = ()  # the first bad rows
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def select(self, indices: Sequence[int] | Array) -> Examples:
-        """Some of them, in the order asked for."""
+        """Select examples by index, in the given order."""
         indices_list = [int(index) for index in indices]
 
         def pick(values: list[str] | None) -> list[str] | None:
@@ -95,30 +95,30 @@ class Examples:
 
 
 class BadRows:
-    """Collects rows that cannot be used: the first ones whole, all of them counted."""
+    """Counts rows that cannot be used, and keeps the first of them."""
 
     def __init__(self) -> None:
         self.first: list[BadRow] = []
         self.counts: Counter[str] = Counter()
 
     def add(self, row: BadRow) -> None:
-        """One more."""
+        """Add a row."""
         self.counts[row.problem] += 1
         if len(self.first) < MAX_KEPT_ROWS:
             self.first.append(row)
 
     def merge(self, other: BadRows) -> None:
-        """More, in their place."""
+        """Add the rows of another collection, in the order of row numbers."""
         self.counts.update(other.counts)
         self.first = sorted([*self.first, *other.first], key=lambda row: row.number)[:MAX_KEPT_ROWS]
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Number of bad rows."""
         return self.counts.total()
 
     def describe(self, source: Source, good_count: int) -> str:
-        """How many of the rows cannot be used, and the first of them with the reason, a line each."""
+        """Format the number of bad rows and the first of them with their reasons, one per line."""
         lines = [f"  {row}" for row in self.first[:MAX_LISTED_ROWS]]
         if self.total > MAX_LISTED_ROWS:
             lines.append(f"  and {self.total - MAX_LISTED_ROWS:,} more")
@@ -126,7 +126,7 @@ class BadRows:
         return "\n".join((head, *lines))
 
     def raise_if_any(self, source: Source, good_count: int) -> None:
-        """Raise the one error that lists them, if there are any."""
+        """Raise one error that lists the bad rows, if there are any."""
         if not self.total:
             return
         raise InputError(
@@ -135,7 +135,7 @@ class BadRows:
 
 
 def missing_label_row(row: TextRow) -> BadRow:
-    """A row whose label is missing, as it is listed."""
+    """Report a row without a label as a bad row."""
     return BadRow(row.number, "the label is missing", excerpt(row.text), row.line, MISSING_LABEL)
 
 
@@ -149,7 +149,7 @@ def load_examples(
     skip_bad_rows: bool = False,
     max_cell: int = MAX_CELL_CHARS,
 ) -> Examples:
-    """All rows of a source in memory; rows that cannot be used are one error, or counted and left out."""
+    """Load all rows of a source into memory; unusable rows raise one error, or are counted and skipped."""
     import numpy as np
 
     bad_rows = BadRows()
@@ -205,7 +205,7 @@ def check_rows(
     max_cell: int = MAX_CELL_CHARS,
     check: RowCheck | None = None,
 ) -> Iterator[TextRow | BadRow]:
-    """The rows of a source one by one, each checked; with `labels`, their labels are encoded."""
+    """Yield the checked rows of a source; with `labels`, their labels are encoded."""
     for row in source.rows():
         if isinstance(row, BadRow):
             yield row
@@ -216,7 +216,7 @@ def check_rows(
 def check_row(
     row: Row, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MAX_CELL_CHARS
 ) -> TextRow | BadRow:
-    """What a row says in the columns that are used, or what is wrong with it."""
+    """Check the used columns of a row."""
     text = read_text(row, columns.text, max_cell)
     if isinstance(text, BadRow):
         return text
@@ -230,7 +230,7 @@ def check_row(
     if columns.label is not None:
         label = row.values.get(columns.label)
         if not is_valid_text(label):
-            reason = "the label holds a NUL byte or half a character"
+            reason = "the label contains a NUL byte or a lone surrogate"
             return BadRow(row.number, reason, excerpt(label), row.line, HALF_CHARACTER)
         if labels is not None:
             label = _encode_label(row.number, row.line, label, labels)
@@ -242,24 +242,24 @@ def check_row(
 
 
 def read_id(row: Row, columns: Columns) -> str | None:
-    """The id of a row, as a string."""
+    """Read the id of a row as a string."""
     cell = None if columns.id is None else row.values.get(columns.id)
     return None if cell is None else str(cell)
 
 
 def read_split(row: Row, columns: Columns) -> str | BadRow | None:
-    """The part that a row says it belongs to."""
+    """Read the split of a row: train, dev or test."""
     if columns.split is None:
         return None
     cell = row.values.get(columns.split)
     split = SPLIT_ALIASES.get(str(cell).strip().casefold())
     if split is None:
-        return BadRow(row.number, f"split {excerpt(cell)!r} is none of train, dev, test", "", row.line, UNKNOWN_SPLIT)
+        return BadRow(row.number, f"split {excerpt(cell)!r} is not train, dev or test", "", row.line, UNKNOWN_SPLIT)
     return split
 
 
 def read_text(row: Row, column: str, max_characters: int = MAX_CELL_CHARS) -> str | BadRow:
-    """The text in a column, or what is wrong with it."""
+    """Read and check the text in a column."""
     value = row.values.get(column)
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         value = str(value)
@@ -274,15 +274,15 @@ def read_text(row: Row, column: str, max_characters: int = MAX_CELL_CHARS) -> st
         reason = f"{format_column(column)} has {len(value):,} characters, more than {max_characters:,}"
         return BadRow(row.number, reason, excerpt(value), row.line, TOO_LONG)
     if "\0" in value:
-        return BadRow(row.number, f"{format_column(column)} holds a NUL byte", excerpt(value), row.line, NUL_BYTE)
+        return BadRow(row.number, f"{format_column(column)} contains a NUL byte", excerpt(value), row.line, NUL_BYTE)
     if not value.isascii() and SURROGATE.search(value):
-        reason = f"{format_column(column)} holds half a character (a lone surrogate)"
+        reason = f"{format_column(column)} contains a lone surrogate"
         return BadRow(row.number, reason, excerpt(value), row.line, HALF_CHARACTER)
     return value
 
 
 def _encode_label(number: int, line: int | None, value: Any, labels: LabelSpace) -> Any:
-    """A label as models use it, or what is wrong with it."""
+    """Encode a label."""
     if is_missing(value) and not (labels.kind == "multilabel" and isinstance(value, str)):
         return BadRow(number, "the label is missing", "", line, MISSING_LABEL)
     try:
@@ -292,7 +292,7 @@ def _encode_label(number: int, line: int | None, value: Any, labels: LabelSpace)
 
 
 def labels_to_array(encoded_labels: Sequence[Any], space: LabelSpace) -> Array:
-    """Encoded labels as an array: (rows,) of classes or numbers, or (rows, names) of 0 and 1."""
+    """Convert encoded labels to an array: (rows,) of classes or numbers, or (rows, names) of 0 and 1."""
     import numpy as np
 
     if space.kind == "classes":
@@ -301,7 +301,8 @@ def labels_to_array(encoded_labels: Sequence[Any], space: LabelSpace) -> Array:
         return np.array(encoded_labels, np.float64)
     if len(encoded_labels) * len(space) > MAX_LABEL_TABLE_BYTES:
         raise InputError(
-            f"{len(space):,} different labels for {len(encoded_labels):,} rows are too many: are they labels?"
+            f"The label column has too many distinct labels ({len(space):,} in {len(encoded_labels):,} rows); "
+            "is it the right column?"
         )
     table = np.zeros((len(encoded_labels), len(space)), np.uint8)
     for row, label_ids in enumerate(encoded_labels):
@@ -310,7 +311,7 @@ def labels_to_array(encoded_labels: Sequence[Any], space: LabelSpace) -> Array:
 
 
 def hash_text(text: str, text_b: str | None = None) -> int:
-    """64 bits of a text, the same for texts that differ only in case and space."""
+    """Hash a text to 64 bits, ignoring case and whitespace."""
     normalized = " ".join(text.casefold().split())
     if text_b is not None:
         normalized = f"{normalized}\x1f{' '.join(text_b.casefold().split())}"

@@ -1,4 +1,4 @@
-"""What an inspection means: sentences for people, the gravest first."""
+"""Findings of an inspection in sentences, the most severe first."""
 
 from __future__ import annotations
 
@@ -14,82 +14,85 @@ if TYPE_CHECKING:
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-MIN_ROWS_PER_LABEL = 5  # rows of a class that are hardly enough to learn from
-IMBALANCE_RATIO = 10  # times as many rows in the largest class as in the smallest
-# UTF-8 that was read as Latin-1 or Windows-1252: é as Ã©, ’ as â€™, a no-break space with Â; and lost characters
+MIN_ROWS_PER_LABEL = 5  # a label with fewer rows is hard to learn
+IMBALANCE_RATIO = 10  # ratio of the largest class to the smallest one
+# UTF-8 that was decoded as Latin-1 or Windows-1252: é as Ã©, ’ as â€™, a no-break space with Â; replacement characters
 MOJIBAKE = re.compile("Ã[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€[\x80-\xbf“”˜™¦œžš]|Â[\xa0-\xbf]|ï»¿|\ufffd")
 
 
 class Finding(NamedTuple):
-    """One thing to know, and how grave it is."""
+    """A sentence about the dataset and its severity."""
 
     severity: Severity
     sentence: str
 
 
 def is_mojibake(text: str) -> bool:
-    """Whether a text looks as if it was once decoded wrongly."""
+    """Whether a text shows signs of decoding with a wrong encoding."""
     return not text.isascii() and MOJIBAKE.search(text) is not None
 
 
 def collect_findings(inspection: Inspection) -> list[Finding]:
-    """Everything worth saying about a data set."""
+    """Collect the findings of an inspection."""
     return sorted(_iter_findings(inspection), key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _iter_findings(inspection: Inspection) -> Iterator[Finding]:
     if inspection.bad:
         reasons = ", ".join(f"{problem}: {count:,}" for problem, count in sorted(inspection.bad.items()))
-        yield Finding("error", f"{_count_rows(sum(inspection.bad.values()))} cannot be used ({reasons}).")
+        yield Finding("error", f"{_count(sum(inspection.bad.values()), 'row')} cannot be used ({reasons}).")
     yield from _iter_label_findings(inspection)
-    if inspection.conflicts.groups:
-        example = _format_example(inspection.conflicts.examples)
-        yield Finding(
-            "warning", f"{_count_texts(inspection.conflicts.groups)} with more than one label, as in {example}."
-        )
-    if inspection.leaks.groups:
-        example = _format_example(inspection.leaks.examples)
-        yield Finding(
-            "error",
-            f"{_count_texts(inspection.leaks.groups)} in more than one part of the data, as in {example}; "
-            "a model is not measured by what it was trained on.",
-        )
-    if inspection.near_leaks.groups:
-        example = _format_example(inspection.near_leaks.examples)
-        texts = _count_texts(inspection.near_leaks.groups)
-        yield Finding("warning", f"{texts} nearly the same in more than one part of the data, as in {example}.")
-    if inspection.exact.rows:
-        share = inspection.exact.rows / inspection.rows
-        severity: Severity = "warning" if share > 0.05 else "note"
-        example = _format_example(inspection.exact.examples)
-        duplicates = f"{_count_rows(inspection.exact.rows)} ({share:.1%}) with the text of an earlier row"
-        yield Finding(severity, f"there {_is_or_are(inspection.exact.rows)} {duplicates}, as in {example}.")
-    if inspection.near.rows:
-        example = _format_example(inspection.near.examples)
-        near_duplicates = f"{_count_rows(inspection.near.rows)} with nearly the text of an earlier row"
-        yield Finding("note", f"there {_is_or_are(inspection.near.rows)} {near_duplicates}, as in {example}.")
+    yield from _iter_duplicate_findings(inspection)
     if inspection.mojibake:
-        yield Finding(
-            "warning", f"{_count_texts(inspection.mojibake)} with signs of wrong decoding (é as Ã©, lost characters)."
-        )
+        texts, verb = _count(inspection.mojibake, "text"), "shows" if inspection.mojibake == 1 else "show"
+        yield Finding("warning", f"{texts} {verb} signs of a wrong encoding (é as Ã©, replacement characters).")
     if inspection.too_long:
         share = inspection.too_long / max(inspection.token_rows, 1)
         sample = "" if inspection.token_rows == inspection.rows else f" of the first {inspection.token_rows:,}"
+        verb = "exceeds" if inspection.too_long == 1 else "exceed"
         yield Finding(
             "note",
-            f"{_count_rows(inspection.too_long)}{sample} ({share:.1%}) {_is_or_are(inspection.too_long)} longer than the "
-            f"{inspection.max_length} tokens that the model reads: in windows, or cut.",
+            f"{_count(inspection.too_long, 'row')}{sample} ({share:.1%}) {verb} the maximum length of "
+            f"{inspection.max_length} tokens: split into windows or truncated.",
         )
     if inspection.rows < 50:
+        yield Finding("warning", f"only {_count(inspection.rows, 'row')}; expect wide confidence intervals.")
+
+
+def _iter_duplicate_findings(inspection: Inspection) -> Iterator[Finding]:
+    if inspection.conflicts.groups:
+        texts, verb = _count(inspection.conflicts.groups, "text"), _occur(inspection.conflicts.groups)
+        example = _format_example(inspection.conflicts.examples)
+        yield Finding("warning", f"{texts} {verb} with different labels, for example in {example}.")
+    if inspection.leaks.groups:
+        texts, verb = _count(inspection.leaks.groups, "text"), _occur(inspection.leaks.groups)
+        example = _format_example(inspection.leaks.examples)
         yield Finding(
-            "warning",
-            f"{_count_rows(inspection.rows)} {_is_or_are(inspection.rows)} few; expect wide intervals on every figure.",
+            "error",
+            f"{texts} {verb} in more than one part of the data, for example in {example}; "
+            "scores on texts of the training set are optimistic.",
         )
+    if inspection.near_leaks.groups:
+        texts, verb = _count(inspection.near_leaks.groups, "text"), _occur(inspection.near_leaks.groups)
+        example = _format_example(inspection.near_leaks.examples)
+        yield Finding(
+            "warning", f"{texts} {verb} nearly unchanged in more than one part of the data, for example in {example}."
+        )
+    if inspection.exact.rows:
+        share = inspection.exact.rows / inspection.rows
+        severity: Severity = "warning" if share > 0.05 else "note"
+        rows, verb = _count(inspection.exact.rows, "row"), "repeats" if inspection.exact.rows == 1 else "repeat"
+        example = _format_example(inspection.exact.examples)
+        yield Finding(severity, f"{rows} ({share:.1%}) {verb} the text of an earlier row, for example {example}.")
+    if inspection.near.rows:
+        rows, verb = _count(inspection.near.rows, "row"), "repeats" if inspection.near.rows == 1 else "repeat"
+        example = _format_example(inspection.near.examples)
+        yield Finding("note", f"{rows} nearly {verb} the text of an earlier row, for example {example}.")
 
 
 def _iter_label_findings(inspection: Inspection) -> Iterator[Finding]:
     if inspection.kind is None:
-        yield Finding("note", "there is no label column, so this can be predicted on but not trained on.")
+        yield Finding("note", "there is no label column: the data can be used for prediction, but not for training.")
         return
     if inspection.kind == "number":
         return
@@ -104,7 +107,7 @@ def _iter_label_findings(inspection: Inspection) -> Iterator[Finding]:
         return
     for variants in _group_spelling_variants(counts):
         names = ", ".join(repr(to_printable(name, 30)) for name in variants)
-        yield Finding("warning", f"the labels {names} differ only in case or space; are they the same?")
+        yield Finding("warning", f"the labels {names} differ only in case or whitespace; are they the same label?")
     rare = [name for name, count in counts.items() if count < MIN_ROWS_PER_LABEL]
     if rare:
         names = ", ".join(f"{to_printable(name, 30)} ({counts[name]})" for name in rare[-5:])
@@ -116,8 +119,8 @@ def _iter_label_findings(inspection: Inspection) -> Iterator[Finding]:
         share, weight_setting = max_count / inspection.rows, setting("class_weight", "auto", of="train")
         yield Finding(
             "note",
-            f"the classes are uneven: {to_printable(largest, 30)} has {share:.0%} of the rows, the smallest "
-            f"{min_count:,} of {inspection.rows:,}; look at macro F1, and think of {weight_setting}.",
+            f"the classes are imbalanced: {to_printable(largest, 30)} has {share:.0%} of the rows, the smallest class "
+            f"{min_count:,} of {inspection.rows:,}; prefer macro F1, and consider {weight_setting}.",
         )
 
 
@@ -129,18 +132,14 @@ def _group_spelling_variants(counts: Mapping[str, int]) -> list[list[str]]:
 
 
 def _format_example(examples: tuple[tuple[RowRef, ...], ...]) -> str:
-    """The first rows of the first example."""
+    """Format the first rows of the first example."""
     rows = [f"row {number:,}" if part == "all" else f"{part} row {number:,}" for part, number in examples[0][:3]]
     return " and ".join([", ".join(rows[:-1]), rows[-1]]) if len(rows) > 1 else rows[0]
 
 
-def _count_rows(count: int) -> str:
-    return f"{count:,} row{'s' * (count != 1)}"
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _is_or_are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _count_texts(count: int) -> str:
-    return f"there {_is_or_are(count)} {count:,} text{'s' * (count != 1)}"
+def _occur(count: int) -> str:
+    return "occurs" if count == 1 else "occur"

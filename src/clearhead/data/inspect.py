@@ -1,4 +1,4 @@
-"""A look at data before anything is trained on it: balance, lengths, duplicates, leaks, and what is odd."""
+"""Inspect a dataset before training: label balance, lengths, duplicates, leaks, conflicts and bad rows."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MAX_EXAMPLES = 10  # examples of each finding
+MAX_EXAMPLES = 10  # of each finding
 
-RowRef = tuple[str, int]  # the part (train, dev, test, or all) and the number of a row
+RowRef = tuple[str, int]  # part (train, dev, test or all) and row number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Duplicates:
-    """Rows that are the same, or nearly: how many are more than one needs, and some groups of them."""
+    """Groups of equal or similar rows: how many there are, and the largest of them."""
 
-    rows: int = 0  # beyond the first of each group
+    rows: int = 0  # without the first one of each group
     groups: int = 0
     examples: tuple[tuple[RowRef, ...], ...] = ()
 
@@ -48,26 +48,26 @@ class Inspection:
     sources: tuple[str, ...]
     messages: tuple[str, ...]  # how the files were read
     columns: Columns
-    rows: int  # that can be used
-    bad: dict[str, int]  # rows that cannot, by problem
-    bad_rows: tuple[str, ...]  # the first of them
-    unusable: tuple[str, ...]  # the same as `train` lists them, for each source that has some
+    rows: int  # usable rows
+    bad: dict[str, int]  # unusable rows by problem
+    bad_rows: tuple[str, ...]  # the first unusable rows
+    unusable: tuple[str, ...]  # the message of `train` for each source with unusable rows
     parts: dict[str, int]  # rows in train, dev and test, or in all
     kind: str | None  # classes, multilabel or number; None without labels
     labels: dict[str, int]  # rows of each label, most frequent first
-    numbers: tuple[float, float, float] | None  # least, mean and most of labels that are numbers
+    numbers: tuple[float, float, float] | None  # minimum, mean and maximum of numeric labels
     exact: Duplicates
     near: Duplicates
-    leaks: Duplicates  # texts that are the same in more than one part
-    near_leaks: Duplicates  # texts that are nearly the same in more than one part
+    leaks: Duplicates  # texts that occur in more than one part
+    near_leaks: Duplicates  # similar texts in more than one part
     conflicts: Duplicates  # texts with more than one label
     characters: Lengths
     tokens: Lengths | None = None
     token_rows: int = 0  # rows whose tokens were counted
     max_length: int | None = None
-    too_long: int | None = None  # of these rows, how many are longer than max_length: windowed, or cut
-    mojibake: int = 0  # texts that look wrongly decoded
-    estimate: dict[str, Any] | None = None  # training time and memory, filled in by those who know the model
+    too_long: int | None = None  # number of these rows that exceed max_length
+    mojibake: int = 0  # texts with signs of a wrong encoding
+    estimate: dict[str, Any] | None = None  # training time and memory, added by `train/inspection.py`
     findings: list[Finding] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -91,9 +91,9 @@ class Inspection:
         )
 
     def _repr_html_(self) -> str:
-        """The labels as a table in a notebook, with what was found."""
+        """Render the labels and the findings as a table in a notebook."""
         rows = [(name, f"{count:,}", f"{count / max(self.rows, 1):.1%}") for name, count in self.labels.items()]
-        notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["nothing odd was found"]
+        notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["no problems found"]
         source_names = ", ".join(dict.fromkeys(self.sources))
         return render_table(f"{self.rows:,} rows of {source_names}", ("label", "rows", "share"), rows, notes)
 
@@ -109,9 +109,9 @@ def inspect_data(
     kind: Kind | None = None,
     labelled: bool = True,
 ) -> Inspection:
-    """Read everything once and tell what a careful person would want to know before training.
+    """Read a dataset once and report what matters before training.
 
-    `kind` says what the labels are; without it, their values do. `labelled` rows must have one.
+    `kind` is the kind of labels; by default it is inferred. If `labelled`, every row must have a label.
     """
     sources = {"all" if dev is None and test is None else "train": open_source(source)}
     sources |= {
@@ -131,7 +131,8 @@ def inspect_data(
         ]
         if missing:
             raise InputError(
-                f"{part_data.name} has no column {format_column(missing[0])!r}; it has {format_columns(part_data.columns)}."
+                f"{part_data.name} has no column {format_column(missing[0])!r}; "
+                f"it has {format_columns(part_data.columns)}."
             )
         if len(sources) > 1 or all_columns.split not in part_data.columns:
             part_columns = replace(all_columns, split=None)
@@ -148,7 +149,7 @@ def _resolve_columns(source: Source) -> Columns:
     try:
         return resolve_columns(source)
     except InputError:
-        return resolve_columns(source, labelled=False)  # a file without labels can be looked at, too
+        return resolve_columns(source, labelled=False)  # a file without labels can be inspected, too
 
 
 def _build_inspection(
@@ -160,7 +161,7 @@ def _build_inspection(
     labels = np.frombuffer(collected.label, np.int32)
     first_rows = np.unique(hashes, return_index=True)[1].astype(np.int64)
     space = collected.counter.space() if columns.label is not None and collected.counter.total else None
-    allows_missing = space is None or space.kind == "multilabel"  # then no label at all is an answer, or no row has one
+    allows_missing = space is None or space.kind == "multilabel"  # an empty set of labels is valid
     is_used = np.ones(len(hashes), bool)
     bad_counts: Counter[str] = Counter()
     for tally in collected.sources:
@@ -177,7 +178,7 @@ def _build_inspection(
     token_counts = token_counts[is_used[: len(token_counts)]]
     prefix = "" if len(collected.sources) == 1 else "{}: "
     minimum, total, maximum, number_count = collected.values
-    has_mean = space is not None and space.kind == "number" and isfinite(total)  # a sum may be too large
+    has_mean = space is not None and space.kind == "number" and isfinite(total)  # the sum may overflow
     inspection = Inspection(
         sources=tuple(source.name for source in sources.values()),
         messages=tuple(sentence for source in sources.values() for sentence in source.messages),
@@ -212,7 +213,7 @@ def _build_inspection(
 
 
 def _filter_groups(groups: Iterable[Sequence[int]], is_used: Array) -> list[list[int]]:
-    """Groups of rows with those alone that can be used, where several of them are left."""
+    """Drop unused rows from groups, and groups with fewer than two rows left."""
     filtered = ([row for row in group if is_used[row]] for group in groups)
     return [group for group in filtered if len(group) > 1]
 
@@ -222,7 +223,7 @@ def _count_longer(token_counts: Sequence[int], max_length: int | None) -> int | 
 
 
 def _group_equal(values: Array) -> Iterator[list[int]]:
-    """Places of equal values, for values that come more than once."""
+    """Yield the indices of equal values, for values that occur more than once."""
     import numpy as np
 
     order = np.argsort(values, kind="stable")
@@ -248,7 +249,7 @@ def _summarize_groups(groups: Sequence[Sequence[int]], collected: RowCollector) 
 
 
 def _order_by_part(group: Sequence[int], collected: RowCollector) -> list[int]:
-    """The first row of each part, then the others."""
+    """Order the rows of a group: first the first row of each part, then the others."""
     first_rows: dict[int, int] = {}
     for row in group:
         first_rows.setdefault(collected.part[row], row)

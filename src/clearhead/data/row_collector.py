@@ -16,15 +16,15 @@ from clearhead.data.sources.row_tally import RowTally
 from clearhead.data.sources.source import BadRow, Source
 from clearhead.errors import InputError
 
-CHUNK_ROWS = 1000  # rows that are taken together
-CHUNK_CHARACTERS = 2_000_000  # or fewer rows, if they are long
-MAX_TOKENIZED_CHARACTERS = 200_000  # characters of a text whose tokens are counted; the rest of it is like them
-MAX_TOKENIZED_ROWS = 50_000  # rows whose tokens are counted; the others are like them
-MAX_NEAR_DUPLICATE_ROWS = 1_000_000  # rows that are compared for likeness
+CHUNK_ROWS = 1000  # rows that are processed together
+CHUNK_CHARACTERS = 2_000_000  # a chunk of long rows ends earlier
+MAX_TOKENIZED_CHARACTERS = 200_000  # of a text; the token count of the remainder is extrapolated
+MAX_TOKENIZED_ROWS = 50_000  # a sample is enough for the distribution of lengths
+MAX_NEAR_DUPLICATE_ROWS = 1_000_000  # rows that are searched for near duplicates
 
 
 class RowCollector:
-    """What is kept of the rows while they stream by: numbers, never texts."""
+    """Collects hashes, lengths and labels of rows."""
 
     def __init__(self, tokenizer: TextEncoder | None, kind: Kind | None) -> None:
         self.names: list[str] = []  # of the parts
@@ -34,7 +34,7 @@ class RowCollector:
         self.blank = array("b")  # whether the label is missing
         self.codes: dict[str, int] = {}
         self.counter = LabelCounter(kind=kind)
-        self._space = LabelSpace(kind="number") if kind == "number" else None  # what is no number is a bad row
+        self._space = LabelSpace(kind="number") if kind == "number" else None  # other labels are bad rows
         self.values: list[float] = [float("inf"), 0.0, float("-inf"), 0]
         self.sources: list[RowTally] = []
         self.near = NearDuplicateIndex()
@@ -85,7 +85,7 @@ class RowCollector:
             return
         try:
             self.counter.add(value)
-        except InputError:  # too many to be labels, which the findings say
+        except InputError:  # too many distinct values for labels: reported as a finding
             self.label.append(-1)
             return
         text = format_label(value)
@@ -98,7 +98,7 @@ class RowCollector:
 
 
 def _count_tokens(rows: Sequence[TextRow], tokenizer: TextEncoder) -> list[int]:
-    """Tokens of each row; of a very long text the beginning is counted, and the rest taken to be like it."""
+    """Count the tokens of each row; counts of very long texts are extrapolated from their beginning."""
     pairs = [(row.text, row.text_b) for row in rows]
     items = [
         text[:MAX_TOKENIZED_CHARACTERS]

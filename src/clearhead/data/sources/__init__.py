@@ -1,7 +1,7 @@
-"""Whatever holds rows, opened as a `Source`: files, folders, pipes, Python values; each format in a file of its own.
+"""Open files, folders, pipes and Python values as a `Source`; one module per format.
 
-`readers.open_source` decides by name and content, and `row_store` keeps rows as they are read, so that later passes
-need not read the file again.
+`readers.open_source` detects the format by name and content; `row_store` caches rows, so that later passes need not
+read the file again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parquet files and everything that speaks the Arrow C stream protocol, read by pyarrow when it is installed."""
+"""Read Parquet files and objects with the Arrow C stream protocol; requires pyarrow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from clearhead.data.sources.source import BadRow, Row, Rows
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.files import to_printable
 
-BATCH_ROWS = 1024  # rows that are turned into Python values at a time
+BATCH_ROWS = 1024  # rows that are converted to Python values at a time
 
 
-ClassNames = dict[str, tuple[str, ...]]  # of columns that hold numbers for names
+ClassNames = dict[str, tuple[str, ...]]  # class names by column
 
 
 def open_parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], ClassNames]:
-    """Columns of a Parquet file, a way to its rows, and the names behind class numbers where the file has them."""
+    """Open a Parquet file: its columns, a function that reads its rows, and the class names that it stores."""
     try:
         import pyarrow.parquet as reader
     except ImportError:
@@ -33,7 +33,7 @@ def open_parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], Class
             return file, reader.ParquetFile(file)
         except Exception as error:
             file.close()
-            raise InputError(f"{blob.name} is not a Parquet file that can be read: {_format_error(error)}.") from None
+            raise InputError(f"{blob.name} cannot be read as a Parquet file: {_format_error(error)}.") from None
 
     file, table = open_table()
     with file:
@@ -55,7 +55,7 @@ def open_parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], Class
 
 
 def _read_metadata_names(metadata: Any) -> ClassNames:
-    """What `datasets` writes beside its class numbers."""
+    """Read the class names that `datasets` stores in the metadata."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         return read_class_names(features)
@@ -64,7 +64,7 @@ def _read_metadata_names(metadata: Any) -> ClassNames:
 
 
 def read_class_names(features: Mapping[str, Any]) -> ClassNames:
-    """The names behind class numbers, one of them in a cell or a list, out of objects or of what they are saved as."""
+    """Read the class names of columns with class numbers or lists of them, from feature objects or their JSON."""
     names_by_column = {}
     for column, feature in features.items():
         inner = feature[0] if isinstance(feature, list) and len(feature) == 1 else _get_member(feature, "feature")
@@ -79,7 +79,7 @@ def _get_member(value: Any, name: str) -> Any:
 
 
 def replace_class_numbers(row: dict[str, Any], names: ClassNames) -> dict[str, Any]:
-    """A row with names in the place of numbers."""
+    """Replace class numbers in a row with class names."""
     replaced = dict(row)
     for column, column_names in names.items():
         code = row.get(column)
@@ -97,11 +97,11 @@ def _look_up_name(code: Any, names: tuple[str, ...]) -> Any:
 
 
 def _open_seekable(blob: Blob) -> IO[bytes]:
-    """Parquet is read from its end, so what is compressed or piped goes through a temporary file."""
+    """Open a seekable file; compressed and piped data is copied to a temporary file first."""
     if blob.path is not None and not blob.is_compressed:
         return blob.path.open("rb")
-    if not blob.head.startswith(b"PAR"):  # before all of it is unpacked
-        raise InputError(f"{blob.name} is not a Parquet file, which begins with PAR1.")
+    if not blob.head.startswith(b"PAR"):  # check before decompressing everything
+        raise InputError(f"{blob.name} is not a Parquet file: it does not start with PAR1.")
     copy = tempfile.TemporaryFile()  # noqa: SIM115
     try:
         with blob.open() as stream:
@@ -114,7 +114,7 @@ def _open_seekable(blob: Blob) -> IO[bytes]:
 
 
 def open_stream(source: Any, name: str) -> tuple[tuple[str, ...], Callable[[], Rows]]:
-    """Columns of an Arrow stream, and a way to its rows."""
+    """Open an Arrow stream: its columns and a function that reads its rows."""
     try:
         import pyarrow
     except ImportError:
@@ -134,13 +134,13 @@ def open_stream(source: Any, name: str) -> tuple[tuple[str, ...], Callable[[], R
 
 
 def read_batches(batches: Any, columns: Sequence[str]) -> Rows:
-    """Rows of record batches; damage ends them."""
+    """Yield the rows of record batches; damage ends them with a bad row."""
     number = 0
     batch_iterator: Iterator[Any] = iter(batches)
     while True:
         try:
             batch = next(batch_iterator, None)
-        except Exception as error:  # pyarrow raises many kinds for damaged files
+        except Exception as error:  # pyarrow raises many types of errors for damaged files
             yield BadRow(number + 1, f"the table cannot be read from here on: {_format_error(error)}")
             return
         if batch is None:
@@ -153,7 +153,7 @@ def read_batches(batches: Any, columns: Sequence[str]) -> Rows:
 
 
 def _column_to_python(column: Any) -> list[Any]:
-    """A column as Python values, also if some of its cells have none."""
+    """Convert a column to Python values, cell by cell if some cells cannot be converted."""
     try:
         values: list[Any] = column.to_pylist()
     except Exception:  # text that is not UTF-8, a date beyond the year 9999
@@ -162,11 +162,11 @@ def _column_to_python(column: Any) -> list[Any]:
 
 
 def _cell_to_python(cell: Any) -> Any:
-    """A Python value, the bytes of what should be text and is not, None for what cannot be had at all."""
+    """Convert a cell to a Python value: bytes for invalid text, None for other invalid cells."""
     try:
         return cell.as_py()
     except Exception:
-        inner = getattr(cell, "value", cell)  # of a dictionary
+        inner = getattr(cell, "value", cell)  # of a dictionary-encoded column
         return bytes(inner.as_buffer()) if hasattr(inner, "as_buffer") else None
 
 

@@ -1,4 +1,4 @@
-"""Column files, as CoNLL has them: a token a line, its tags beside it, a blank line after each sentence."""
+"""Read CoNLL files: one token with its tags per line, a blank line after each sentence."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clearhead.data.sources.source import NUL_BYTE, WRONG_CELL_COUNT, BadRow, Ro
 
 SUFFIXES = (".conll", ".conllu", ".conll2003", ".iob", ".iob2", ".bio", ".ner")
 TOKENS, TAGS = "tokens", "tags"
-DOCUMENT_START = "-DOCSTART-"  # CoNLL 2003 begins documents with it; it is no sentence
+DOCUMENT_START = "-DOCSTART-"  # starts a document in CoNLL 2003; not a sentence
 TAG_PATTERN = re.compile(r"^(?:O|[BIOLUSE]-\S+)$")
-CONLL_U_COLUMNS = ("id", TOKENS, "lemma", TAGS, "xpos", "feats", "head", "deprel", "deps", "misc")  # CoNLL-U
+CONLL_U_COLUMNS = ("id", TOKENS, "lemma", TAGS, "xpos", "feats", "head", "deprel", "deps", "misc")
 WORD_NUMBER = re.compile(r"^\d+(?:[-.]\d+)?$")
 TOKEN_COLUMN_NAMES = {
     "token",
@@ -25,31 +25,31 @@ TOKEN_COLUMN_NAMES = {
     "words",
     "form",
     "text",
-}  # of the first column, where a file names them
-MAX_SAMPLE_LINES = 2000  # lines
-MIN_BLANK_LINES = 2  # lines between sentences that a file without a telling name must have
-MAX_SENTENCE_TOKENS = 1_000_000  # of one sentence
+}  # of the first column, in files with a header
+MAX_SAMPLE_LINES = 2000  # used to detect the layout
+MIN_BLANK_LINES = 2  # required if the file name has no CoNLL suffix
+MAX_SENTENCE_TOKENS = 1_000_000  # a longer sentence is split
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConllLayout:
-    """How a column file is laid out."""
+    """The layout of a CoNLL file."""
 
-    columns: tuple[str, ...]  # `tokens`, and `tags` for the one that is learned
+    columns: tuple[str, ...]  # `tokens`, and `tags` for the column to learn
     tabs: bool
     header: bool
-    has_tags: bool = False  # every tag is O, or has a B-, an I- or the like
+    has_tags: bool = False  # every tag is O or has a prefix such as B- or I-
 
     @property
     def is_conll_u(self) -> bool:
-        """Whether it numbers its words, as CoNLL-U does."""
+        """Whether the file is in CoNLL-U format, with numbered words."""
         return self.columns == CONLL_U_COLUMNS
 
 
 def detect_conll(head: str, *, has_conll_suffix: bool) -> ConllLayout | None:
-    """What a file looks like from its first lines; `has_conll_suffix` says that its name promises columns."""
+    """Detect the layout from the first lines of a file; None: not a CoNLL file."""
     lines = [line.rstrip("\r") for line in islice(head.split("\n")[:-1] or [head], MAX_SAMPLE_LINES)]
-    previous_lines = ("", *lines)  # lines of comment stand before the first token of a sentence
+    previous_lines = ("", *lines)  # comments precede the first token of a sentence
     token_lines = [line for previous, line in zip(previous_lines, lines, strict=False) if _is_token(line, previous)]
     tabs = sum("\t" in line for line in token_lines) * 2 > len(token_lines)
     rows = [_split_cells(line, tabs=tabs) for line in token_lines]
@@ -77,13 +77,13 @@ def detect_conll(head: str, *, has_conll_suffix: bool) -> ConllLayout | None:
 
 
 def _is_token(line: str, previous: str) -> bool:
-    """Neither blank, nor the beginning of a document, nor a comment above a sentence."""
+    """Whether a line is a token, and not blank, the start of a document or a comment above a sentence."""
     is_comment = line.startswith("#") and (not previous.strip() or previous.startswith(("#", DOCUMENT_START)))
     return bool(line.strip()) and not line.startswith(DOCUMENT_START) and not is_comment
 
 
 def read_sentence_rows(lines: Iterable[Line], layout: ConllLayout) -> Rows:
-    """A row for each sentence, with a list of cells for each column."""
+    """Yield a row for each sentence, with a list of cells for each column."""
     for number, sentence in enumerate(_iter_sentences(lines, layout), start=1):
         yield _build_row(number, sentence, layout)
 
@@ -111,7 +111,7 @@ def _iter_sentences(lines: Iterable[Line], layout: ConllLayout) -> Iterator[list
 
 
 def _is_comment(text: str, layout: ConllLayout, *, is_first: bool) -> bool:
-    """A line such as `# text = ...`; a token that is a number sign has the cells of a token, and its tag."""
+    """Whether a line is a comment such as `# text = ...`, and not the token #, which has a tag."""
     if not text.startswith("#"):
         return False
     cells = _split_cells(text, tabs=layout.tabs)
@@ -127,9 +127,9 @@ def _build_row(number: int, sentence: Sequence[Line], layout: ConllLayout) -> Ro
             return BadRow(number, REASONS[row_problem], excerpt(text), line_number, row_problem)
         line_cells = _split_cells(text, tabs=layout.tabs)
         if layout.is_conll_u and len(line_cells) == len(layout.columns) and not line_cells[0].isdigit():
-            continue  # 1-2 joins two words, 1.1 is none that was written
+            continue  # 1-2 is a multiword token, 1.1 an empty node
         if len(line_cells) != len(layout.columns) or not line_cells[0].strip():
-            reason = f"a line of {len(line_cells)} cells, expected {len(layout.columns)}"
+            reason = f"a line with {len(line_cells)} cells, expected {len(layout.columns)}"
             return BadRow(number, reason, excerpt(text), line_number, WRONG_CELL_COUNT)
         cells.append(line_cells)
     if not cells:

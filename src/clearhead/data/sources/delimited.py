@@ -1,4 +1,4 @@
-"""Comma-, tab-, semicolon- and pipe-separated files: how they are written, and their rows."""
+"""Read comma-, tab-, semicolon- and pipe-separated files, and detect how they are written."""
 
 from __future__ import annotations
 
@@ -22,40 +22,36 @@ from clearhead.data.sources.source import (
     excerpt,
 )
 
-DELIMITERS = {"\t": "tab", "|": "pipe", ";": "semicolon", ",": "comma"}  # rarest in texts first
+DELIMITERS = {"\t": "tab", "|": "pipe", ";": "semicolon", ",": "comma"}  # the rarest in texts first
 REASONS = {
     WRONG_ENCODING: "some bytes are not text in this encoding; save the file as UTF-8",
     DAMAGED_FILE: "the file is damaged from here on and cannot be read further",
     TOO_LONG: f"longer than {MAX_RECORD_CHARS:,} characters",
-    NUL_BYTE: "holds a NUL byte",
-    BROKEN_QUOTES: "a quote opens and does not close",
+    NUL_BYTE: "contains a NUL byte",
+    BROKEN_QUOTES: "a quoted cell is not closed",
 }
 
 
-MAX_SAMPLE_LINES = 1000  # lines that tell how a file is written
-LOOKAHEAD_CREDIT, CREDIT_PER_CHARACTER = (
-    1_000_000,
-    20,
-)  # characters that may be read in vain after an open quote, and more for each one read
-MAX_LINES_WITHOUT_CREDIT = (
-    20  # that an open quote may reach over when the credit is spent: else a file could take quadratic time
-)
-MIN_STRAY_QUOTES = 3  # stray quotes that do not yet make quotes into letters
+MAX_SAMPLE_LINES = 1000  # used to detect the dialect
+LOOKAHEAD_CREDIT = 1_000_000  # characters that may be reread after unclosed quotes
+CREDIT_PER_CHARACTER = 20  # increase of the credit for each character read
+MAX_LINES_WITHOUT_CREDIT = 20  # lines of a quoted cell once the credit is spent; prevents quadratic time
+MIN_STRAY_QUOTES = 3  # fewer stray quotes do not make quotes ordinary characters
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a table is written."""
+    """Delimiter, quoting and comments of a table."""
 
     delimiter: str
-    quotes: bool = True  # cells may stand in quotes, and then hold delimiters and newlines
-    escapes: bool = False  # a quote in quotes is \\" instead of ""
+    quotes: bool = True  # cells may be quoted, and then contain delimiters and newlines
+    escapes: bool = False  # a quote within quotes is written \\" instead of ""
     comments: int = 0  # lines before the table
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The cells of one row, or what is wrong with it."""
+    """The cells of a row, or the problem with it."""
 
     line: int
     cells: list[str]
@@ -65,7 +61,7 @@ class Record:
 
 
 class _LineStream:
-    """Lines that can be put back."""
+    """A stream of lines that can be put back."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
@@ -84,7 +80,7 @@ class _LineStream:
 
 
 def read_records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
-    """Cells of every row; empty lines are no rows."""
+    """Yield a record for each row; empty lines are skipped."""
     stream = _LineStream(lines)
     quote_characters = ('"', "\\") if dialect.escapes else ('"',) if dialect.quotes else ()
     delimiter = dialect.delimiter
@@ -109,7 +105,7 @@ def _strip_newline(line: str) -> str:
 
 
 def _read_quoted_record(number: int, line: str, stream: _LineStream, dialect: Dialect) -> Record:
-    """A row with quotes, which may go on over several lines; one that fails gives the lines after its first back."""
+    """Read a record with quotes, which may span several lines; on failure, all lines but the first are put back."""
     continuation: list[Line] = []
     stream.credit += CREDIT_PER_CHARACTER * len(line)
     max_lines = sys.maxsize if stream.credit > 0 else MAX_LINES_WITHOUT_CREDIT
@@ -135,13 +131,13 @@ def _read_quoted_record(number: int, line: str, stream: _LineStream, dialect: Di
         delimiter=dialect.delimiter,
         doublequote=not dialect.escapes,
         escapechar="\\" if dialect.escapes else None,
-        strict=True,  # a stray quote is an error; being lenient would glue rows together
+        strict=True,  # a stray quote is an error; lenient parsing would merge rows
     )
     try:
         cells = next(reader)
     except csv.Error as error:
         stream.put_back(continuation)
-        reason = "there is text after a closing quote; a quote in quotes is written twice"
+        reason = "text after a closing quote; write quotes within quoted cells twice"
         if "unexpected end" in str(error):
             reason = REASONS[BROKEN_QUOTES] + (
                 f" within {MAX_LINES_WITHOUT_CREDIT} lines" if len(continuation) > max_lines else ""
@@ -155,7 +151,7 @@ def _read_quoted_record(number: int, line: str, stream: _LineStream, dialect: Di
 
 
 def read_delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequence[str], *, header: bool) -> Rows:
-    """Rows of a table whose columns are known."""
+    """Yield the rows of a table with known columns."""
     records = read_records(lines, dialect)
     if header:
         next(records, None)
@@ -172,7 +168,7 @@ def read_delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequen
 
 
 def split_head(head: str) -> list[Line]:
-    """The lines of a file's beginning."""
+    """Split the beginning of a file into numbered lines."""
     newline = detect_newline(head)
     return [(number, line + newline, None) for number, line in enumerate(head.split(newline), start=1)]
 
@@ -180,7 +176,7 @@ def split_head(head: str) -> list[Line]:
 def detect_dialect(
     head: str, *, suffix: str, is_complete: bool, delimiter: str | None, quotes: bool | None
 ) -> Dialect | None:
-    """How the beginning of a file is written; None when nothing in it separates cells."""
+    """Detect the dialect from the beginning of a file; None: there is no delimiter."""
     lines = split_head(head)
     is_complete = is_complete and len(lines) <= MAX_SAMPLE_LINES
     lines = lines[:MAX_SAMPLE_LINES]
@@ -205,7 +201,7 @@ def detect_dialect(
 def _detect_quoting(
     lines: list[Line], delimiter: str, *, is_complete: bool, quotes: bool | None
 ) -> tuple[Dialect, int, float, bool]:
-    """The way of quoting that fits these lines best, the number of cells, the share of rows that differ."""
+    """Find the best quoting for a delimiter; return dialect, row width, share of other rows, whether row 1 fits."""
     unquoted = Dialect(delimiter=delimiter, quotes=False)
     quoted = Dialect(delimiter=delimiter)
     if quotes is not None:
@@ -220,7 +216,7 @@ def _detect_quoting(
     if quotes is None and len(candidates) > 1:
         has_quoted_cells = _has_quoted_cells(lines, delimiter)
         if delimiter != "\t" and candidates[best] == unquoted and (has_quoted_cells or scores[0][4] < MIN_STRAY_QUOTES):
-            best = 0  # one stray quote does not make quotes into letters, least of all beside cells in quotes
+            best = 0  # a few stray quotes do not make quotes ordinary characters
         elif delimiter == "\t" and has_quoted_cells and scores[1][1] <= scores[0][1]:
             best = 1
     width, wrong_share, comments, first_fits, _ = scores[best]
@@ -228,9 +224,9 @@ def _detect_quoting(
 
 
 def _score_dialect(lines: list[Line], dialect: Dialect, *, is_complete: bool) -> tuple[int, float, int, bool, int]:
-    """Cells in most rows, the share of other rows, comment lines, whether the first row fits, rows of broken quotes."""
+    """Return the usual width, share of other rows, comment lines, whether row 1 fits, and number of stray quotes."""
     sample = list(read_records(lines, dialect))
-    if not is_complete:  # the last row may be cut, and then its quotes do not close
+    if not is_complete:  # the last row may be incomplete, with an unclosed quote
         unclosed = (index for index, record in enumerate(sample) if record.reason.startswith(REASONS[BROKEN_QUOTES]))
         sample = sample[: next(unclosed, max(len(sample) - 1, 1))]
     counts = Counter(len(record.cells) for record in sample if record.problem is None)
@@ -246,7 +242,7 @@ def _score_dialect(lines: list[Line], dialect: Dialect, *, is_complete: bool) ->
 
 
 def _has_quoted_cells(lines: list[Line], delimiter: str) -> bool:
-    """Whether cells are clearly wrapped in quotes: with doubled quotes or delimiters inside, or in a whole column."""
+    """Whether cells are clearly quoted: they contain doubled quotes, or a whole column is quoted."""
     rows = 0
     quoted_counts: Counter[int] = Counter()
     for _, line, _ in lines:

@@ -1,4 +1,4 @@
-"""Files, pipes and handles as streams of bytes, of lines, and what their encoding is."""
+"""Open files, pipes and handles as streams of bytes and lines, and detect their encoding."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from clearhead.data.sources.source import DAMAGED_FILE, TOO_LONG, WRONG_ENCODING
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-HEAD_BYTES = 1 << 18  # bytes that are looked at to tell what a file is
-MAX_SCANNED_BYTES = 64 << 20  # bytes that are looked at to tell its encoding
-MAX_RECORD_CHARS = 20_000_000  # characters of a line, or of a row in quotes; a longer one is listed and passed over
-MAX_NAME_CHARS = 300  # characters of a file's name in a message; file systems allow 255
+HEAD_BYTES = 1 << 18  # used to detect the format of a file
+MAX_SCANNED_BYTES = 64 << 20  # used to detect its encoding
+MAX_RECORD_CHARS = 20_000_000  # of a line or of a quoted row; a longer one is a bad row
+MAX_NAME_CHARS = 300  # of a file name in a message; file systems allow 255
 CHUNK_BYTES = 1 << 16
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig", "UTF-8 with BOM"),
-    (codecs.BOM_UTF32_LE, "utf-32", "UTF-32"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_LE, "utf-32", "UTF-32"),  # before UTF-16, whose BOM is a prefix of this one
     (codecs.BOM_UTF32_BE, "utf-32", "UTF-32"),
     (codecs.BOM_UTF16_LE, "utf-16", "UTF-16"),
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
@@ -38,53 +38,53 @@ NON_FILE_ENCODINGS = (
     "punycode",
     "unicode-escape",
     "raw-unicode-escape",
-)  # for names and for Python's own source
+)  # for domain names and Python source code
 SURROGATE = re.compile("[\ud800-\udfff]")
-# what Latin-1 and Windows-1252 bytes mostly are in real texts: letters in or at the end of words, and punctuation
+# typical non-ASCII characters of Latin-1 and Windows-1252 texts: letters in or at the end of words, and punctuation
 _LETTERS = "À-ÖØ-öø-ýßŠšŒœŽžŸ"
 LATIN_LETTER = re.compile(f"(?<=[A-Za-z{_LETTERS}])[{_LETTERS}]|[{_LETTERS}](?=[A-Za-z{_LETTERS}])|[àáèéíóúÀÉ]")
 LATIN_SIGN = re.compile("[‘’“”‚„–—…•€™«»¡¿°£§©®·´ªº½¼¾±²³\xa0\xad]")
 STREAM_ERRORS = (OSError, EOFError, zlib.error)  # gzip raises all three
 
-Line = tuple[int, str, str | None]  # its number, its text with the newline, and what is wrong with it
+Line = tuple[int, str, str | None]  # number, text with newline, problem
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blob:
-    """Bytes that can be opened, with a look at the first of them."""
+    """A byte stream that can be opened, and its first bytes."""
 
     name: str
     open: Callable[[], IO[bytes]]
-    head: bytes  # up to SAMPLE bytes, decompressed
+    head: bytes  # up to HEAD_BYTES bytes, decompressed
     is_compressed: bool
     is_reopenable: bool
     path: Path | None = None
-    is_stdin: bool = False  # it is standard input
+    is_stdin: bool = False
 
     @property
     def is_piped(self) -> bool:
-        """Whether it comes through a pipe, and no name tells what it is."""
+        """Whether the data comes from a pipe whose name does not indicate a format."""
         return (self.is_stdin or not self.is_reopenable) and not self.suffix
 
     @property
     def is_complete(self) -> bool:
-        """Whether the head is all there is."""
+        """Whether `head` contains all data."""
         return len(self.head) < HEAD_BYTES
 
     @property
     def in_memory(self) -> Blob:
-        """The same bytes without another look at the file, where the head is all there is."""
+        """The same data without reopening the file, if `head` contains all of it."""
         return replace(self, open=lambda: io.BytesIO(self.head)) if self.is_complete else self
 
     @property
     def suffix(self) -> str:
-        """The ending that says what is inside: `.csv` of `a.csv.gz`."""
+        """The suffix of the uncompressed file: `.csv` for `a.csv.gz`."""
         path = Path(self.name.lower())
         return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
 
 
 class _ChunkReader(io.RawIOBase):
-    """Chunks of bytes as a file."""
+    """A binary file object that reads from an iterable of chunks."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -106,7 +106,7 @@ class _ChunkReader(io.RawIOBase):
 
 
 def open_path(path: Path) -> Blob:
-    """A file, gzipped or not, or a named pipe."""
+    """Open a file, gzipped or not, or a named pipe."""
     path_name = to_printable(path, MAX_NAME_CHARS)
     try:
         mode = path.stat().st_mode
@@ -123,9 +123,9 @@ def open_path(path: Path) -> Blob:
         with open_content() as content:
             head = content.read(HEAD_BYTES)
     except FileNotFoundError:
-        raise InputError(f"{path_name} is not there.") from None
-    except ValueError:  # a NUL in it
-        raise InputError(f"{path_name} is no name of a file.") from None
+        raise InputError(f"{path_name} not found.") from None
+    except ValueError:  # contains NUL
+        raise InputError(f"{path_name} is not a valid file name.") from None
     except STREAM_ERRORS as error:
         raise InputError(f"{path_name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     return Blob(
@@ -139,7 +139,7 @@ def open_path(path: Path) -> Blob:
 
 
 def open_handle(handle: Any, name: str | None = None, *, close: bool = False) -> Blob:
-    """An open file, binary or text; one that cannot seek is read once."""
+    """Wrap an open file, binary or text; a file that is not seekable can be read only once."""
     handle_name = name or getattr(handle, "name", None)
     label = to_printable(handle_name, MAX_NAME_CHARS) if isinstance(handle_name, str) and handle_name else "the input"
     label = "standard input" if label == "<stdin>" else label
@@ -183,17 +183,15 @@ def _read_chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:
 
 
 def detect_encoding(blob: Blob, requested: str | None) -> tuple[str, str]:
-    """The encoding as Python names it, and as people do."""
+    """Detect the encoding; return its Python name and its usual name."""
     if requested is not None:
         try:
             b"a".decode(requested)
         except (LookupError, UnicodeError):
-            raise InputError(
-                f"encoding {requested!r} is not one that Python knows; try 'utf-8' or 'latin-1'."
-            ) from None
+            raise InputError(f"Unknown encoding {requested!r}; try 'utf-8' or 'latin-1'.") from None
         canonical = codecs.lookup(requested).name
         if canonical in NON_FILE_ENCODINGS:
-            raise InputError(f"encoding {requested!r} is not one that files of text have; try 'utf-8' or 'latin-1'.")
+            raise InputError(f"Encoding {requested!r} is not for text files; try 'utf-8' or 'latin-1'.")
         with_bom = canonical == "utf-8" and blob.head.startswith(codecs.BOM_UTF8)
         return ("utf-8-sig" if with_bom else requested), ENCODING_TITLES.get(canonical, requested)
     for bom, encoding, title in BOMS:
@@ -211,7 +209,7 @@ def detect_encoding(blob: Blob, requested: str | None) -> tuple[str, str]:
 
 
 def _find_invalid_utf8(blob: Blob) -> bytes:
-    """The piece of the file that is not valid UTF-8, empty if all that was scanned is."""
+    """Return the first chunk that is not valid UTF-8, or empty bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     scanned = 0
     current = b""
@@ -224,12 +222,12 @@ def _find_invalid_utf8(blob: Blob) -> bytes:
         except UnicodeDecodeError:
             return previous + current
         except STREAM_ERRORS:
-            return b""  # the reader will come to the damage and say where it is
+            return b""  # the reader reports the position of the damage
     return b""
 
 
 def _is_latin(data: bytes) -> bool:
-    """Whether bytes that are not UTF-8 make sense as Latin-1, rather than being UTF-8 with damage."""
+    """Whether bytes that are not valid UTF-8 look like Latin-1, and not like damaged UTF-8."""
     invalid_count = len(SURROGATE.findall(data.decode("utf-8", "surrogateescape")))
     valid_count = sum(1 for letter in data.decode("utf-8", "ignore") if letter > "\x7f")
     if valid_count > 4 * invalid_count:
@@ -240,7 +238,7 @@ def _is_latin(data: bytes) -> bool:
 
 
 def decode_head(blob: Blob, encoding: str) -> str:
-    """The beginning of the file as text, up to the last whole line if there is more."""
+    """Decode the beginning of a file, up to the last complete line."""
     text = codecs.getincrementaldecoder(encoding)("replace").decode(blob.head, final=blob.is_complete)
     if blob.is_complete:
         return text
@@ -249,13 +247,13 @@ def decode_head(blob: Blob, encoding: str) -> str:
 
 
 def detect_newline(text: str) -> str:
-    """What ends lines: a lone carriage return does in files of old."""
+    """Detect the newline character; old Mac files use a lone carriage return."""
     return "\r" if "\r" in text and "\n" not in text else "\n"
 
 
 def read_lines(blob: Blob, encoding: str, newline: str) -> Iterator[Line]:
-    """Every line with its number; one that cannot be used says why."""
-    # lone surrogates mark what could not be decoded, and cannot come from decoding what could
+    """Yield lines with their numbers and problems."""
+    # lone surrogates mark undecodable bytes; valid input never decodes to them
     errors = "surrogatepass" if encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
     number = 0
     with io.TextIOWrapper(blob.open(), encoding=encoding, errors=errors, newline=newline) as file:

@@ -1,4 +1,4 @@
-"""A folder with one sub-folder of text files for each label, or with one folder of these for each split."""
+"""Read a folder with one subfolder of text files per label, or with one folder of these per split."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from clearhead.data.sources.source import (
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-MAX_SAMPLE_FILES = 200  # files that tell the encoding
+MAX_SAMPLE_FILES = 200  # used to detect the encoding
 
 
 def open_folder(folder: Path, encoding: str | None) -> Source:
-    """The texts of a folder, labelled by the sub-folder they are in."""
+    """Open a folder of text files, labeled by the subfolder they are in."""
     folder_name = to_printable(folder, MAX_NAME_CHARS)
     try:
         subfolders = _list_sorted(folder, want_folders=True)
         has_splits = bool(subfolders) and all(subfolder.name.casefold() in SPLIT_ALIASES for subfolder in subfolders)
         if has_splits and not all(_list_sorted(subfolder, want_folders=True) for subfolder in subfolders):
-            has_splits = False  # train/ and test/ with files in them are labels, unlikely as they are
+            has_splits = False  # train/ and test/ that contain files directly are labels
         sample = [path for _, _, path in _iter_text_files(folder, has_splits=has_splits, max_files=MAX_SAMPLE_FILES)]
     except OSError as error:
         raise InputError(f"{folder_name} cannot be read: {error.strerror or error}.") from None
     if not sample:
         files = ", ".join(to_printable(path.name) for path in _list_sorted(folder, want_folders=False)[:10])
         raise InputError(
-            f"{folder_name} holds no sub-folders with text files, one for each label"
+            f"{folder_name} has no subfolders with text files, one per label"
             + (f"; name one of its files: {files}." if files else ".")
         )
     fallback = encoding or _detect_fallback_encoding(sample)
@@ -52,13 +52,13 @@ def open_folder(folder: Path, encoding: str | None) -> Source:
         path=folder,
         columns=("text", "label", "file", *(("split",) if has_splits else ())),
         encoding=fallback,
-        messages=(f"{description}; labels by sub-folder: {label_list}",),
+        messages=(f"{description}; labels by subfolder: {label_list}",),
         open=lambda: _read_rows(folder, has_splits=has_splits, encoding=encoding, fallback=fallback),
     )
 
 
 def _list_sorted(folder: Path, *, want_folders: bool) -> list[Path]:
-    """What a folder holds in the order people expect: file 2 before file 10."""
+    """List the files or subfolders of a folder in natural order: file 2 before file 10."""
     paths = [path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir() == want_folders]
     return sorted(paths, key=_natural_key)
 
@@ -91,7 +91,7 @@ def _iter_text_files(
 def _detect_fallback_encoding(paths: list[Path]) -> str:
     for path in paths:
         try:
-            if path.is_file():  # a named pipe would be waited for
+            if path.is_file():  # opening a named pipe would block
                 with path.open("rb") as file:
                     file.read(1 << 20).decode("utf-8", "strict")
         except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def _read_text(path: Path, encoding: str | None, fallback: str) -> tuple[str, st
     else:
         return "", WRONG_ENCODING, f"not text in {first_encoding if first_encoding != 'utf-8-sig' else 'UTF-8'}"
     if "\0" in text:
-        return text, NUL_BYTE, "holds a NUL byte"
+        return text, NUL_BYTE, "contains a NUL byte"
     if len(text) > MAX_RECORD_CHARS:
         return text, TOO_LONG, f"longer than {MAX_RECORD_CHARS:,} characters"
-    return (text, WRONG_ENCODING, "holds half a character") if SURROGATE.search(text) else (text, None, "")
+    return (text, WRONG_ENCODING, "contains a lone surrogate") if SURROGATE.search(text) else (text, None, "")

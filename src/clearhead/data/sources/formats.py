@@ -37,7 +37,7 @@ MAX_COLUMNS = 10_000
 
 
 def check_document(blob: Blob, head: str, kind: str) -> None:
-    """Refuse a single JSON object that holds the rows somewhere inside."""
+    """Reject a single JSON object with nested rows."""
     if kind == "json":
         return
     rows = list(islice(read_json_lines((n, line, None) for n, line in enumerate(head.split("\n"), start=1)), 2))
@@ -46,7 +46,9 @@ def check_document(blob: Blob, head: str, kind: str) -> None:
     ]
     if not any(isinstance(row, Row) for row in rows) or (len(rows) == 1 and nested_rows):
         keys = f" with the keys {format_names(list(nested_rows[0].values))}" if nested_rows else ""
-        raise InputError(f"{blob.name} holds one JSON object{keys}, expected a list of objects or one object a line.")
+        raise InputError(
+            f"{blob.name} contains one JSON object{keys}, expected a list of objects or one object per line."
+        )
 
 
 def _holds_rows(value: object) -> bool:
@@ -65,9 +67,9 @@ def open_json(blob: Blob, kind: str, encoding: str, encoding_title: str, newline
     columns = collect_columns(sampled.sample(MAX_SAMPLE_ROWS))
     if not columns:
         bad_row = next(iter(sampled.sample(1)), None)
-        raise InputError(f"{blob.name} holds no JSON objects" + (f"; {bad_row}." if bad_row else "."))
+        raise InputError(f"{blob.name} contains no JSON objects" + (f"; {bad_row}." if bad_row else "."))
     check_columns(blob, columns)
-    description = "a JSON list" if kind == "json" else "a JSON object a line"
+    description = "a JSON list" if kind == "json" else "one JSON object per line"
     return replace(
         source,
         columns=columns,
@@ -76,7 +78,7 @@ def open_json(blob: Blob, kind: str, encoding: str, encoding_title: str, newline
 
 
 def open_squad(blob: Blob, encoding: str, encoding_title: str) -> Source:
-    messages = (f"questions on passages as in SQuAD, {encoding_title}",)
+    messages = (f"SQuAD format, {encoding_title}",)
     return add_file_facts(
         blob,
         Source(
@@ -93,7 +95,7 @@ def open_squad(blob: Blob, encoding: str, encoding_title: str) -> Source:
 
 def open_sentences(blob: Blob, layout: ConllLayout, encoding: str, encoding_title: str, newline: str) -> Source:
     messages: tuple[str, ...] = (
-        f"a token a line, {'tabs' if layout.tabs else 'spaces'} between its columns, {encoding_title}",
+        f"one token per line, {'tabs' if layout.tabs else 'spaces'} between columns, {encoding_title}",
     )
     if layout.columns[-1] == TAGS and len(layout.columns) > 2:
         messages = (*messages, "tags: the last column")
@@ -114,7 +116,7 @@ def open_sentences(blob: Blob, layout: ConllLayout, encoding: str, encoding_titl
 
 
 def add_file_facts(blob: Blob, source: Source, description: str) -> Source:
-    """The same source with what its file adds to it."""
+    """Add the path, the compression and messages of the file to a source."""
     messages = (f"{description}; columns: {format_names(source.columns)}",) if description else ()
     open_rows = source.open if blob.is_reopenable else OneTimeRows(source.open(), blob.name)
     return replace(
@@ -130,7 +132,7 @@ def check_columns(blob: Blob, columns: Sequence[str]) -> None:
     if not columns:
         raise InputError(f"{blob.name} has no columns.")
     if len(columns) > MAX_COLUMNS:
-        raise InputError(f"{blob.name} has {len(columns):,} columns, more than the {MAX_COLUMNS:,} that are read.")
+        raise InputError(f"{blob.name} has {len(columns):,} columns, more than the maximum of {MAX_COLUMNS:,}.")
 
 
 def open_table(
@@ -151,7 +153,7 @@ def open_table(
     sample = list(islice(read_records(split_head(head), dialect), 1000))
     first_record = sample[0] if sample else None
     if first_record is None or first_record.problem is not None:
-        problem = f"line {first_record.line}: {first_record.reason}" if first_record else "it holds no rows"
+        problem = f"line {first_record.line}: {first_record.reason}" if first_record else "it has no rows"
         raise InputError(f"{blob.name} cannot be read as a table; {problem}.")
     has_given_names = not isinstance(header, bool) and header is not None
     check_columns(blob, first_record.cells if not has_given_names else list(header))  # type: ignore[arg-type]
@@ -166,9 +168,9 @@ def open_table(
         f"{DELIMITER_TITLES.get(dialect.delimiter, f'separated by {dialect.delimiter!r}')}, {encoding_title}, "
         + (f"header: {format_names(columns)}" if is_header else f"no header; columns: {format_names(columns)}")
     )
-    notes = [f"{dialect.comments} lines of comment at the top are passed over"] if dialect.comments else []
+    notes = [f"{dialect.comments} comment lines at the top are skipped"] if dialect.comments else []
     if not dialect.quotes and any('"' in record.text for record in sample):
-        notes.append("quote characters are letters here, they do not wrap cells")
+        notes.append("quote characters are ordinary characters in this file")
 
     def rows() -> Rows:
         return read_delimited_rows(read_lines(blob, encoding, newline), dialect, columns, header=bool(is_header))
@@ -188,7 +190,7 @@ def open_table(
 
 
 def open_lines(blob: Blob, encoding: str, encoding_title: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
-    blank_lines = [0]  # lines that the last reading passed over: a count alone, for a file may hold nothing else
+    blank_lines = [0]  # number of lines that the last pass skipped
     source = Source(
         name=blob.name,
         kind="lines",
@@ -196,7 +198,7 @@ def open_lines(blob: Blob, encoding: str, encoding_title: str, newline: str, war
         encoding=encoding,
         has_header=False,
         warnings=warnings,
-        messages=(f"a text a line, {encoding_title}; column: text",),
+        messages=(f"one text per line, {encoding_title}; column: text",),
         open=lambda: _read_line_rows(read_lines(blob, encoding, newline), blank_lines),
         count_blank_lines=lambda: blank_lines[0],
     )
@@ -204,7 +206,7 @@ def open_lines(blob: Blob, encoding: str, encoding_title: str, newline: str, war
 
 
 def _has_uniform_width(head: str, dialect: Dialect) -> bool:
-    """Whether every row of a text file has the same cells: prose only looks like a table in places."""
+    """Whether every line of a text file has the same number of tab-separated cells, unlike prose."""
     counts = {len(record.cells) for record in read_records(split_head(head), dialect)}
     return len(counts) == 1 and dialect.delimiter == "\t"
 

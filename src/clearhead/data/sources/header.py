@@ -1,4 +1,4 @@
-"""Whether the first row of a table names its columns, and what the columns are called."""
+"""Detect whether the first row of a table is a header, and name the columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ WORD = re.compile(r"[^\W\d][\w.\-/#]*")
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell reads as a number."""
+    """Whether a cell is a number."""
     return NUMBER.fullmatch(cell) is not None
 
 
 def has_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row looks like names rather than like the rows below it."""
+    """Whether the first row looks like column names, and not like the rows below it."""
     cells = [cell.strip() for cell in first_row]
-    if all(is_number(cell) for cell in cells):  # 0,1,2 over texts are names that pandas gave
+    if all(is_number(cell) for cell in cells):  # 0,1,2 above texts are default names of pandas
         return any(row and not any(is_number(cell) for cell in row) for row in other_rows[:1]) and len(cells) > 1
     scores = [
         _score_header_cell(cell, [row[column].strip() for row in other_rows]) for column, cell in enumerate(cells)
@@ -30,7 +30,7 @@ def has_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) ->
 
 
 def _score_header_cell(cell: str, below: list[str]) -> int:
-    """How much a cell looks like the name of the column below it; data is below zero."""
+    """Score how much a cell looks like the name of the column below it; negative: it looks like data."""
     if not cell:
         return 0
     has_few_values = len(set(below)) <= 0.5 * len(below) or len(below) < 4
@@ -54,13 +54,13 @@ def _score_header_cell(cell: str, below: list[str]) -> int:
 
 
 def header_to_column_names(header: Sequence[str]) -> tuple[str, ...]:
-    """The names of a header, each of them once; a cell without a name is called by its place."""
+    """Convert a header to unique column names; empty cells get a numbered name."""
     return make_unique_names([cell.strip() or f"column{number}" for number, cell in enumerate(header, start=1)])
 
 
 def make_unique_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The same names, with a number behind those that came before."""
-    next_numbers: dict[str, int] = {}  # and the next number for each; ten thousand columns may share a name
+    """Make names unique by appending numbers to duplicates."""
+    next_numbers: dict[str, int] = {}  # avoids quadratic time if thousands of columns have the same name
     for name in names:
         unique, number = name, next_numbers.get(name, 2)
         while unique in next_numbers:
@@ -71,5 +71,5 @@ def make_unique_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def default_column_names(count: int) -> tuple[str, ...]:
-    """Names for the columns of a table that has none."""
+    """Name the columns of a table without a header."""
     return tuple(f"column{number}" for number in range(1, count + 1))

@@ -1,4 +1,4 @@
-"""Texts out of files, one after the other: lines of plain text however long, or columns of a table."""
+"""Stream texts from files for pre-training: lines of plain text of any length, or columns of a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clearhead.data.sources.source import BadRow, Source
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-CHUNK_CHARS = 1 << 16  # characters of a line at a time: a longer line comes in pieces
+CHUNK_CHARS = 1 << 16  # a longer line is split into chunks
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 TEXT_COLUMNS = ColumnLayout(
     roles=(
@@ -25,19 +25,19 @@ TEXT_COLUMNS = ColumnLayout(
             name="text",
             setting_value="a,b",
             column_names=("text", "sentence", "content", "body", "document"),
-            missing_message="{source} has the columns {columns}; say which hold text with {setting}.",
+            missing_message="{source} has the columns {columns}; name the text columns with {setting}.",
         ),
     ),
     header_only=True,
     split_names=(),
 )
-MAX_BAD_SHARE = 0.1  # share of lines or rows that cannot be read, beyond which a file is refused
+MAX_BAD_SHARE = 0.1  # a file with a larger share of unreadable lines or rows is rejected
 
 
 def read_line_texts(
     files: Sequence[Any], columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[str]:
-    """The texts of files and open handles in order; what people should know is added to `notes` on the way."""
+    """Yield the texts of files and open handles in order; warnings are appended to `notes`."""
     for file in files:
         name = to_printable(getattr(file, "name", None) or file, 300)
         is_table_file = isinstance(file, str | Path) and is_table(Path(file))
@@ -51,11 +51,11 @@ def read_line_texts(
             has_text = has_text or not text.isspace()
             yield text
         if not has_text:
-            raise InputError(f"{name} holds no text.")
+            raise InputError(f"{name} contains no text.")
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is read by rows and columns."""
+    """Whether a file is a table with rows and columns."""
     return _get_suffix(path) in TABLES
 
 
@@ -68,13 +68,13 @@ def _read_nonempty_lines(file: Any, encoding: str | None, notes: list[str]) -> I
 
 
 def read_numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, empty ones too; a long one comes in pieces, and what is not text is left out."""
+    """Yield lines, including empty ones, with their numbers; long lines are split, undecodable ones are skipped."""
     blob = open_handle(file) if callable(getattr(file, "read", None)) else open_path(Path(file))
     if not blob.head:
         raise InputError(f"{blob.name} is empty.")
     resolved_encoding, encoding_title = detect_encoding(blob, encoding)
     if b"\0" in blob.head and not resolved_encoding.replace("_", "-").lower().startswith(("utf-16", "utf-32")):
-        raise InputError(f"{blob.name} holds NUL bytes, as binary files do; give a file of text.")
+        raise InputError(f"{blob.name} contains NUL bytes, so it is probably binary; expected a text file.")
     if encoding is None and encoding_title != "UTF-8":
         notes.append(f"{blob.name} was read as {encoding_title}.")
     line_count, bad_count, first_bad_line = 0, 0, 0
@@ -84,15 +84,15 @@ def read_numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> It
             bad_count, first_bad_line = bad_count + 1, first_bad_line or number
         else:
             yield number, line
-    problem = f"{bad_count:,} lines that are not {encoding_title} text, the first is line {first_bad_line:,}"
+    problem = f"{bad_count:,} lines that are not valid {encoding_title}, the first one is line {first_bad_line:,}"
     if bad_count > MAX_BAD_SHARE * line_count:
-        raise InputError(f"{blob.name} has {problem}; say it with {setting('encoding', 'NAME')}, or give UTF-8.")
+        raise InputError(f"{blob.name} has {problem}; set {setting('encoding', 'NAME')}, or convert the file to UTF-8.")
     if bad_count:
-        notes.append(f"{blob.name} has {problem}; they were passed over.")
+        notes.append(f"{blob.name} has {problem}; they were skipped.")
 
 
 def _read_chunks(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
-    """Lines, or pieces of long ones, with the number of the line; None for what is not text."""
+    """Yield lines, or chunks of long lines, with the line number; None instead of undecodable text."""
     number, is_line_start, remainder = 0, True, ""
     try:
         with io.TextIOWrapper(blob.open(), encoding=encoding, errors="surrogateescape", newline=None) as file:
@@ -103,13 +103,13 @@ def _read_chunks(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
             if remainder:
                 yield number, _clean_line(remainder)
     except UnicodeDecodeError:
-        raise InputError(f"{blob.name} is not text in {encoding} near line {number + 1:,}.") from None
+        raise InputError(f"{blob.name} is not valid {encoding} near line {number + 1:,}.") from None
     except STREAM_ERRORS as error:
         raise InputError(f"{blob.name} cannot be read beyond line {number:,}: {error}.") from None
 
 
 def _split_at_space(text: str) -> tuple[str, str]:
-    """A piece of a long line up to its last blank, and the beginning of the next; what is short stays whole."""
+    """Split a chunk of a long line at its last space; the remainder belongs to the next chunk."""
     end = text.rfind(" ", CHUNK_CHARS // 2) + 1 if len(text) >= CHUNK_CHARS and not text.endswith("\n") else 0
     return (text[:end], text[end:]) if end else (text, "")
 
@@ -120,14 +120,14 @@ def _clean_line(line: str) -> str | None:
 
 
 def read_cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
-    """The texts of some columns of a table, row by row; a long one comes in pieces."""
+    """Yield the texts of columns of a table, row by row; long texts are split."""
     return (text for _, text in read_numbered_cells(file, columns, encoding, notes))
 
 
 def read_numbered_cells(
     file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[tuple[int, str]]:
-    """The same with the number of the row."""
+    """Yield the same texts with their row numbers."""
 
     source = open_source(file, encoding=encoding)
     column_names = _resolve_text_columns(source, columns)
@@ -145,11 +145,11 @@ def read_numbered_cells(
     if bad_count > MAX_BAD_SHARE * row_count:
         raise InputError(f"{source.name}: {bad_count:,} of {row_count:,} rows cannot be read; {reason}.")
     if bad_count:
-        notes.append(f"{source.name}: {bad_count:,} rows were passed over; {reason}.")
+        notes.append(f"{source.name}: {bad_count:,} rows were skipped; {reason}.")
 
 
 def _split_cell(text: str) -> Iterator[str]:
-    """A long text in pieces that end with a word, if they can."""
+    """Split a long text into chunks, at spaces if possible."""
     start = 0
     while start < len(text):
         end = start + CHUNK_CHARS

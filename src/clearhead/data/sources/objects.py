@@ -1,4 +1,4 @@
-"""JSON: an object a line, or a list of objects, read piece by piece."""
+"""Read JSON lines, or a JSON list of objects, incrementally."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from clearhead.data.sources.source import (
 )
 
 CHUNK_BYTES = 1 << 16
-MAX_DEPTH = 64  # of values within values: what shows or compares them later recurses
+MAX_DEPTH = 64  # of nested values; later code recurses
 SPACE = " \t\r\n"
 NON_SPACE = re.compile(r"[^ \t\r\n]")
 
 
 def read_json_lines(lines: Iterable[Line]) -> Rows:
-    """Rows of a file with one JSON object a line; empty lines are no rows."""
+    """Yield the rows of a file with one JSON object per line; empty lines are skipped."""
     number = 0
     for line_number, line, problem in lines:
         if problem is None and not line.strip(SPACE):
@@ -58,7 +58,7 @@ def _format_json_error(error: Exception) -> str:
 
 def _build_row(number: int, value: Any, line: int | None, text: str) -> Row | BadRow:
     if _is_too_deep(value, text):
-        return BadRow(number, f"nested more than {MAX_DEPTH} deep", excerpt(text), line, BROKEN_JSON)
+        return BadRow(number, f"nested more than {MAX_DEPTH} levels deep", excerpt(text), line, BROKEN_JSON)
     if isinstance(value, dict):
         return Row(number, value, line)
     kind = {list: "list", str: "string", int: "number", float: "number", bool: "boolean"}.get(type(value), "null")
@@ -86,38 +86,38 @@ def _is_too_deep(value: Any, text: str) -> bool:
 
 
 class _JsonStream:
-    """JSON text that comes in pieces."""
+    """A parser for JSON text that arrives in chunks."""
 
     def __init__(self, chunks: Iterator[str]) -> None:
         self._chunks = chunks
         self._decoder = json.JSONDecoder()
         self._text = ""
-        self._position = 0  # what comes before is used up; cutting it off each time would take quadratic time
+        self._position = 0  # the text before it is consumed; slicing it off each time would take quadratic time
 
     @property
     def remainder(self) -> str:
-        """The text that is there and not used up."""
+        """The buffered text that is not consumed yet."""
         return self._text[self._position :]
 
     def next_char(self, *, consume: bool = True) -> str:
-        """The next character that is no space; empty at the end."""
+        """Return the next non-space character; empty at the end."""
         self._trim()
         character = self._text[self._position : self._position + 1]
         self._position += len(character) if consume else 0
         return character
 
     def next_value(self) -> tuple[Any, str]:
-        """The next JSON value and its text."""
+        """Parse the next JSON value; return it with its text."""
         self._trim()
         while True:
             start = self._position
             try:
                 value, end = self._decoder.raw_decode(self._text, start)
-            except ValueError:  # broken, or not all there yet
-                if not self._grow() and not start:  # the error counts from the beginning of the value
+            except ValueError:  # invalid, or incomplete so far
+                if not self._grow() and not start:  # the position in the error counts from the start of the value
                     raise
                 continue
-            if end == len(self._text) and self._grow():  # a number may go on
+            if end == len(self._text) and self._grow():  # a number may continue in the next chunk
                 continue
             text, self._position = self._text[self._position : end], end
             return value, text
@@ -130,7 +130,7 @@ class _JsonStream:
                 return
 
     def _grow(self) -> bool:
-        """Twice as much text, so that a large value is not tried often; False when there is no more."""
+        """Double the buffered text, so that a large value is not parsed often; return False at the end."""
         self._text, self._position = self.remainder, 0
         previous_size = size = len(self._text)
         if previous_size > MAX_RECORD_CHARS:
@@ -144,7 +144,7 @@ class _JsonStream:
 
 
 def read_json_list(blob: Blob, encoding: str) -> Rows:
-    """Rows of a file that holds one JSON list of objects; after broken JSON the rest is lost, and said to be."""
+    """Yield the rows of a file with one JSON list of objects; broken JSON ends them with a bad row."""
     stream = _JsonStream(_decode_chunks(blob, encoding))
     number, character = 1, stream.next_char()
     if character != "[":
@@ -183,4 +183,4 @@ def _decode_chunks(blob: Blob, encoding: str) -> Iterator[str]:
                 if text := decoder.decode(data):
                     yield text
         except (UnicodeDecodeError, *STREAM_ERRORS):
-            return  # what is missing makes the JSON end too early, which is listed
+            return  # the JSON then ends too early, which is reported as a bad row

@@ -1,4 +1,4 @@
-"""Whether a string is a text, or the name of a file."""
+"""Distinguish texts from file names."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ DATA_SUFFIXES = frozenset(
 
 
 def is_text(value: str) -> bool:
-    """Whether a string is a text: not -, not a file that exists, and not what looks like a path."""
+    """Whether a string is a text: not -, not an existing file, and not a path by its form."""
     if value == "-" or os.path.lexists(_make_valid_path(value)):
         return False
     path = PurePath(_make_valid_path(value))
     suffix = path.suffix.lower()
     space_count = sum(character.isspace() for character in value)
-    if suffix in DATA_SUFFIXES and space_count < 2:  # a file's name has at most a few words, and is not a sentence
+    if suffix in DATA_SUFFIXES and space_count < 2:  # sentences have more spaces than file names
         return False
     if space_count or "://" in value:
         return True
@@ -55,5 +55,5 @@ def is_text(value: str) -> bool:
 
 
 def _make_valid_path(value: str) -> str:
-    """A name that the system can be asked for: no null bytes, and no longer than a path can be."""
+    """Make a string safe for system calls: no NUL, and not longer than a path can be."""
     return value.replace("\0", " ")[:4000]

@@ -1,4 +1,4 @@
-"""What comes through a pipe without a name: a text a line, unless its first lines say that it is a table or JSON."""
+"""Detect the format of pipes: one text per line, unless the first lines are a table or JSON."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from collections.abc import Collection
 from clearhead.data.names import LABEL_NAMES, PAIR_NAMES, TEXT_NAMES, normalize_name
 from clearhead.data.sources.delimited import DELIMITERS
 
-FORMATS = ("csv", "tsv", "jsonl", "text")  # that people can name
+FORMATS = ("csv", "tsv", "jsonl", "text")  # that can be set
 FORMAT_DELIMITERS = {"csv": ",", "tsv": "\t"}
-COLUMN_NAME = re.compile(
-    r"[^\W\d_]?[\w#./()-]*( [\w#./()-]+){0,2}"
-)  # of a column: no sentence, no punctuation that ends one
+COLUMN_NAME = re.compile(r"[^\W\d_]?[\w#./()-]*( [\w#./()-]+){0,2}")  # not a sentence, no final punctuation
 ALL_TEXT_NAMES = frozenset((*TEXT_NAMES, *(name for pair in PAIR_NAMES for name in pair)))
 JSON_START = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
-SINGLE_COLUMN_NAMES = ("text",)  # a header of one column
+SINGLE_COLUMN_NAMES = ("text",)  # headers of tables with one column
 
 
 def is_json(head: str) -> bool:
-    """Whether a pipe begins with a JSON object, or a list of them; a text may begin with a bracket, too."""
+    """Whether a pipe starts with a JSON object or a list of objects, and not with a text in brackets."""
     return JSON_START.match(head.lstrip("\ufeff")) is not None
 
 
 def detect_header_delimiter(first_line: str, second_line: str | None, expected: Collection[str] = ()) -> str | None:
-    """What separates the cells of a table whose first line names its columns; None: this is a text a line.
+    """Detect the delimiter of a table whose first line is a header; None: one text per line.
 
-    A header has a column that is expected, or one that is known to hold texts, and nothing that is no name; the line
-    after it has as many cells. Where every name is expected, no text is mistaken, whatever follows.
+    All cells of a header are plausible names, one of them an expected or usual name of a text column, and the second
+    line has as many cells. If all names are expected, the second line does not matter.
     """
     first_line = first_line.lstrip("\ufeff").rstrip("\r\n")
     for delimiter in DELIMITERS:
@@ -53,7 +51,7 @@ def detect_header_delimiter(first_line: str, second_line: str | None, expected: 
 
 
 def guess_table_delimiter(lines: list[str]) -> str | None:
-    """What seems to separate cells in each of several lines below words that could be names; None: nothing does."""
+    """Guess the delimiter of lines that look like a table with an unknown header; None: not a table."""
     rows = [line for line in lines if line.strip()]
     for delimiter in DELIMITERS:
         counts = {len(_split_cells(row.rstrip("\r\n"), delimiter)) for row in rows}
@@ -81,5 +79,5 @@ def _are_names(cells: list[str], expected: Collection[str]) -> bool:
 
 
 def _is_name(cell: str) -> bool:
-    """Whether this could name a column: after a comma, a sentence goes on with a blank."""
+    """Whether a cell can be a column name; in a sentence, a space follows the comma."""
     return cell == cell.strip() and (COLUMN_NAME.fullmatch(cell) is not None or normalize_name(cell) in LABEL_NAMES)

@@ -1,4 +1,4 @@
-"""`open_source`: whatever holds rows becomes a `Source`, and what was detected is said."""
+"""`open_source` opens files, folders, pipes and Python values as a `Source` and detects their format."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from clearhead.errors import InputError
 
 DELIMITER_NAMES = {name: sign for sign, name in DELIMITERS.items()} | {"\\t": "\t"}
 SUFFIX_KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")  # never taken for JSON, whatever they begin with
-HEADER_SAMPLE_LINES = 20  # of a pipe, that tell a table
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")  # never JSON, whatever they start with
+HEADER_SAMPLE_LINES = 20  # of a pipe, used to detect tables
 
 
 def open_source(
@@ -60,24 +60,24 @@ def open_source(
     format: str | None = None,  # noqa: A002
     expected: Collection[str] = (),
 ) -> Source:
-    """Rows from a file, a folder, a handle or a Python value; what is not said is detected.
+    """Open a file, folder, handle or Python value with rows; formats that are not set are detected.
 
-    `format` is csv, tsv, jsonl or text. A pipe and a .txt file hold a text a line, unless their first line names
-    columns: those that are `expected`, or that are known to hold texts.
+    `format` is csv, tsv, jsonl or text. Pipes and .txt files contain one text per line, unless their first line is
+    a header with a column that is `expected` or a usual name of texts.
     """
     if format is not None and format not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}, and it is {excerpt(format)!r}.")
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {excerpt(format)!r}.")
     if isinstance(source, Source):
         return source
     if isinstance(source, str | os.PathLike):
         if source == "":
-            raise InputError("The name of the file is empty; give a file, rows or a table.")
+            raise InputError("The file name is empty; expected a file, rows or a table.")
         if source == "-":
-            raise InputError("'-' stands for the standard input: hand over its handle, sys.stdin.buffer.")
+            raise InputError("'-' means standard input: pass its handle, sys.stdin.buffer.")
         path = Path(source)
         try:
             is_folder = path.is_dir()
-        except OSError as error:  # a name that is too long, say
+        except OSError as error:  # such as a name that is too long
             raise InputError(f"{excerpt(source)} cannot be read: {error.strerror or error}.") from None
         if is_folder:
             return open_folder(path, encoding)
@@ -102,7 +102,7 @@ def open_source(
 def _resolve_delimiter(delimiter: str | None) -> str | None:
     character = DELIMITER_NAMES.get(delimiter, delimiter) if delimiter is not None else None
     if character is not None and (len(character) != 1 or character in '"\\\r\n\0'):
-        raise InputError(f"delimiter {delimiter!r} is not one character; try ',' or ';' or 'tab'.")
+        raise InputError(f"delimiter {delimiter!r} must be a single character; try ',' or ';' or 'tab'.")
     return character
 
 
@@ -138,7 +138,9 @@ def _open_blob(
         if layout is not None:
             return open_sentences(blob, layout, encoding_name, encoding_title, detect_newline(head))
         if blob.suffix in SUFFIXES:
-            raise InputError(f"{blob.name} has no tokens, expected one a line and a blank line after each sentence.")
+            raise InputError(
+                f"{blob.name} has no tokens; expected one token per line and a blank line after each sentence."
+            )
     if kind == "json" or (may_be_json and first_character in ("{", "[")):
         kind = "json" if first_character == "[" else "jsonl"
         check_document(blob, head, kind)
@@ -158,7 +160,7 @@ def _first_two_lines(head: str) -> tuple[str, str | None]:
 
 
 def _table_warnings(blob: Blob, head: str) -> tuple[str, ...]:
-    """A table whose columns are not known is read as texts, too: say so, for nobody else would notice."""
+    """Warn about data that looks like a table with unknown columns but is read as texts."""
     lines = head.split(detect_newline(head))
     delimiter = guess_table_delimiter(
         lines[: HEADER_SAMPLE_LINES if blob.is_complete else min(len(lines) - 1, HEADER_SAMPLE_LINES)]
@@ -166,4 +168,4 @@ def _table_warnings(blob: Blob, head: str) -> tuple[str, ...]:
     if delimiter is None:
         return ()
     name = "tsv" if delimiter == "\t" else "csv"
-    return (f"{blob.name} is read as a text a line; if it is a table, say so with {setting('input_format', name)}.",)
+    return (f"{blob.name} is read as one text per line; if it is a table, set {setting('input_format', name)}.",)

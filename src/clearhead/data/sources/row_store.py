@@ -1,8 +1,8 @@
-"""Rows of a file, kept in compact form as they are read: later passes read them from here, and the file only once.
+"""Cache the rows of a file as they are read, so that several passes read the file only once.
 
-Several passes may be under way at a time; whichever comes furthest reads on in the file. Rows are stored in blocks, in
-memory up to a limit and from then on in a temporary file without a name. Where there is no room for that, or a value is
-of a kind that cannot be stored exactly, the file is read again instead.
+Concurrent passes are possible; the most advanced one reads from the file. Rows are stored in blocks, in memory up to a
+limit and then in an unnamed temporary file. If the disk is full, or a value cannot be stored exactly, later passes read
+the file again.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from typing import IO, Any
 from clearhead.data.sources.source import BadRow, Row, Rows, Source
 
 BLOCK_ROWS = 256
-BLOCK_BYTES = 1 << 20  # a block of long texts ends earlier
-MAX_MEMORY_BYTES = 32 << 20  # bytes of stored rows; beyond them, they are in a file
-MIN_FREE_BYTES = 1 << 30  # bytes that the disk of temporary files must have left
+BLOCK_BYTES = 1 << 20  # a block with long texts has fewer rows
+MAX_MEMORY_BYTES = 32 << 20  # of stored rows; more are moved to a file
+MIN_FREE_BYTES = 1 << 30  # that must remain on the disk for temporary files
 SCALARS = (int, float, bool, type(None))
 
 
 def store_rows(source: Source) -> Source:
-    """The same rows out of a file that is read once, however often they are asked for."""
+    """Return a source with the same rows that reads its file only once."""
     if source.path is None or not source.is_rereadable or isinstance(source.open, RowStore):
         return source
     return replace(source, open=RowStore(source.open, source.columns))
 
 
 class RowStore:
-    """The rows that were read so far, and those that are still in the file."""
+    """Stores the rows read so far and reads further ones from the file."""
 
     def __init__(self, rows: Callable[[], Rows], columns: tuple[str, ...]) -> None:
         self._open, self._columns = rows, columns
-        self._generation = 0  # of what is stored: a pass of an earlier one goes on in the file
-        self._remaining: Rows | None = None  # of the file, where a pass came upon a row that cannot be stored
+        self._generation = 0  # passes of an earlier generation continue from the file
+        self._remaining: Rows | None = None  # rows after one that cannot be stored
         self._files = ExitStack()
         weakref.finalize(self, self._files.close)
         self._reset()
 
     def _reset(self) -> None:
-        self._rows: Rows | None = None  # the pass over the file, as far as it came
+        self._rows: Rows | None = None  # the current pass over the file
         self._is_complete = self._is_refused = False
         self._file: IO[bytes] | None = None
-        self._blocks: list[bytes | tuple[int, int]] = []  # stored rows; of those in the file, where and how many bytes
-        self._bounds = [0]  # how many rows come before each block, and before the tail
-        self._tail: list[list[Any]] = []  # rows that no block has yet
+        self._blocks: list[bytes | tuple[int, int]] = []  # stored rows, or offset and size in the file
+        self._bounds = [0]  # index of the first row of each block and of the tail
+        self._tail: list[list[Any]] = []  # rows that are not in a block yet
         self._tail_bytes = self._bytes = 0
 
     def __call__(self) -> Rows:
         return self._open() if self._is_refused else self._replay()
 
     def _replay(self) -> Rows:
-        row_count, block, generation = 0, 0, self._generation  # rows so far, and the block of the next one
+        row_count, block, generation = 0, 0, self._generation
         while generation == self._generation:
             if row_count < self._bounds[-1]:
                 while self._bounds[block + 1] <= row_count:
@@ -74,7 +74,7 @@ class RowStore:
             else:
                 try:
                     row = next(self._get_reader(), None)
-                except BaseException:  # also an interrupt: the pass is broken off, and the next one begins anew
+                except BaseException:  # also an interrupt: the next pass starts again
                     self._discard()
                     raise
                 self._add(row)
@@ -89,19 +89,19 @@ class RowStore:
         yield from islice(self._open(), row_count, None)
 
     def _get_reader(self) -> Rows:
-        """The pass over the file that is under way."""
+        """Return the current pass over the file."""
         if self._rows is None:
             self._rows = self._open()
         return self._rows
 
     def _add(self, row: Row | BadRow | None) -> None:
-        """Store the row that was read; None: it was the last one."""
+        """Store a row; None: end of the file."""
         if row is None:
             self._is_complete, self._rows = True, None
             return
         try:
             self._store(row)
-        except (TypeError, ValueError, RecursionError, OSError):  # a value of a kind of its own, or no room
+        except (TypeError, ValueError, RecursionError, OSError):  # a value that cannot be stored, or a full disk
             remaining = self._rows
             self._discard()
             self._is_refused, self._remaining = True, remaining
@@ -153,14 +153,14 @@ class RowStore:
         return Row(number, values if isinstance(values, dict) else dict(zip(self._columns, values, strict=True)), line)
 
     def _discard(self) -> None:
-        """Begin anew: passes that are under way go on in the file."""
+        """Discard all stored rows; running passes continue from the file."""
         self._generation += 1
         self._files.close()
         self._reset()
 
 
 def estimate_stored_size(value: Any) -> int:
-    """About how many bytes a value takes; TypeError: it is neither a text nor a number, nor a list or table of them."""
+    """Estimate the bytes of a value; raise TypeError unless it consists of strings, numbers, lists and dicts."""
     kind = type(value)
     if kind is str:
         return len(value)

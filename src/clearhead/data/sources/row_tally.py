@@ -1,4 +1,4 @@
-"""What one source had, counted while its rows stream by."""
+"""Counts of usable, bad and unlabeled rows of a source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clearhead.data.sources.source import Source
 
 @dataclass
 class RowTally:
-    """Rows that cannot be used, those without a label, and all that can be read."""
+    """Counts the usable, bad and unlabeled rows of a source."""
 
     source: Source
     bad: BadRows = field(default_factory=BadRows)
@@ -18,6 +18,6 @@ class RowTally:
     good: int = 0
 
     def exclude_unlabeled(self) -> None:
-        """A row without a label cannot be used."""
+        """Count rows without a label as bad rows."""
         self.bad.merge(self.unlabeled)
         self.good -= self.unlabeled.total

@@ -1,4 +1,4 @@
-"""What a reader gives: rows, rows that cannot be used, and a frozen description of where they come from."""
+"""Rows, bad rows, and a frozen description of their source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-# the kinds of trouble a row can have: what counts are kept by
+# problems of rows, used as keys of counts
 WRONG_CELL_COUNT = "wrong number of cells"
 BROKEN_QUOTES = "broken quotes"
 NUL_BYTE = "NUL byte"
@@ -33,22 +33,22 @@ MAX_EXCERPT_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row, its values by column, and its number as a person counts: 1 is the first row of data."""
+    """A row: its values by column, and its number, counted from 1 without the header."""
 
     number: int
     values: dict[str, Any]
-    line: int | None = None  # where it starts in a text file, counted from 1
+    line: int | None = None  # first line in a text file, counted from 1
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that cannot be used, and why."""
+    """A row that cannot be used, and the reason."""
 
     number: int
     reason: str
     excerpt: str = ""
     line: int | None = None
-    problem: str = DAMAGED_FILE  # what it is counted under
+    problem: str = DAMAGED_FILE  # key for counting
 
     def __str__(self) -> str:
         where = f"row {self.number:,}" + (f" (line {self.line:,})" if self.line is not None else "")
@@ -59,7 +59,7 @@ Rows = Iterator[Row | BadRow]
 
 
 def excerpt(text: object) -> str:
-    """The beginning of a value, short and printable."""
+    """Return the beginning of a value, short and printable."""
     return to_printable(str(text)[: 4 * MAX_EXCERPT_CHARS].strip(), MAX_EXCERPT_CHARS - 3)
 
 
@@ -69,7 +69,7 @@ def format_names(columns: Sequence[str]) -> str:
 
 
 class OneTimeRows:
-    """Rows that can be read a single time, with a look at the first ones before."""
+    """Rows that can be read only once; the first ones can be peeked at."""
 
     def __init__(self, rows: Rows, name: str) -> None:
         self._rows, self._name = rows, name
@@ -77,13 +77,13 @@ class OneTimeRows:
         self._used = False
 
     def peek(self, count: int) -> list[Row | BadRow]:
-        """The first rows, which `__call__` will give again."""
+        """Return the first rows, which `__call__` yields again."""
         self._head += islice(self._rows, max(count - len(self._head), 0))
         return self._head[:count]
 
     def __call__(self) -> Rows:
         if self._used:
-            raise InputError(f"{self._name} can be read only once; put it in a file to read it again.")
+            raise InputError(f"{self._name} can be read only once; save it to a file to read it again.")
         self._used = True
         return chain(self._head, self._rows)
 
@@ -101,14 +101,14 @@ class Source:
     encoding: str | None = None
     compression: str | None = None
     has_header: bool | None = None
-    quotes: bool | None = None  # whether quote characters wrap cells or are letters
+    quotes: bool | None = None  # whether cells may be quoted
     messages: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()  # what people may have meant otherwise, in sentences
-    label_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns that hold numbers for names
+    warnings: tuple[str, ...] = ()  # about ambiguous input
+    label_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # class names by column
     open: Callable[[], Rows] = field(repr=False, compare=False)
     count_blank_lines: Callable[[], int] = field(
         default=lambda: 0, repr=False, compare=False
-    )  # of texts a line, so far
+    )  # of files with one text per line, in the last pass
 
     @property
     def is_rereadable(self) -> bool:
@@ -116,9 +116,9 @@ class Source:
         return not isinstance(self.open, OneTimeRows)
 
     def rows(self) -> Rows:
-        """All rows as a stream; a row that cannot be used comes as a `BadRow`, never as an exception."""
+        """Stream all rows; a row that cannot be read is a `BadRow`, never an exception."""
         return self.open()
 
     def sample(self, count: int = 1000) -> list[Row | BadRow]:
-        """The first rows, also of what can be read only once."""
+        """Return the first rows, also of a source that can be read only once."""
         return self.open.peek(count) if isinstance(self.open, OneTimeRows) else list(islice(self.open(), count))

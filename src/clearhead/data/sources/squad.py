@@ -1,4 +1,4 @@
-"""Questions on passages in the nested JSON of SQuAD: articles, their paragraphs, and the questions on each."""
+"""Read questions from the nested JSON of SQuAD: articles, their paragraphs, and the questions on each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MAX_BYTES = 1 << 30  # of a document; the official training file has 40 million
 
 
 def is_squad(head: str) -> bool:
-    """Whether a JSON object looks like SQuAD's from its beginning."""
+    """Whether the beginning of a JSON object looks like SQuAD."""
     start = head[: 1 << 16]
     return '"data"' in start and '"paragraphs"' in start and '"context"' in start
 
 
 def read_question_rows(blob: Blob, encoding: str) -> Rows:
-    """A row for each question."""
+    """Yield a row for each question."""
     number = 0
     for question_or_problem in _iter_questions(_read_document(blob, encoding)):
         number += 1
@@ -48,29 +48,29 @@ def _read_document(blob: Blob, encoding: str) -> Any:
         with blob.open() as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise InputError(f"{blob.name} has more than {MAX_BYTES >> 20:,} MB; put a question a line (JSON lines).")
+            raise InputError(f"{blob.name} is larger than {MAX_BYTES >> 20:,} MB; convert it to JSON lines.")
         return json.loads(data.decode(encoding))
     except STREAM_ERRORS as error:
         raise InputError(f"{blob.name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
-        raise InputError(f"{blob.name} is no valid JSON: {excerpt(error)}.") from None
+    except (ValueError, RecursionError) as error:  # also a number with too many digits for Python
+        raise InputError(f"{blob.name} is not valid JSON: {excerpt(error)}.") from None
 
 
 def _iter_questions(document: Any) -> Iterator[tuple[Any, Any, dict[str, Any]] | str]:
-    """Title, passage and question one after the other, or a sentence where one was expected."""
+    """Yield title, passage and question, or a message if something else is found."""
     for article in _get_list(document, "data"):
         if not isinstance(article, dict):
-            yield "an article that is no object"
+            yield "an article is not an object"
             continue
         for paragraph in _get_list(article, "paragraphs"):
             if not isinstance(paragraph, dict):
-                yield "a paragraph that is no object"
+                yield "a paragraph is not an object"
                 continue
             for question in _get_list(paragraph, "qas"):
                 if isinstance(question, dict):
                     yield article.get("title"), paragraph.get("context"), question
                 else:
-                    yield "a question that is no object"
+                    yield "a question is not an object"
 
 
 def _get_list(value: Any, key: str) -> list[Any]:

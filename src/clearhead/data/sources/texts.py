@@ -1,4 +1,4 @@
-"""Texts to embed, translate or go on from: files, tables, pipes and Python values, one text after the other."""
+"""Stream texts to embed, translate or continue from files, tables, pipes and Python values."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ TEXT_COLUMN = ColumnLayout(
             setting_name="column",
             setting_value=None,
             column_names=("text", "sentence", "content", "question", "title", "body"),
-            missing_message="{source} has the columns {columns}; say which one with {setting}.",
+            missing_message="{source} has the columns {columns}; name the text column with {setting}.",
         ),
     ),
     header_only=True,
     split_names=(),
 )
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by their rows and columns
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by row and column
 JSON_LINES_SUFFIXES = (".jsonl", ".ndjson")
 
 
@@ -59,14 +59,14 @@ def read_texts(
     format: str | None = None,  # noqa: A002
     expected: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Every text of a file, a handle, a table or an iterable of texts, read as it is asked for.
+    """Stream the texts of a file, a handle, a table or an iterable of texts.
 
-    Files are what their names say: tables and JSON as `open_source` reads them. Pipes, .txt and other files hold a text
-    a line, unless the first line names columns or is JSON; `format` says what they are, and `expected` are columns that
-    hold the text if they are there. A line is given before the next one is read, and empty lines are texts, too.
+    Tables and JSON files are detected by their suffix and read as by `open_source`. Pipes, .txt and other files contain
+    one text per line, unless the first line is a header or JSON; `format` overrides this. `expected` are names of text
+    columns. Each line is yielded before the next one is read; empty lines are texts, too.
     """
     if format is not None and format not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}, and it is {format[:40]!r}.")
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {format[:40]!r}.")
     if isinstance(source, str | os.PathLike):
         return _require_texts(_read_path(Path(source), column, format, expected), str(source))
     if callable(getattr(source, "read", None)):
@@ -78,23 +78,23 @@ def read_texts(
 
 
 def is_text_source(source: Any) -> bool:
-    """Whether this holds texts, and is no text itself: a string is one unless it names a file."""
+    """Whether a value contains texts and is not a text itself; a string is a text unless it names a file."""
     if not isinstance(source, str):
         return True
     try:
         return Path(source).is_file()
-    except (OSError, ValueError):  # too long for a name, or no name at all
+    except (OSError, ValueError):  # too long or invalid as a file name
         return False
 
 
 def _require_texts(texts: Iterator[str], name: str) -> Iterator[str]:
-    """The same texts; none at all is an error."""
+    """Yield the same texts; raise InputError if there are none."""
     count = 0
     for text in texts:
         count += 1
         yield text
     if not count:
-        raise InputError(f"{name} holds no text.")
+        raise InputError(f"{name} contains no text.")
 
 
 def _read_path(path: Path, column: str | None, format: str | None, expected: Sequence[str]) -> Iterator[str]:  # noqa: A002
@@ -113,9 +113,7 @@ def _read_path(path: Path, column: str | None, format: str | None, expected: Seq
 
 
 def _reopen_with_header(source: Source, column: str | None) -> Source:
-    """A table whose first row names its columns, though it does not look like it: the column of that name is wanted,
-    or a single word stands over the only column.
-    """
+    """Reopen a table whose first row is a header after all: it contains the requested column, or is a single word."""
     if source.has_header is not False or source.delimiter is None or source.path is None:
         return source
     first_row = next((row for row in source.sample(1) if isinstance(row, Row)), None)
@@ -125,7 +123,7 @@ def _reopen_with_header(source: Source, column: str | None) -> Source:
 
 
 def _read_header(blob: Blob, source: Source) -> Sequence[str]:
-    """The names of columns as a file has them, the same name twice where it is; a Source tells such columns apart."""
+    """Read the header of a file as it is; `Source.columns` renames duplicates."""
     if not source.has_header or source.delimiter is None or source.encoding is None or len(source.delimiter) > 1:
         return source.columns
     dialect = Dialect(delimiter=source.delimiter, quotes=source.quotes is not False)
@@ -137,7 +135,7 @@ def _read_header(blob: Blob, source: Source) -> Sequence[str]:
 def _read_column(
     source: Source, column: str | None, expected: Sequence[str], header: Sequence[str] | None = None
 ) -> Iterator[str]:
-    """One column of a table."""
+    """Yield the texts of a column."""
     text_column = _resolve_text_column(source.columns if header is None else header, source.name, column, expected)
     for row in source.rows():
         if isinstance(row, BadRow):
@@ -150,7 +148,7 @@ def _read_column(
 
 
 def _read_values(values: Iterable[Any], column: str | None, expected: Sequence[str]) -> Iterator[str]:
-    """Texts as they are, or rows that have a column of them."""
+    """Yield texts, or the texts of a column of rows."""
     iterator = iter(values)
     first = next(iterator, None)
     rows = chain(() if first is None else (first,), iterator)
@@ -158,7 +156,7 @@ def _read_values(values: Iterable[Any], column: str | None, expected: Sequence[s
         yield from _read_column(open_source(rows), column, expected)
         return
     if column is not None:
-        raise InputError(f"{setting('column')} is for tables, and texts were given.")
+        raise InputError(f"{setting('column')} is for tables, but the input is a list of texts.")
     for number, text in enumerate(rows):
         if not isinstance(text, str):
             raise InputError(f"texts[{number}] is {type(text).__name__}, expected a text.")
@@ -166,7 +164,7 @@ def _read_values(values: Iterable[Any], column: str | None, expected: Sequence[s
 
 
 def _name_handle(handle: Any) -> str:
-    """What people call an open file."""
+    """Name an open file for messages."""
     if sys.stdin is not None and handle in (sys.stdin, getattr(sys.stdin, "buffer", None)):
         return "standard input"
     name = getattr(handle, "name", None)
@@ -180,7 +178,7 @@ def _read_handle(
     format: str | None,  # noqa: A002
     expected: Sequence[str],
 ) -> Iterator[str]:
-    """A file that is open: by its name a table, or lines as they come."""
+    """Read an open file: as a table if its name says so, otherwise line by line."""
     path = Path(name.lower())
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
     if format is None and (suffix in TABLE_SUFFIXES or path.suffix == ".gz"):
@@ -190,7 +188,7 @@ def _read_handle(
 
 
 def _read_file_lines(blob: Blob) -> Iterator[Line]:
-    """The lines of a file in the encoding that it has; what is no text is an error."""
+    """Yield the lines of a file in its detected encoding; undecodable lines raise InputError."""
     encoding, encoding_title = detect_encoding(blob, None)
     for number, line, problem in read_lines(blob, encoding, detect_newline(decode_head(blob, encoding))):
         if problem == WRONG_ENCODING:
@@ -201,7 +199,7 @@ def _read_file_lines(blob: Blob) -> Iterator[Line]:
 
 
 def _read_handle_lines(handle: Any, name: str) -> Iterator[Line]:
-    """Lines of a pipe as they come, which are UTF-8 whatever the locale says."""
+    """Yield the lines of a pipe as they arrive, decoded as UTF-8 regardless of the locale."""
     is_text = isinstance(handle, io.TextIOBase) and not hasattr(handle, "buffer")
     text: Any = handle if is_text else io.TextIOWrapper(getattr(handle, "buffer", handle), encoding="utf-8-sig")
     try:
@@ -219,7 +217,7 @@ def _read_handle_lines(handle: Any, name: str) -> Iterator[Line]:
 def _read_lines(
     lines: Iterator[Line], name: str, column: str | None, line_format: str | None, expected: Sequence[str]
 ) -> Iterator[str]:
-    """Lines that are texts, JSON, or the rows of a table whose first line is its header."""
+    """Yield the texts of lines: plain texts, JSON lines, or the rows of a table with a header."""
     delimiter = FORMAT_DELIMITERS.get(line_format or "")
     if line_format is None:
         expected_names = (*expected, *(() if column is None else (column,)))
@@ -240,14 +238,14 @@ def _read_lines(
 def _detect_format(
     lines: Iterator[Line], expected: Sequence[str], *, may_be_json: bool
 ) -> tuple[Iterator[Line], str, str | None]:
-    """The same lines, what the first of them say they are, and what separates the cells of a table."""
+    """Detect the format of lines; return all lines, the format, and the delimiter of a table."""
     first_line = next(lines, None)
     if first_line is None:
         return iter(()), "text", None
     if may_be_json and is_json(first_line[1]) and first_line[1].lstrip("\ufeff \t").startswith("{"):
         return chain([first_line], lines), "jsonl", None
-    if detect_header_delimiter(first_line[1], first_line[1], expected) is None:  # no header, whatever comes after it
-        return chain([first_line], lines), "text", None  # a line is answered before the next one comes
+    if detect_header_delimiter(first_line[1], first_line[1], expected) is None:  # not a header, whatever follows
+        return chain([first_line], lines), "text", None  # do not wait for the second line
     second_line = next(lines, None)
     delimiter = detect_header_delimiter(first_line[1], None if second_line is None else second_line[1], expected)
     all_lines = chain([first_line], lines if second_line is None else chain([second_line], lines))
@@ -257,7 +255,7 @@ def _detect_format(
 def _read_table(
     lines: Iterator[Line], name: str, column: str | None, delimiter: str, expected: Sequence[str]
 ) -> Iterator[str]:
-    # tab-separated text is written without quotes, so a quote there is a letter like any other
+    # tab-separated files do not quote cells: a quote is an ordinary character
     rows = read_records(lines, Dialect(delimiter=delimiter, quotes=delimiter != "\t"))
     column_index, width = 0, 0
     for number, row in enumerate(rows, start=1):
@@ -267,13 +265,13 @@ def _read_table(
             header = [cell.lstrip("\ufeff") for cell in row.cells]
             column_index, width = header.index(_resolve_text_column(header, name, column, expected)), len(header)
         elif len(row.cells) != width:
-            raise InputError(f"{name}, row {number}: {len(row.cells)} cells, and the header has {width}.")
+            raise InputError(f"{name}, row {number}: {len(row.cells)} cells, expected {width} as in the header.")
         else:
             yield row.cells[column_index]
 
 
 def _read_json_lines(lines: Iterator[Line], name: str, column: str | None, expected: Sequence[str]) -> Iterator[str]:
-    """Objects with a column of texts, or the texts themselves as JSON strings."""
+    """Yield the texts of JSON lines: objects with a text column, or strings."""
     for number, line, _ in lines:
         if not line.strip():
             continue
@@ -289,7 +287,7 @@ def _read_json_lines(lines: Iterator[Line], name: str, column: str | None, expec
 
 
 def _resolve_text_column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
-    """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
+    """Resolve the text column: the named one, an expected one, one with a usual name, or the only one."""
     if column is not None and header.count(column) > 1:
         raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
     named_column = (

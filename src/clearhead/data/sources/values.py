@@ -1,4 +1,4 @@
-"""Data that is in Python already: lists, mappings, frames, data sets, anything that gives rows."""
+"""Open Python values as a source: lists, mappings, data frames, datasets and other iterables of rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from clearhead.data.sources import arrow
 from clearhead.data.sources.source import NOT_AN_OBJECT, BadRow, OneTimeRows, Row, Rows, Source, excerpt, format_names
 from clearhead.errors import ClearheadError, InputError
 
-MAX_SAMPLE_ROWS = 1000  # rows that tell the columns when nothing else does
+MAX_SAMPLE_ROWS = 1000  # used to find the columns of dicts
 
 
 def open_values(source: Any) -> Source:
-    """Rows out of a Python value, none of whose libraries is imported."""
+    """Open a Python value without importing its library."""
     kind = type(source)
     module = kind.__module__.split(".")[0]
     if isinstance(source, str | bytes | bytearray) or source is None or isinstance(source, int | float):
-        raise InputError(f"data cannot be read from {excerpt(repr(source))}; give a file, rows or a table.")
+        raise InputError(f"data cannot be read from {excerpt(repr(source))}; expected a file, rows or a table.")
     if callable(getattr(source, "itertuples", None)) and hasattr(source, "columns"):  # pandas
         return _open_frame(source, lambda: source.itertuples(index=False, name=None), "pandas")
     if callable(getattr(source, "iter_rows", None)) and hasattr(source, "columns"):  # polars
@@ -42,11 +42,11 @@ def open_values(source: Any) -> Source:
         features = getattr(source, "features", None)
         label_names = arrow.read_class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
         return _open_iterable(source, label_names)
-    raise InputError(f"data cannot be read from a {kind.__name__}; give a file, a list of dicts or a table.")
+    raise InputError(f"data cannot be read from a {kind.__name__}; expected a file, a list of dicts or a table.")
 
 
 def _get_column_values(source: Any) -> list[Any] | None:
-    """The values of one column: a Series of pandas or polars, an array of Arrow; None: it is something else."""
+    """Return the values of a pandas or polars Series or an Arrow array; None for other types."""
     if hasattr(source, "columns") or hasattr(source, "column_names"):
         return None
     for method, attribute in (("to_pylist", "type"), ("to_list", "dtype")):
@@ -62,7 +62,7 @@ def _describe(description: str, columns: Sequence[str]) -> str:
 def _open_frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
     columns = tuple(str(column) for column in frame.columns)
     if len(set(columns)) != len(columns):
-        raise InputError(f"the frame has columns of the same name: {format_names(columns)}.")
+        raise InputError(f"the frame has duplicate column names: {format_names(columns)}.")
 
     def rows() -> Rows:
         for number, cells in enumerate(tuples(), start=1):
@@ -73,7 +73,7 @@ def _open_frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], nam
 
 
 def _normalize_missing(value: Any) -> Any:
-    """None for what a frame has in place of nothing: NaN, NaT and NA are not equal to themselves."""
+    """Convert NaN, NaT and NA of data frames to None."""
     if value is None or isinstance(value, str):
         return value
     if type(value).__name__ in ("NAType", "NaTType"):
@@ -114,7 +114,7 @@ def _is_list(values: Any) -> bool:
 
 
 def _to_python(value: Any) -> Any:
-    """A numpy scalar as a Python one, and an array as a list."""
+    """Convert a NumPy scalar or array to a Python scalar or list."""
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
@@ -145,21 +145,21 @@ def _open_iterable(source: Iterable[Any], label_names: dict[str, tuple[str, ...]
 
 
 def describe_label_names(names: Mapping[str, Sequence[str]]) -> list[str]:
-    """A sentence for each column whose numbers have names."""
+    """Describe each column with class names."""
     return [
-        f"{excerpt(column)}: numbers stand for the names {format_names(column_names)}"
+        f"{excerpt(column)}: class numbers are replaced with the names {format_names(column_names)}"
         for column, column_names in names.items()
     ]
 
 
 def collect_columns(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
-    """The columns of rows that name them one by one, in the order of their coming."""
+    """Collect the columns of rows in order of first occurrence."""
     return tuple(dict.fromkeys(name for row in rows if isinstance(row, Row) for name in row.values))
 
 
 def _read_rows(source: Iterable[Any], label_names: dict[str, tuple[str, ...]], row_types: set[str]) -> Rows:
     number = 0
-    first_type: tuple[str, int] | None = None  # what the rows are, and which was the first of them
+    first_type: tuple[str, int] | None = None  # type and number of the first row
     iterator: Iterator[Any] = iter(source)
     while True:
         number += 1
@@ -173,7 +173,7 @@ def _read_rows(source: Iterable[Any], label_names: dict[str, tuple[str, ...]], r
         if row_type is not None:
             first_type = first_type or (row_type, number)
             if first_type[0] != row_type:
-                reason = f"{row_type}, and row {first_type[1]:,} is {first_type[0]}; give rows of one kind"
+                reason = f"{row_type}, but row {first_type[1]:,} is {first_type[0]}; all rows must have the same type"
                 yield BadRow(number, reason, excerpt(repr(value)), None, NOT_AN_OBJECT)
                 continue
         if isinstance(value, str):
@@ -193,7 +193,7 @@ def _read_rows(source: Iterable[Any], label_names: dict[str, tuple[str, ...]], r
 
 
 def _describe_row_type(value: Any) -> str | None:
-    """What a row is, in words; None: nothing that holds a row."""
+    """Describe the type of a row; None: not a row."""
     if isinstance(value, str):
         return "a text"
     if isinstance(value, Mapping):
