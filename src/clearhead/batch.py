@@ -1,4 +1,4 @@
-"""What goes into a runner and what comes out: plain arrays, the same for core and engine."""
+"""Inputs and outputs of runners: plain arrays, the same for core and engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Batch:
-    """Texts padded to a rectangle; mask is True where a token is real, None when all are."""
+    """Texts padded to the same length; `mask` is True at real tokens (None: no padding)."""
 
     ids: Array  # (batch, length)
     mask: Array | None = None
@@ -28,11 +28,11 @@ class Batch:
 
 @dataclass(kw_only=True)
 class Output:
-    """What a model says of a batch. Values at masked positions are not promised."""
+    """Outputs of a model for a batch. Values at masked positions are undefined."""
 
-    hidden: list[Array] = field(default_factory=list)  # layers + 1 of (batch, length, width), embeddings first
-    target_hidden: list[Array] | None = None  # the decoder's, in encoder-decoder models
-    last: Array | None = None  # the top of `hidden`
+    hidden: list[Array] = field(default_factory=list)  # layers + 1 arrays of (batch, length, width), embeddings first
+    target_hidden: list[Array] | None = None  # of the decoder, in encoder-decoder models
+    last: Array | None = None  # the last element of `hidden`
     pooled: Array | None = None
     logits: Array | None = None
     next_sentence: Array | None = None
@@ -46,42 +46,42 @@ class Output:
         return f"Output({', '.join(parts)})"
 
 
-def pad_rows(rows: Sequence[Sequence[int]], value: int) -> tuple[Array, Array]:
-    """Rows of different length as a rectangle and its mask."""
+def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> tuple[Array, Array]:
+    """Pad rows to the same length; return ids and mask."""
     import numpy as np
 
     length = max((len(row) for row in rows), default=0)
-    ids = np.full((len(rows), length), value, np.int64)
+    ids = np.full((len(rows), length), pad_id, np.int64)
     mask = np.zeros((len(rows), length), np.bool_)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
-        mask[place, : len(row)] = True
+    for row_index, row in enumerate(rows):
+        ids[row_index, : len(row)] = row
+        mask[row_index, : len(row)] = True
     return ids, mask
 
 
 def group_by_budget(lengths: Sequence[int], budget: int) -> Iterator[range]:
-    """Runs of sorted lengths whose rectangle stays within a budget of tokens."""
-    begin = 0
-    for place, length in enumerate(lengths):
-        if place > begin and (place + 1 - begin) * length > budget:
-            yield range(begin, place)
-            begin = place
-    if begin < len(lengths):
-        yield range(begin, len(lengths))
+    """Group sorted lengths into ranges whose padded size stays within a budget of tokens."""
+    start = 0
+    for index, length in enumerate(lengths):
+        if index > start and (index + 1 - start) * length > budget:
+            yield range(start, index)
+            start = index
+    if start < len(lengths):
+        yield range(start, len(lengths))
 
 
 def check_finite(array: Array) -> None:
-    """Refuse what a network with broken weights computes; a layer_norm_eps of zero can do it, too."""
+    """Raise TensorError if an output is not finite, because of broken weights or, for example, layer_norm_eps=0."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(array.sum(dtype=np.float32))  # one pass at the speed of memory in the usual case
+        total = float(array.sum(dtype=np.float32))  # a single fast pass in the usual case
     if not math.isfinite(total) and not np.isfinite(array).all():
-        raise TensorError("The model computes NaN or infinity for this text; its weights or its config are broken.")
+        raise TensorError("The model computes NaN or infinity for this text; its weights or its config are invalid.")
 
 
-def as_ids(value: Any, name: str) -> Array:
-    """Lists, numpy or torch to an integer array, or a sentence that says what came."""
+def to_integer_array(value: Any, name: str) -> Array:
+    """Convert a list, NumPy array or tensor to an integer array."""
     import numpy as np
 
     if hasattr(value, "detach"):  # a torch tensor, without importing torch
@@ -89,9 +89,9 @@ def as_ids(value: Any, name: str) -> Array:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise InputError(f"{name} has rows of different length; pad them and give a mask.") from None
+        raise InputError(f"{name} has rows of different lengths; pad them and pass a mask.") from None
     if array.dtype.kind == "f" and array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iub":
-        raise InputError(f"{name} must be whole numbers, and it is {array.dtype}.")
+        raise InputError(f"{name} must be integers, got {array.dtype}.")
     return array.astype(np.int64)

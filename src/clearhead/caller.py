@@ -1,7 +1,7 @@
-"""Settings and verbs in the caller's own terms: keywords and functions in Python, flags and commands in a shell.
+"""Format settings and verbs for the caller: keywords and functions in Python, flags and commands in a shell.
 
-A message that names a setting says `setting("text_b", "COLUMN")`; it reads `text_b="COLUMN"` in Python and
-`--text-b COLUMN` on the command line, which says so with `speaking`.
+A message that contains `setting("text_b", "COLUMN")` shows `text_b="COLUMN"` in Python and `--text-b COLUMN` on the
+command line, which registers itself with `use_caller`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ MODEL_METHODS = {
 
 
 class Caller(Protocol):
-    """Whoever called: it knows what settings and verbs are called there."""
+    """Formats settings and verbs as the caller writes them."""
 
     def setting(self, name: str, value: object, of: str | None) -> str:
-        """A setting of a verb, with a value where one is named."""
+        """Format a setting of the verb `of`, optionally with a value."""
         ...
 
     def verb(self, name: str) -> str:
-        """A verb."""
+        """Format a verb."""
         ...
 
     def command(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, object]) -> str:
-        """A whole call of a verb."""
+        """Format a call of a verb."""
         ...
 
 
 class PythonCaller:
-    """A program: settings are keywords, verbs are functions."""
+    """Formats settings as keywords and verbs as functions."""
 
     def setting(self, name: str, value: object, of: str | None) -> str:  # noqa: ARG002
         """`epochs`, or `epochs=3`."""
@@ -50,8 +50,8 @@ class PythonCaller:
 
     def command(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, object]) -> str:
         """`clearhead.train(resume="runs/one")`."""
-        given = (self.setting(key, value, name) for key, value in settings.items())
-        return f"{self.verb(name)}({', '.join((*map(json.dumps, arguments), *given))})"
+        keywords = (self.setting(key, value, name) for key, value in settings.items())
+        return f"{self.verb(name)}({', '.join((*map(json.dumps, arguments), *keywords))})"
 
 
 _callers: list[Caller] = [PythonCaller()]
@@ -59,7 +59,7 @@ _callers: list[Caller] = [PythonCaller()]
 
 @contextmanager
 def use_caller(caller: Caller) -> Iterator[None]:
-    """Messages are for this caller."""
+    """Format messages for this caller within the context."""
     _callers.append(caller)
     try:
         yield
@@ -68,18 +68,18 @@ def use_caller(caller: Caller) -> Iterator[None]:
 
 
 def setting(name: str, value: object = None, *, of: str | None = None) -> str:
-    """A setting as the caller writes it; `value` is one to give, or a word in capitals that stands for one.
+    """Format a setting for the caller; `value` is an example or an uppercase placeholder.
 
-    It is a setting of the verb that was called, or `of` another one.
+    `of` names the verb, if it is not the one that was called.
     """
     return _callers[-1].setting(name, value, of)
 
 
 def verb(name: str) -> str:
-    """A verb as the caller writes it."""
+    """Format a verb for the caller."""
     return _callers[-1].verb(name)
 
 
 def command(name: str, *arguments: object, **settings: object) -> str:
-    """A whole call of a verb as the caller writes it."""
+    """Format a call of a verb for the caller."""
     return _callers[-1].command(name, tuple(map(str, arguments)), settings)

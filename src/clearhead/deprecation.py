@@ -13,7 +13,7 @@ from clearhead.errors import InputError
 
 REMOVED_IN = "0.3"
 
-# former name -> current name; files that version 0.1 wrote have the former ones
+# former name -> current name; files written by version 0.1 contain the former names
 TRAINING_SETTINGS = {
     "rate": "learning_rate",
     "head_rate": "head_learning_rate",
@@ -33,14 +33,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def rename_stored(values: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
-    """Stored values under their current names, {former: current}; what is stored under both keeps the current one."""
+    """Rename stored values from former to current names; the current name wins if both are stored."""
     current = {key: value for key, value in values.items() if key not in renamed}
     former = {renamed[key]: value for key, value in values.items() if key in renamed}
     return former | current
 
 
 def rename_stored_fields(values: Mapping[str, Any], cls: type) -> dict[str, Any]:
-    """Stored fields of a dataclass, and of the dataclasses in its fields, under their current names."""
+    """Rename stored fields of a dataclass and of nested dataclasses to their current names."""
     current = rename_stored(values, getattr(cls, "FORMER_FIELDS", {}))
     for name, kind in get_type_hints(cls).items():
         if is_dataclass(kind) and isinstance(kind, type) and isinstance(current.get(name), Mapping):
@@ -49,19 +49,21 @@ def rename_stored_fields(values: Mapping[str, Any], cls: type) -> dict[str, Any]
 
 
 def rename_settings(values: Mapping[str, Any], renamed: Mapping[str, str], *, stacklevel: int = 2) -> dict[str, Any]:
-    """Settings that a caller gave, under their current names; a former name warns, both names at once are an error."""
+    """Rename settings to their current names; warn about former names, and raise InputError if both are set."""
     for former, current in renamed.items():
         if former not in values:
             continue
         if current in values:
-            raise InputError(f"{setting(former)} is the former name of {setting(current)}: give only the latter.")
+            raise InputError(
+                f"{setting(former)} is the former name of {setting(current)}; set only {setting(current)}."
+            )
         message = f"{setting(former)} is deprecated and will be removed in {REMOVED_IN}; use {setting(current)}."
         warnings.warn(message, DeprecationWarning, stacklevel=stacklevel + 1)
     return rename_stored(values, renamed)
 
 
 def renamed_parameters(**renamed: str) -> Callable[[F], F]:
-    """Let a function accept keyword arguments under former names, given as former="current"."""
+    """Make a function accept keyword arguments under former names, listed as former="current"."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -79,7 +81,7 @@ C = TypeVar("C", bound=type)
 
 
 def renamed_fields(**renamed: str) -> Callable[[C], C]:
-    """Let a dataclass accept former names of its fields, given as former="current", when it is built or read."""
+    """Make a dataclass accept former names of fields, listed as former="current", in its constructor and attributes."""
 
     def decorate(cls: C) -> C:
         cls.__init__ = renamed_parameters(**renamed)(cls.__init__)  # type: ignore[misc]

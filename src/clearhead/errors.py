@@ -1,40 +1,40 @@
-"""One tree of errors: whatever a user can cause is a `ClearheadError` with one clear sentence.
+"""Exceptions: every error that a user can cause is a `ClearheadError` with one clear sentence.
 
     ClearheadError
-    ├── InputError          a value handed to a call: ids out of range, a wrong shape, an unknown option
-    ├── ModelNotFoundError  a model reference that names nothing we can find
+    ├── InputError          an invalid argument: ids out of range, a wrong shape, an unknown option
+    ├── ModelNotFoundError  a model reference that cannot be resolved
     ├── CheckpointError     a model folder that cannot be loaded
-    │   ├── ConfigError     config.json says something impossible or unsupported
+    │   ├── ConfigError     config.json contains impossible or unsupported values
     │   ├── TensorError     names, shapes or values of tensors; lists all problems at once
-    │   └── UnsafeError     pickles, paths out of the folder, sizes beyond reason: refused, never tried
+    │   └── UnsafeError     pickles, paths outside the folder, unreasonable sizes: always rejected
     ├── TokenizerError      a tokenizer file that cannot be used
-    ├── QualityError        a smaller model that loses more than is allowed: refused, nothing is written
-    ├── HubError            the hub: not reachable, not allowed, not there
-    └── MissingExtraError   an optional part is not installed; says which extra brings it
+    ├── QualityError        a smaller model that loses more quality than allowed; nothing is written
+    ├── HubError            the hub: not reachable, access denied, file not found
+    └── MissingExtraError   an optional dependency is not installed; the message names the extra
 
-The command line prints the sentence and exits with 2; anything else is a bug and keeps its traceback.
+The command line prints the sentence and exits with 2. Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
-MAX_MESSAGE_CHARS = 4_000  # letters
+MAX_MESSAGE_CHARS = 4_000  # of an error message
 
 
 class ClearheadError(Exception):
-    """Anything a user can cause and can mend; the message says what came, what was expected, what to do."""
+    """An error that a user can cause and fix; the message states what is wrong, what was expected and what to do."""
 
     def __init__(self, message: str = "") -> None:
-        if len(message) > MAX_MESSAGE_CHARS:  # a value out of a file is part of it: begin and end tell enough
+        if len(message) > MAX_MESSAGE_CHARS:  # contains a value of a file: keep beginning and end
             message = f"{message[: MAX_MESSAGE_CHARS - 500]} ... {message[-500:]}"
         super().__init__(message)
 
 
 class InputError(ClearheadError):
-    """A value handed to a call does not fit."""
+    """An argument is invalid."""
 
 
 class ModelNotFoundError(ClearheadError):
-    """A model reference names no folder, alias or hub id that can be found."""
+    """A model reference is not a folder, alias or hub id that can be found."""
 
 
 class CheckpointError(ClearheadError):
@@ -42,38 +42,40 @@ class CheckpointError(ClearheadError):
 
 
 class ConfigError(CheckpointError):
-    """config.json says something impossible or unsupported."""
+    """config.json contains impossible or unsupported values."""
 
 
 class TensorError(CheckpointError):
-    """Tensors do not fit the architecture; the message lists every one of them."""
+    """Tensors do not fit the architecture; the message lists all of them."""
 
 
 class UnsafeError(CheckpointError):
-    """A file asks for something that is never done: run code, leave the folder, take absurd memory."""
+    """A file would run code, access paths outside its folder, or need unreasonable amounts of memory."""
 
 
 class TokenizerError(ClearheadError):
-    """A tokenizer file cannot be read, or gives other ids than it promised."""
+    """A tokenizer file cannot be read, or the tokenizer returns unexpected ids."""
 
 
 class QualityError(ClearheadError):
-    """A model that was made smaller or faster loses more than is allowed."""
+    """A model that was made smaller or faster loses more quality than allowed."""
 
 
 class HubError(ClearheadError):
-    """The hub could not be reached, said no, or has no such file."""
+    """The hub could not be reached, denied access, or does not have the file."""
 
 
 class MissingExtraError(ClearheadError):
     """An optional dependency is not installed."""
 
-    def __init__(self, need: str, extra: str) -> None:
-        super().__init__(f"{need} needs an optional part that is not installed: pip install 'clearhead[{extra}]'")
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} requires an optional dependency that is not installed: pip install 'clearhead[{extra}]'"
+        )
 
 
 class MissingPackageError(ClearheadError):
-    """A package that every installation has is gone."""
+    """A required package is missing from the installation."""
 
-    def __init__(self, need: str, package: str) -> None:
-        super().__init__(f"{need} needs {package}, which is not installed: pip install {package}")
+    def __init__(self, feature: str, package: str) -> None:
+        super().__init__(f"{feature} requires {package}, which is not installed: pip install {package}")

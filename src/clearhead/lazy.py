@@ -1,4 +1,4 @@
-"""Exported names of a package that are imported on first use (PEP 562), so that importing a package costs nothing."""
+"""Import the exported names of a package on first use (PEP 562), so that importing the package is fast."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ else:
 
 
 class LazyPackage(ModuleType):
-    """A package that imports an exported name from its module when the name is first used.
+    """A package whose exported names are imported from their modules on first use.
 
-    Importing a submodule binds it as an attribute of its package. A module that has the name of an exported function
-    (`clearhead.train`, `clearhead.core.build`) does not hide the function.
+    Importing a submodule normally binds it as an attribute of its package. Here, a module with the name of an exported
+    function (`clearhead.train`, `clearhead.core.build`) does not hide the function.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -45,12 +45,14 @@ class LazyPackage(ModuleType):
 
 
 def export_lazily(package: str, names: Mapping[str, tuple[str, ...]], former: Mapping[str, str] | None = None) -> None:
-    """Make a package export names of its modules, {module: (name, ...)}, without importing the modules.
+    """Export names of modules, {module: (name, ...)}, from a package without importing the modules.
 
     The same names are listed in `__all__` and, for type checkers, in imports under TYPE_CHECKING. `former` maps former
-    names of exports to current ones: they still work, with a DeprecationWarning.
+    names to current ones; former names still work, with a DeprecationWarning.
     """
     module = sys.modules[package]
-    module.__dict__["_lazy_modules"] = {name: home for home, exported in names.items() for name in exported}
+    module.__dict__["_lazy_modules"] = {
+        name: module_name for module_name, exported in names.items() for name in exported
+    }
     module.__dict__["_former_names"] = former or {}
     module.__class__ = LazyPackage

@@ -1,11 +1,10 @@
-"""Progress callbacks: one protocol for all of them.
+"""The protocol of progress callbacks.
 
-Functions that take a while have a parameter `progress: Progress = no_progress` and call it with the stage they are in,
-how much of it is done and how much there is in all (None: not known). A download is a stage, named after its file, in
-bytes.
+Long-running functions have a parameter `progress: Progress = no_progress` and call it with their current stage, the
+amount done and the total (None: unknown). A download is a stage, named after its file and measured in bytes.
 
-Public functions with a single stage document a shorter callback. It is adapted where it enters, with `from_counts` or
-`from_done`; everything below takes a `Progress`:
+Public functions with a single stage document a shorter callback, which `from_counts` or `from_done` adapts; all inner
+functions take a `Progress`:
 
 - (done, total): `Model.embed`, `Model.generate`, `Model.align`, `bench`, `complexity`
 - (done, total or None): `embed`, `translate`, `generate`, `predict_file`, `load_words`, `words`
@@ -23,13 +22,13 @@ KnownCountCallback = Callable[[int, int], None]  # the total is never None
 
 
 class Progress(Protocol):
-    """What a function calls while it works: the stage, how much of it is done, and of how much (None: not known)."""
+    """A callback that takes the stage, the amount done and the total (None: unknown)."""
 
     def __call__(self, stage: str, done: int, total: int | None, /) -> None: ...
 
 
 def no_progress(_stage: str, _done: int, _total: int | None, /) -> None:
-    """Report nothing."""
+    """Ignore progress."""
 
 
 def for_stage(progress: Progress, stage: str) -> Progress:
@@ -45,7 +44,7 @@ def from_counts(callback: KnownCountCallback | None) -> Progress:
 
 
 def from_done(callback: DoneCallback | None) -> Progress:
-    """Adapt a public callback that takes how much is done."""
+    """Adapt a public callback that takes the amount done."""
     if callback is None:
         return no_progress
     return lambda _stage, done, _total: callback(done)

@@ -1,4 +1,4 @@
-"""The Runner protocol: what core and engine both offer, and what only some runners can do, as `capabilities`."""
+"""The Runner protocol, which core and engine implement, and the optional `capabilities` of runners."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ Precision = Literal["float", "int8"]
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a runner can do beyond the Runner protocol; the core can do all of it."""
+    """Features beyond the Runner protocol; the core has all of them."""
 
-    gradients: bool = False  # runs torch parameters, which can be trained and pruned: it is a `core.runner.CoreRunner`
-    trace: bool = False  # `run` takes a recorder that keeps every step of every attention
-    head_scale: bool = False  # `run` multiplies heads by numbers
-    source_attention: bool = False  # it is an `AttentionRunner`, as a coverage penalty needs
+    gradients: bool = False  # has torch parameters that can be trained and pruned: a `core.runner.CoreRunner`
+    trace: bool = False  # `run` takes a recorder for all steps of attention
+    head_scale: bool = False  # `run` scales the outputs of attention heads
+    source_attention: bool = False  # an `AttentionRunner`, required by coverage penalties
 
 
 class DecoderState(Protocol):
-    """A decoder between two steps."""
+    """The state of a decoder between two steps."""
 
     def reorder(self, rows: Any) -> DecoderState:
-        """The same for other rows of the batch, as beam search asks for."""
+        """Select and reorder rows of the batch, as in beam search."""
         ...
 
 
 class Runner(Protocol):
-    """Runs a model of one shape."""
+    """Runs a model."""
 
     shape: ModelShape
-    packed_tokens: int  # of one call of `run_packed`: enough work for every core
+    packed_tokens: int  # per call of `run_packed`: enough work for all CPU cores
     capabilities: Capabilities
-    precision: Precision  # in which matrices are multiplied
+    precision: Precision  # of matrix multiplications
 
     def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
-        """Every learned tensor by name."""
+        """Return all learned tensors by name."""
         ...
 
     def run(self, batch: Batch, *, hidden: bool = True) -> Output:
-        """One pass over a batch."""
+        """Run a forward pass over a batch."""
         ...
 
-    def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
-        """Hidden states of every layer or of the last, and the pooler's vector; `alone`: nothing runs beside."""
+    def encode(self, batch: Batch, *, layers: bool, pooled: bool, is_only_batch: bool = False) -> Output:
+        """Compute hidden states of all layers or the last one, and pooled vectors; `is_only_batch`: no other runs."""
         ...
 
     def run_packed(self, ids: Any, segments: Any, lengths: Any) -> np.ndarray[Any, Any]:
-        """Logits of texts laid end to end, one row per text or per token, as the head reads."""
+        """Compute logits of concatenated texts: one row per text or per token, depending on the head."""
         ...
 
     def batches(self, lengths: np.ndarray[Any, Any], budget: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Rows that are best run together, by their lengths."""
+        """Group rows of similar length into efficient batches."""
         ...
 
     def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        """The results of some jobs in their order, perhaps several at a time."""
+        """Yield the results of jobs in order; jobs may run in parallel."""
         ...
 
     def start(self, batch: Batch) -> DecoderState:
-        """A decoder's state before its first word; for a pair, after reading the source."""
+        """Return the state before the first token; an encoder-decoder model encodes the source first."""
         ...
 
     def step(
         self, state: Any, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
     ) -> tuple[np.ndarray[Any, Any], Any]:
-        """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
+        """Feed tokens (batch, new); return logits or log probabilities of all or the `last` ones, and the new state."""
         ...
 
 
 class AttentionRunner(Runner, Protocol):
-    """A runner whose steps also return attention: one with the capability `source_attention`."""
+    """A runner whose steps also return attention weights (capability `source_attention`)."""
 
     def step_with_attention(
         self, state: Any, ids: Any, mask: Any = None
     ) -> tuple[np.ndarray[Any, Any], Any, np.ndarray[Any, Any]]:
-        """A step, and the attention of each new word to the source: (batch, new, source)."""
+        """Run a step and return the attention of each new token to the source, (batch, new, source)."""
         ...

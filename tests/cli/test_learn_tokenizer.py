@@ -103,7 +103,7 @@ def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
         (("ROWS", "-o", "OUT", "--kind", "words"), "kind must be one of bpe, unigram, wordpiece"),
         (("ROWS", "-o", "OUT", "--vocab-size", "20"), "size 20 is too small"),
         (("ROWS", "-o", "OUT", "--text", "nothing"), "has no column 'nothing'"),
-        (("ROWS", "-o", "FULL"), "is there already and not empty"),
+        (("ROWS", "-o", "FULL"), "already exists and is not empty"),
         (("EMPTY", "-o", "OUT"), "empty.txt is empty."),
         (("BINARY", "-o", "OUT"), "contains NUL bytes"),
         (("ROWS",), "--output"),

@@ -28,9 +28,9 @@ def marian() -> Model:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"ids": [[5, 6], [7]]}, "ids has rows of different length; pad them and give a mask"),
-        ({"ids": [[5.0, 6.5]]}, "ids must be whole numbers, and it is float64"),
-        ({"ids": [["a", "b"]]}, "ids must be whole numbers, and it is <U1"),
+        ({"ids": [[5, 6], [7]]}, "ids has rows of different lengths; pad them and pass a mask"),
+        ({"ids": [[5.0, 6.5]]}, "ids must be integers, got float64"),
+        ({"ids": [["a", "b"]]}, "ids must be integers, got <U1"),
         ({"ids": [5, 6]}, r"ids must be \(batch, length\), and it has 1 sides: \(2,\)"),
         ({"ids": [[[5]]]}, r"ids must be \(batch, length\), and it has 3 sides: \(1, 1, 1\)"),
         ({"ids": np.zeros((0, 3), int)}, "ids is empty: 0 rows of 3 tokens"),
@@ -49,7 +49,7 @@ def marian() -> Model:
         ({"ids": IDS, "segments": [[0, 1]] * 2}, r"segments must be \(2, 3\) like ids, and it is \(2, 2\)"),
         ({"ids": IDS, "segments": [[0, 1, 2]] * 2}, "segments holds 2, and this model knows 0 to 1"),
         ({"ids": IDS, "segments": [[0, 1, -1]] * 2}, "segments holds -1, and this model knows 0 to 1"),
-        ({"ids": IDS, "segments": [[0.5, 1, 1]] * 2}, "segments must be whole numbers"),
+        ({"ids": IDS, "segments": [[0.5, 1, 1]] * 2}, "segments must be integers"),
         ({"ids": IDS, "target_mask": IDS}, "target_mask was given without target_ids"),
         ({"ids": IDS, "target_ids": IDS}, "target_ids are for models with a decoder, and this bert has none"),
     ],
@@ -88,7 +88,7 @@ def test_choices() -> None:
         model.run(ids, None, np.zeros((4, 3), int))
     with pytest.raises(InputError, match="mask or segments has rows of different length"):
         model.run(ids, [[[1, 1, 1], [1]]] * 2)
-    with pytest.raises(InputError, match="segments must be whole numbers, and it is float64"):
+    with pytest.raises(InputError, match="segments must be integers, got float64"):
         model.run(ids, None, np.full(ids.shape, 0.5))
     np.testing.assert_array_equal(model.run(ids, np.ones(ids.shape)).logits, out.logits)
     with pytest.raises(InputError, match="it has 3 sides"):

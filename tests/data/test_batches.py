@@ -85,5 +85,5 @@ def test_what_makes_no_batches() -> None:
     for wrong in ({}, {"rows": 1, "budget_tokens": 1}, {"rows": 0}, {"budget_tokens": -5}, {"rows": 2, "bucket": 0}):
         with pytest.raises(InputError):
             token_batches([1, 2], **wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="below 0"):
+    with pytest.raises(InputError, match="must not be negative"):
         token_batches([-1], rows=1)

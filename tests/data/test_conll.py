@@ -81,7 +81,7 @@ def test_a_file_without_blank_lines_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["-DOCSTART- -X- O\n\n-DOCSTART- -X- O\n", "\n\n\n", "# only\n# comments\n"])
 def test_a_file_of_nothing_but_frames_is_refused(text: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"rows.conll has no tokens, expected one a line"):
+    with pytest.raises(InputError, match=r"rows.conll has no tokens; expected one token per line"):
         open_source(write(tmp_path, text))
 
 

@@ -142,7 +142,7 @@ def test_quotes(write: Write) -> None:
         write("a.tsv", 'text\tlabel\n"Response" is a weapon\tham\n6" pipe\tham\n"so" it "is"\tspam\n')
     )
     assert [row["text"] for row in values(letters)] == ['"Response" is a weapon', '6" pipe', '"so" it "is"']
-    assert "letters" in letters.messages[1]
+    assert "ordinary characters" in letters.messages[1]
     wrapped = open_source(write("b.tsv", 'text\tlabel\n"He said ""hi"""\tx\n"a\tb"\ty\nplain\tx\n'))
     assert [row["text"] for row in values(wrapped)] == ['He said "hi"', "a\tb", "plain"]
     escaped = open_source(write("b.csv", 'text,label\n"He said \\"hi\\", twice",x\n"a, b",y\n'))
@@ -232,7 +232,7 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert source.kind == "parquet"
         assert values(source) == rows == values(source)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(InputError, match="not a Parquet file"):
+    with pytest.raises(InputError, match="is not a readable Parquet file"):
         open_source(tmp_path / "b.parquet")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match=r"clearhead\[parquet\]"):

@@ -97,12 +97,12 @@ def test_from_a_column() -> None:
         "dev",
         "dev",
     ]
-    with pytest.raises(InputError, match="says 1, other"):
+    with pytest.raises(InputError, match="contains 1, other"):
         split_from_column(["train", "other", 1])
 
 
 def test_what_cannot_be_split() -> None:
-    with pytest.raises(InputError, match="less than 1"):
+    with pytest.raises(InputError, match="sum below 1"):
         split_rows([0], [0], dev=0.5, test=0.5)
     with pytest.raises(InputError, match="no rows"):
         split_rows([], [])

@@ -148,7 +148,7 @@ def test_bad_input_is_one_sentence(small: Path, tmp_path: Path, monkeypatch: pyt
             clearhead.export(source, place)
         assert "\n" not in str(told.value)
     monkeypatch.chdir(tmp_path / "none")
-    with pytest.raises(ClearheadError, match="the folder that you are in"):
+    with pytest.raises(ClearheadError, match="the current working directory"):
         clearhead.export(small, ".")
     assert not (tmp_path / "out").exists()
 

@@ -250,7 +250,7 @@ def test_a_folder_can_be_kept_and_saved(tmp_path: Path) -> None:
     said = [one.label for one in clearhead.predict(tmp_path / "copy", TEXTS)]
     assert said == made.predict(TEXTS).tolist()
     assert "report.html" not in {file.name for file in (tmp_path / "copy").iterdir()}
-    with pytest.raises(ClearheadError, match="is there already"):
+    with pytest.raises(ClearheadError, match="already exists and is not empty"):
         words(folder=tmp_path / "run").fit(TEXTS, LABELS)
     with pytest.raises(ClearheadError, match="cannot be written"):
         made.save(tmp_path / "copy")

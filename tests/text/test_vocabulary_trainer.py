@@ -421,7 +421,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     cases: dict[str, tuple[bytes, dict[str, Any], str]] = {
         "empty.txt": (b"", {}, "empty.txt is empty"),
         "blank.txt": (b"\n \n\n", {}, "blank.txt contains no text"),
-        "image.png": (b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, {}, "NUL bytes, as binary files do"),
+        "image.png": (b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, {}, "NUL bytes, so it is probably binary"),
         "noise.bin": (bytes(range(1, 256)) * 40, {}, "not UTF-8 text"),
         "wrong.txt": (valid_text.encode(), {"encoding": "klingon"}, "Unknown encoding 'klingon'"),
         "table.csv": (b"de,en\na,b\n", {}, "has the columns de, en; name the text columns"),
@@ -451,7 +451,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
 def test_existing_folders_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="already exists and is not empty"):
         clearhead.learn_tokenizer(make_lines(30), tmp_path / "out", vocab_size=300)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
     with pytest.raises(InputError, match="too small"):

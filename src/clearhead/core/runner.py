@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from clearhead.batch import Batch, Output, as_ids, group_by_budget
+from clearhead.batch import Batch, Output, group_by_budget, to_integer_array
 from clearhead.core import models, recurrent_network
 from clearhead.core.attention import Kernel, Recorder, fused_attention
 from clearhead.core.build import named_arrays
@@ -31,7 +31,7 @@ class CoreState:
 
     def reorder(self, rows: Any) -> CoreState:
         """Select rows of the batch, as beam search does."""
-        index = torch.as_tensor(as_ids(rows, "rows"), device=self.state.device)
+        index = torch.as_tensor(to_integer_array(rows, "rows"), device=self.state.device)
         return CoreState(self.state.reorder(index))
 
 
@@ -112,7 +112,7 @@ class CoreRunner:
         finally:
             self.network.train(was_training)
 
-    def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
+    def encode(self, batch: Batch, *, layers: bool, pooled: bool, is_only_batch: bool = False) -> Output:
         """Compute the hidden states of every layer or of the last one."""
         return self.run(batch, hidden=layers)
 
@@ -157,8 +157,8 @@ class CoreRunner:
 
     @torch.no_grad()
     def _step(self, state: CoreState, ids: Any, mask: Any, kernel: Kernel) -> tuple[Tensor, CoreState]:
-        new = torch.as_tensor(as_ids(ids, "ids"), device=self.device)
-        real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
+        new = torch.as_tensor(to_integer_array(ids, "ids"), device=self.device)
+        real = None if mask is None else torch.as_tensor(to_integer_array(mask, "mask"), device=self.device)
         top = self.shape.top
         if not top.causal:
             raise InputError(f"{self.shape.family} cannot generate token by token: its attention is not causal.")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.batch import as_ids
+from clearhead.batch import to_integer_array
 
 Array = np.ndarray[Any, Any]
 INITIAL_CAPACITY = 16  # tokens that fit into new buffers
@@ -82,7 +82,7 @@ class EngineState:
 
     def reorder(self, rows: Any) -> EngineState:
         """Select rows of the batch, as beam search does."""
-        index = as_ids(rows, "rows")
+        index = to_integer_array(rows, "rows")
         row_sources = self.row_sources[index]
         beam_width, previous = beams_per_source(row_sources), index // self.beam_width
         sources = row_sources[::beam_width]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.batch import Batch, Output, as_ids
+from clearhead.batch import Batch, Output, to_integer_array
 from clearhead.checkpoint.weights import release_pages
 from clearhead.engine.assemble import (
     GraphSpec,
@@ -145,13 +145,13 @@ class EngineRunner:
                 results[0][offsets] = logits
         return results[0]
 
-    def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
-        """Compute hidden states of every layer or the last one, and the pooler output; `alone` uses all threads."""
+    def encode(self, batch: Batch, *, layers: bool, pooled: bool, is_only_batch: bool = False) -> Output:
+        """Compute hidden states all layers or the last one, and pooled pooler output; `is_only_batch` uses all threads."""
         spec = GraphSpec(hidden=layers, last=not layers, pooled=pooled, has_mask=batch.mask is not None)
         feeds = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
         if batch.mask is not None:
             feeds["mask"] = batch.mask
-        return self._to_output(self._run_graph(spec, feeds, runs_parallel=not alone))
+        return self._to_output(self._run_graph(spec, feeds, runs_parallel=not is_only_batch))
 
     def batches(self, lengths: Array, budget: int) -> Iterator[Array]:  # noqa: ARG002
         """Group rows of equal length into small batches."""
@@ -194,7 +194,7 @@ class EngineRunner:
         self, state: EngineState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
     ) -> tuple[Array, EngineState]:
         """Feed tokens (batch, new); return logits or log-probabilities, all or only the `last`, and the new state."""
-        top, new = self.shape.top, as_ids(ids, "ids")
+        top, new = self.shape.top, to_integer_array(ids, "ids")
         if self.shape.head is None:
             raise InputError("This model has no language-model head to predict the next token.")
         if not top.causal:
@@ -204,7 +204,7 @@ class EngineRunner:
         new_length = state.length + new.shape[1]
         if top.positions == "learned" and top.max_length is not None and new_length > top.max_length:
             raise InputError(f"The model has {top.max_length} positions, and this step needs position {new_length}.")
-        real = np.ones(new.shape, np.bool_) if mask is None else as_ids(mask, "mask").astype(np.bool_)
+        real = np.ones(new.shape, np.bool_) if mask is None else to_integer_array(mask, "mask").astype(np.bool_)
         positions = state.present.sum(1, keepdims=True) + real.cumsum(1) - 1  # padding occupies no position
         positions = np.maximum(positions, 0)
         new_state = replace(

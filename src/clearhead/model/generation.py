@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from clearhead.batch import as_ids, pad_rows
+from clearhead.batch import pad_rows, to_integer_array
 from clearhead.decode import Generated, Hypothesis, resolve_plan
 from clearhead.decode.settings import FORMER_NAMES, Decoding
 from clearhead.errors import InputError
@@ -116,8 +116,8 @@ class TextGenerator:
         from clearhead.decode import DecodingInput
 
         if mask is None and _has_ragged_rows(ids):
-            ids, mask = pad_rows([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
-        words = as_ids(ids, "ids")
+            ids, mask = pad_rows([to_integer_array(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
+        words = to_integer_array(ids, "ids")
         if words.ndim == 2 and 0 in words.shape:
             return [DecodingInput(ids=()) for _ in words]
         batch, _ = check_batch(self.model.shape, words, mask, None, None, None)

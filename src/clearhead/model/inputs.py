@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clearhead.batch import Batch, as_ids
+from clearhead.batch import Batch, to_integer_array
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape, Shape
 
@@ -35,7 +35,7 @@ def check_batch(
     shape: ModelShape, ids: Any, mask: Any, segments: Any, target_ids: Any, target_mask: Any
 ) -> tuple[Batch, int | None]:
     """A batch that fits the model, and the number of choices when the ids were (batch, choices, length)."""
-    words = as_ids(ids, "ids")
+    words = to_integer_array(ids, "ids")
     choices = None
     if shape.head is not None and shape.head.kind == "choice" and words.ndim == 3:
         choices = words.shape[1]
@@ -50,7 +50,7 @@ def check_batch(
         return batch, choices
     if shape.decoder is None:
         raise InputError(f"target_ids are for models with a decoder, and this {shape.family} has none.")
-    targets = as_ids(target_ids, "target_ids")
+    targets = to_integer_array(target_ids, "target_ids")
     _check_ids(targets, shape.decoder, "target_ids")
     if len(targets) != len(words):
         raise InputError(f"ids has {len(words)} rows and target_ids has {len(targets)}.")
@@ -115,7 +115,7 @@ def _check_mask(mask: Any, ids: Array, name: str) -> Array | None:
 def _check_segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
     if segments is None:
         return None
-    array = as_ids(segments, "segments")
+    array = to_integer_array(segments, "segments")
     if array.shape != ids.shape:
         raise InputError(f"segments must be {ids.shape} like ids, and it is {array.shape}.")
     if not shape.segments:

@@ -311,7 +311,7 @@ def compute_word_arrays(
         ids, mask, segments = _pad_windows(dataset, windows[batch_windows], model)
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
         return batch_windows, compute(
-            model.runner.encode(batch, layers=True, pooled=False, alone=len(batches) == 1).hidden
+            model.runner.encode(batch, layers=True, pooled=False, is_only_batch=len(batches) == 1).hidden
         )
 
     for chosen, arrays in model.runner.map_jobs(compute_batch, batches):

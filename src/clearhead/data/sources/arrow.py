@@ -33,7 +33,7 @@ def open_parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], Class
             return file, reader.ParquetFile(file)
         except Exception as error:
             file.close()
-            raise InputError(f"{blob.name} cannot be read as a Parquet file: {_format_error(error)}.") from None
+            raise InputError(f"{blob.name} is not a readable Parquet file: {_format_error(error)}.") from None
 
     file, table = open_table()
     with file:
