@@ -45,7 +45,7 @@ MISTAKES = {
     "train --resume .": ". is not a training run (run.json not found)",
     "train --resume MODEL --epochs 3": "is a finished run and cannot be resumed",
     "train reviews.csv -o MODEL": "already exists and is not empty; name another one with -o",
-    "train reviews.csv -o reviews.csv": "is there already",
+    "train reviews.csv -o reviews.csv": "already exists",
     "evaluate MODEL": "requires an argument",
     "evaluate MODEL none.csv": "none.csv not found",
     "evaluate ./none reviews.csv": "folder './none' does not exist",

@@ -90,7 +90,7 @@ def test_the_reason_of_a_bad_row_does_not_depend_on_known_labels() -> None:
 
 def test_a_table_of_labels_has_a_limit() -> None:
     space = LabelSpace(names=tuple(map(str, range(40_000))), kind="multilabel")
-    with pytest.raises(InputError, match="too many distinct labels \(40,000 in 40,000 rows\)"):
+    with pytest.raises(InputError, match=r"too many distinct labels \(40,000 in 40,000 rows\)"):
         labels_to_array([()] * 40_000, space)
 
 

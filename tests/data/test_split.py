@@ -106,7 +106,7 @@ def test_what_cannot_be_split() -> None:
         split_rows([0], [0], dev=0.5, test=0.5)
     with pytest.raises(InputError, match="no rows"):
         split_rows([], [])
-    with pytest.raises(InputError, match="2 labels and 1 texts"):
+    with pytest.raises(InputError, match="labels and texts must have the same length, got 2 and 1"):
         split_rows([0, 1], [0])
     with pytest.raises(InputError, match="kind='x'"):
         split_rows([0], [0], kind="x")
