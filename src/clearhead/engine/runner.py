@@ -146,7 +146,7 @@ class EngineRunner:
         return results[0]
 
     def encode(self, batch: Batch, *, layers: bool, pooled: bool, is_only_batch: bool = False) -> Output:
-        """Compute hidden states all layers or the last one, and pooled pooler output; `is_only_batch` uses all threads."""
+        """Compute hidden states of all layers or the last one, and pooler output; `is_only_batch` uses all threads."""
         spec = GraphSpec(hidden=layers, last=not layers, pooled=pooled, has_mask=batch.mask is not None)
         feeds = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
         if batch.mask is not None:

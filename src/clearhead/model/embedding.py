@@ -162,7 +162,9 @@ class Embedder:
     def _pool_tokens(self, ids: Array, mask: Array, segments: Array | None, skip: int, *, alone: bool) -> Array:
         needs_all_layers = self.plan.layer != "last"
         batch, _ = check_batch(self.model.shape, ids, None if mask.all() else mask, segments, None, None)
-        out = self.model.runner.encode(batch, layers=needs_all_layers, pooled="pooler" in self.plan.modes, is_only_batch=alone)
+        out = self.model.runner.encode(
+            batch, layers=needs_all_layers, pooled="pooler" in self.plan.modes, is_only_batch=alone
+        )
         tokens = features.choose_layer(out.hidden, self.plan.layer) if needs_all_layers else out.last
         mask[:, :skip] = False
         return features.pool(tokens, mask, out.pooled, self.plan.modes)  # type: ignore[arg-type]
