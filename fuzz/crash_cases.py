@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.warm_up import warm_up
-from tests.aspect_rows import marked
+from tests.aspect_rows import make_reviews
 from tests.parallel_rows import CONFIGS, make_parallel_rows, write_tsv
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import topics
 
@@ -95,9 +95,9 @@ def _make(place: Path) -> None:
     tiny_gpt(place / "gpt")
     rows = write_csv(place / "rows.csv", labelled(60))
     write_csv(place / "many.csv", labelled(2500))
-    (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked(60)))
+    (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
     (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in topics(200)))
-    planted_text(place / "text.txt", 60, 4)
+    write_planted_text(place / "text.txt", 60, 4)
     pairs = write_tsv(place / "pairs.tsv", make_parallel_rows(60))
     (place / "german.txt").write_text("".join(row["de"] + "\n" for row in make_parallel_rows(40, seed=2)))
     (place / "prompts.txt").write_text("the film was\nwe saw\n\nthe music\n")

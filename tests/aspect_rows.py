@@ -5,17 +5,17 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-THINGS = ("film", "plot", "music", "actor")
-GOOD, BAD = ("great", "fine"), ("awful", "sad")
+ASPECTS = ("film", "plot", "music", "actor")
+POSITIVE_WORDS, NEGATIVE_WORDS = ("great", "fine"), ("awful", "sad")
 
 
-def marked(count: int, seed: int = 0) -> list[dict[str, Any]]:
+def make_reviews(count: int, seed: int = 0) -> list[dict[str, Any]]:
     """Sentences with an aspect and one word of opinion about it."""
     generator, rows = Random(seed), []
     for _ in range(count):
-        thing = generator.choice(THINGS)
+        thing = generator.choice(ASPECTS)
         is_good = generator.random() < 0.5
-        word = generator.choice(GOOD if is_good else BAD)
+        word = generator.choice(POSITIVE_WORDS if is_good else NEGATIVE_WORDS)
         text = generator.choice(
             (f"the {thing} was {word} today", f"we saw a {word} {thing}", f"{word} {thing} and more")
         )
@@ -25,7 +25,7 @@ def marked(count: int, seed: int = 0) -> list[dict[str, Any]]:
     return rows
 
 
-def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def flatten_aspects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Convert reviews to rows with one aspect each, as in SemEval."""
     return [
         {

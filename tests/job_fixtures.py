@@ -9,7 +9,7 @@ import pytest
 from clearhead.api import train
 from clearhead.train import network
 from clearhead.train.finish import Run
-from tests.rows import QUICK, paired, scored, tagged
+from tests.rows import QUICK, make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 
@@ -42,16 +42,20 @@ def words(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="session")
 def several(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A network for multi-label classification."""
-    return train(tagged(240), output=tmp_path_factory.mktemp("runs") / "several", model=tiny, epochs=8, **QUICK)
+    return train(
+        make_multilabel_rows(240), output=tmp_path_factory.mktemp("runs") / "several", model=tiny, epochs=8, **QUICK
+    )
 
 
 @pytest.fixture(scope="session")
 def pair(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A network for pairs of texts."""
-    return train(paired(200), output=tmp_path_factory.mktemp("runs") / "pair", model=tiny, epochs=8, **QUICK)
+    return train(make_pair_rows(200), output=tmp_path_factory.mktemp("runs") / "pair", model=tiny, epochs=8, **QUICK)
 
 
 @pytest.fixture(scope="session")
 def number(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A regression network for numbers with mean 1000 and standard deviation 300."""
-    return train(scored(160), output=tmp_path_factory.mktemp("runs") / "number", model=tiny, epochs=10, **QUICK)
+    return train(
+        make_scored_rows(160), output=tmp_path_factory.mktemp("runs") / "number", model=tiny, epochs=10, **QUICK
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-COLOURS = ("red", "blue", "green", "black", "white", "brown", "pink", "grey")
+COLORS = ("red", "blue", "green", "black", "white", "brown", "pink", "grey")
 TOPICS = {
     "music": ("drum", "flute", "song"),
     "winter": ("coat", "snow", "ice"),
@@ -19,23 +19,23 @@ TOPICS = {
 }
 
 
-def planted_documents(documents: int, sentences: int, seed: int = 0) -> list[list[str]]:
+def make_documents(documents: int, sentences: int, seed: int = 0) -> list[list[str]]:
     """Generate documents as lists of sentences."""
     generator = random.Random(seed)
     texts = []
     for _ in range(documents):
         topic = generator.choice(list(TOPICS))
-        colors = [generator.choice(COLOURS) for _ in range(sentences)]
+        colors = [generator.choice(COLORS) for _ in range(sentences)]
         texts.append([f"The {color} {generator.choice(TOPICS[topic])} of {topic} is {color}." for color in colors])
     return texts
 
 
-def planted_lines(count: int, seed: int = 0) -> list[str]:
+def make_lines(count: int, seed: int = 0) -> list[str]:
     """Generate sentences."""
-    return [line for document in planted_documents(count, 1, seed) for line in document]
+    return [line for document in make_documents(count, 1, seed) for line in document]
 
 
-def planted_text(path: Path, documents: int = 300, sentences: int = 6, seed: int = 0) -> Path:
+def write_planted_text(path: Path, documents: int = 300, sentences: int = 6, seed: int = 0) -> Path:
     """Write documents to a file, separated by blank lines."""
-    path.write_text("\n\n".join("\n".join(lines) for lines in planted_documents(documents, sentences, seed)) + "\n")
+    path.write_text("\n\n".join("\n".join(lines) for lines in make_documents(documents, sentences, seed)) + "\n")
     return path

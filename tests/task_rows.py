@@ -11,7 +11,7 @@ Rows = list[dict[str, Any]]
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "report": False}
 
 
-def words_and_tags(count: int, seed: int = 0) -> list[list[tuple[str, str]]]:
+def make_tagged_words(count: int, seed: int = 0) -> list[list[tuple[str, str]]]:
     """Tagged words: positive words, with or without a following "film", are NICE entities, negative words SAD ones."""
     generator = random.Random(seed)
     rows = []
@@ -29,27 +29,27 @@ def words_and_tags(count: int, seed: int = 0) -> list[list[tuple[str, str]]]:
     return rows
 
 
-def conll(rows: list[list[tuple[str, str]]], separator: str = "\t") -> str:
+def format_conll(rows: list[list[tuple[str, str]]], separator: str = "\t") -> str:
     """Format tagged words as CoNLL, one token per line."""
     return "\n\n".join("\n".join(separator.join(pair) for pair in row) for row in rows) + "\n"
 
 
-def spans(rows: list[list[tuple[str, str]]]) -> Rows:
+def make_span_rows(rows: list[list[tuple[str, str]]]) -> Rows:
     """Convert tagged words to texts with character spans."""
     from clearhead.metrics import extract_entities
 
     span_rows: Rows = []
     for row in rows:
         starts = [sum(len(word) + 1 for word, _ in row[:position]) for position in range(len(row))]
-        spans = [
+        row_spans = [
             {"start": starts[first], "end": starts[last - 1] + len(row[last - 1][0]), "label": kind}
             for first, last, kind in extract_entities([tag for _, tag in row])
         ]
-        span_rows.append({"text": " ".join(word for word, _ in row), "spans": spans})
+        span_rows.append({"text": " ".join(word for word, _ in row), "spans": row_spans})
     return span_rows
 
 
-def questions(count: int, seed: int = 0, *, no_answer_share: float = 0.0) -> Rows:
+def make_questions(count: int, seed: int = 0, *, no_answer_share: float = 0.0) -> Rows:
     """Questions whose answer is the positive word of the passage; passages with a negative word have none."""
     generator = random.Random(seed)
     rows: Rows = []
@@ -64,7 +64,7 @@ def questions(count: int, seed: int = 0, *, no_answer_share: float = 0.0) -> Row
     return rows
 
 
-def squad(rows: Rows) -> dict[str, Any]:
+def format_squad(rows: Rows) -> dict[str, Any]:
     """Convert questions to the nested format of SQuAD."""
     paragraphs = [
         {"context": row["context"], "qas": [{key: row[key] for key in ("id", "question", "answers")}]} for row in rows
@@ -72,7 +72,7 @@ def squad(rows: Rows) -> dict[str, Any]:
     return {"version": "v2.0", "data": [{"title": "films", "paragraphs": paragraphs}]}
 
 
-def options(count: int, seed: int = 0) -> Rows:
+def make_option_rows(count: int, seed: int = 0) -> Rows:
     """Questions with two to four options; the one with a positive word is correct."""
     generator = random.Random(seed)
     rows: Rows = []

@@ -11,19 +11,19 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 Pairs = list[dict[str, str]]
 
 
-def copied(generator: random.Random) -> tuple[str, str]:
+def copy_word(generator: random.Random) -> tuple[str, str]:
     """A word and its copy."""
     word = "".join(generator.choices(LETTERS, k=generator.randint(1, 6)))
     return word, word
 
 
-def reversed_(generator: random.Random) -> tuple[str, str]:
+def reverse_word(generator: random.Random) -> tuple[str, str]:
     """A word and its reversal."""
     word = "".join(generator.choices(LETTERS, k=generator.randint(1, 6)))
     return word, word[::-1]
 
 
-def dated(generator: random.Random) -> tuple[str, str]:
+def make_date_pair(generator: random.Random) -> tuple[str, str]:
     """A date in an everyday format and in ISO 8601."""
     day = date(1970, 1, 1) + timedelta(days=generator.randrange(60 * 365))
     month = MONTHS[day.month - 1]
@@ -32,10 +32,14 @@ def dated(generator: random.Random) -> tuple[str, str]:
     return generator.choice(formats), day.isoformat()
 
 
-TOYS: dict[str, Callable[[random.Random], tuple[str, str]]] = {"copy": copied, "reverse": reversed_, "dates": dated}
+TOYS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
+    "copy": copy_word,
+    "reverse": reverse_word,
+    "dates": make_date_pair,
+}
 
 
-def toy(name: str, count: int, seed: int = 0, without: Pairs | None = None) -> Pairs:
+def make_toy_pairs(name: str, count: int, seed: int = 0, without: Pairs | None = None) -> Pairs:
     """Generate `count` distinct rows of a toy task; `without` excludes the sources of other rows."""
     generator = random.Random(f"{name} {seed}")
     pairs: dict[str, str] = {}

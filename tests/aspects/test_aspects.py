@@ -15,7 +15,7 @@ from clearhead.data import open_source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.plan import make_plan
 from clearhead.train.finish import Run
-from tests.aspect_rows import flat, marked
+from tests.aspect_rows import flatten_aspects, make_reviews
 from tests.tiny_models import tiny_model
 
 
@@ -29,7 +29,7 @@ QUICK: dict[str, Any] = {"task": "aspect", "learning_rate": 3e-3, "batch_size": 
 
 @pytest.fixture(scope="module")
 def trained(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(marked(240), output=tmp_path_factory.mktemp("run") / "aspects", model=tiny, **QUICK)
+    return train(make_reviews(240), output=tmp_path_factory.mktemp("run") / "aspects", model=tiny, **QUICK)
 
 
 @pytest.mark.learns
@@ -49,8 +49,8 @@ def test_finds_and_judges(trained: Run) -> None:
 
 def test_some_of_the_reviews(tiny: str, tmp_path: Path) -> None:
     quick = QUICK | {"epochs": 1}
-    settings: dict[str, Any] = {"dev": marked(40, seed=3), "output": tmp_path / "some", "model": tiny}
-    run = train(marked(240), rows=30, report=False, **settings, **quick)
+    settings: dict[str, Any] = {"dev": make_reviews(40, seed=3), "output": tmp_path / "some", "model": tiny}
+    run = train(make_reviews(240), rows=30, report=False, **settings, **quick)
     assert run.rows == {"train": 30, "dev": 40}
     assert run.report is None
     assert not list((tmp_path / "some").rglob("*.html"))
@@ -75,7 +75,7 @@ def test_both_parts_see_the_same_split(trained: Run) -> None:
 
 @pytest.mark.learns
 def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
-    rows = marked(60, seed=5)
+    rows = make_reviews(60, seed=5)
     page = trained.folder / "turned.html"
     whole = evaluate(trained.folder, rows)
     opposite = {"positive": "negative", "negative": "positive"}
@@ -86,17 +86,20 @@ def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
 
 
 def test_the_rows_held_out_are_found_again(trained: Run) -> None:
-    evaluation = evaluate(trained.folder, marked(240), part="test")
+    evaluation = evaluate(trained.folder, make_reviews(240), part="test")
     assert evaluation.rows == trained.rows["test"]
     assert evaluation.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
     with pytest.raises(InputError, match="does not have the test rows"):
-        evaluate(trained.folder, marked(240, seed=9), part="test")
+        evaluate(trained.folder, make_reviews(240, seed=9), part="test")
 
 
 def test_a_row_for_each_aspect_can_be_measured(trained: Run) -> None:
-    rows = marked(60, seed=5)
+    rows = make_reviews(60, seed=5)
     unique_rows = list({row["text"]: row for row in rows}.values())
-    flat_evaluation, span_evaluation = evaluate(trained.folder, flat(rows)), evaluate(trained.folder, unique_rows)
+    flat_evaluation, span_evaluation = (
+        evaluate(trained.folder, flatten_aspects(rows)),
+        evaluate(trained.folder, unique_rows),
+    )
     assert flat_evaluation.rows == len(unique_rows)
     assert flat_evaluation.metrics["f1"].value == pytest.approx(span_evaluation.metrics["f1"].value)
 
@@ -112,12 +115,12 @@ def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
 
 
 def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
-    rows = marked(30)
+    rows = make_reviews(30)
     two_spans = [{"start": 4, "end": 8, "label": "positive"}, {"start": 27, "end": 32, "label": "negative"}]
     rows[0] = {"text": "the film was great but the story was awful", "spans": two_spans}
     plan = make_plan({"task": "aspect"})
     span_reviews = read_reviews(open_source(rows), plan, lambda _: None)
-    flat_reviews = read_reviews(open_source(flat(rows)), plan, lambda _: None)
+    flat_reviews = read_reviews(open_source(flatten_aspects(rows)), plan, lambda _: None)
     unique_reviews = list(
         {review.text: review for review in span_reviews}.values()
     )  # the same text twice is one review
@@ -133,7 +136,7 @@ def test_without_a_place_the_first_occurrence_is_meant() -> None:
 
 
 def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
-    rows = flat(marked(20))
+    rows = flatten_aspects(make_reviews(20))
     rows[3]["aspect"] = "nowhere"
     rows[7]["aspect_start"] = 1
     with pytest.raises(InputError, match=r"2 of \d+ rows cannot be used:\n  row 4: .*nowhere.*\n  row 8: "):
@@ -158,7 +161,7 @@ def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], message: s
 
 def test_methods_that_cannot_are_said(tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="aspect is trained with finetune, head, features, not with tfidf"):
-        train(marked(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
+        train(make_reviews(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
 
 
 def test_an_unsure_model_may_stay_silent(trained: Run) -> None:

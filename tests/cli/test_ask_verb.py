@@ -13,7 +13,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from tests.task_rows import QUICK, questions, squad
+from tests.task_rows import QUICK, format_squad, make_questions
 from tests.tiny_models import labelled, tiny_gpt, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
@@ -25,7 +25,7 @@ PASSAGE = "we saw a film today and it was great, but the music of the end was po
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A model that always answers, one that never does, and some for other work."""
     place = tmp_path_factory.mktemp("ask")
-    (place / "rows.json").write_text(json.dumps(squad(questions(60, no_answer_share=0.3))))
+    (place / "rows.json").write_text(json.dumps(format_squad(make_questions(60, no_answer_share=0.3))))
     tiny = tiny_model(place / "tiny")
     choices: dict[str, Any] = {**QUICK, "model": str(tiny), "method": "head", "epochs": 1, "stride": 4}
     choices["max_length"] = 24

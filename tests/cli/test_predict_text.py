@@ -13,7 +13,7 @@ import pytest
 import clearhead
 from clearhead.data.sources.paths import is_text
 from clearhead.errors import InputError
-from tests.aspect_rows import marked
+from tests.aspect_rows import make_reviews
 from tests.tiny_models import labelled, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
@@ -108,7 +108,7 @@ def test_tags_answers_and_options(models: dict[str, str], run: Run) -> None:
 def test_aspects(tmp_path: Path, run: Run) -> None:
     base = str(tiny_model(tmp_path / "tiny"))
     folder = tmp_path / "aspects"
-    clearhead.train(marked(40), task="aspect", model=base, output=folder, epochs=1, batch_size=16, report=False)
+    clearhead.train(make_reviews(40), task="aspect", model=base, output=folder, epochs=1, batch_size=16, report=False)
     code, out, err = run("predict", folder, "the film was great today", "--json")
     assert code == 0, err
     assert "tags" in json.loads(out)

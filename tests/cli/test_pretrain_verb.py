@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
@@ -16,7 +16,7 @@ SMALL = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
+    return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
 
 
 def flags(text: Path, folder: Path, *more: str) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.aspect_rows import marked
-from tests.task_rows import conll, options, questions, squad, words_and_tags
+from tests.aspect_rows import make_reviews
+from tests.task_rows import format_conll, format_squad, make_option_rows, make_questions, make_tagged_words
 from tests.tiny_models import tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
@@ -29,9 +29,9 @@ NAMES = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("verbs")
     tiny_model(folder / "tiny")
-    (folder / "tag.conll").write_text(conll(words_and_tags(80)))
-    (folder / "span.json").write_text(json.dumps(squad(questions(80))))
-    write_csv(folder / "choice.csv", options(80))
+    (folder / "tag.conll").write_text(format_conll(make_tagged_words(80)))
+    (folder / "span.json").write_text(json.dumps(format_squad(make_questions(80))))
+    write_csv(folder / "choice.csv", make_option_rows(80))
     return folder
 
 
@@ -177,7 +177,7 @@ def judged(place: Path) -> Path:
     from clearhead.cli import main
 
     rows = place / "reviews.jsonl"
-    rows.write_text("".join(json.dumps(row) + "\n" for row in marked(60)))
+    rows.write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
     main(
         [
             "train",

@@ -20,7 +20,7 @@ from clearhead import metrics
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import InputError
 from clearhead.train.finish import Run
-from tests.rows import paired, scored, tagged
+from tests.rows import make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.tiny_models import labelled, write_csv
 
 
@@ -66,7 +66,7 @@ def test_metrics_are_those_of_the_predictions(fitted: Run) -> None:
 
 
 def test_several_labels_and_numbers(several: Run, number: Run) -> None:
-    rows = tagged(50, seed=2)
+    rows = make_multilabel_rows(50, seed=2)
     truth = np.array([[name in row["labels"] for name in several.labels] for row in rows])
     predicted = np.array(
         [[name in (answer.labels or ()) for name in several.labels] for answer in predict(several.folder, rows)]
@@ -74,9 +74,9 @@ def test_several_labels_and_numbers(several: Run, number: Run) -> None:
     evaluation = evaluate(several.folder, rows)
     assert evaluation.metrics["f1_micro"].value == pytest.approx(f1_score(truth, predicted, average="micro"))
     assert [score.rows for score in evaluation.label_scores] == truth.sum(0).tolist()
-    values = np.array([answer.value for answer in predict(number.folder, scored(50, 2))], np.float64)
-    scores = np.array([row["score"] for row in scored(50, 2)])
-    assert evaluate(number.folder, scored(50, 2)).metrics["pearson"].value == pytest.approx(
+    values = np.array([answer.value for answer in predict(number.folder, make_scored_rows(50, 2))], np.float64)
+    scores = np.array([row["score"] for row in make_scored_rows(50, 2)])
+    assert evaluate(number.folder, make_scored_rows(50, 2)).metrics["pearson"].value == pytest.approx(
         np.corrcoef(values, scores)[0, 1]
     )
 
@@ -132,8 +132,8 @@ def test_two_models_on_the_same_rows(words: Run, fitted: Run, tmp_path: Path) ->
 
 def test_each_of_two_models_reads_its_own_columns(pair: Run, tmp_path: Path) -> None:
     """One model reads both texts, the other only the first."""
-    rows = paired(80, seed=3)
-    single_texts = [{"text": row["sentence1"], "label": row["label"]} for row in paired(100)]
+    rows = make_pair_rows(80, seed=3)
+    single_texts = [{"text": row["sentence1"], "label": row["label"]} for row in make_pair_rows(100)]
     first = train(single_texts, output=tmp_path / "first", method="tfidf")
     difference = evaluate(pair.folder, rows, against=first.folder).against["accuracy"].difference
     single_accuracy = evaluate(first.folder, rows, text="sentence1").metrics["accuracy"].value

@@ -16,7 +16,7 @@ from clearhead.report import ReportData, report_html
 from clearhead.tasks.examples import LabeledSpan, RowSelection, SelectedRow
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
-from tests.rows import QUICK, paired, scored, tagged
+from tests.rows import QUICK, make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
@@ -75,7 +75,9 @@ def test_report_of_a_run(fitted: Run, reviews: Path, tmp_path: Path) -> None:
     assert "“" in page.said("worst")
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("several", tagged), ("pair", paired), ("number", scored)])
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("several", make_multilabel_rows), ("pair", make_pair_rows), ("number", make_scored_rows)]
+)
 def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = request.getfixturevalue(kind)
     path = tmp_path / "page.html"

@@ -12,16 +12,16 @@ from clearhead.data import open_source
 from clearhead.evaluate.examples import show_examples
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks.examples import Example, PartExamples, WordImportance
-from tests.aspect_rows import marked
+from tests.aspect_rows import make_reviews
 from tests.report.pages import Reader
-from tests.task_rows import options, questions, spans, words_and_tags
+from tests.task_rows import make_option_rows, make_questions, make_span_rows, make_tagged_words
 
 Rows = list[dict[str, Any]]
 QUESTIONS = ("was it", "was it good today", "we saw more of the film")
 
 
 def vary_questions(count: int, seed: int = 0) -> Rows:
-    rows = questions(count, seed, no_answer_share=0.2)
+    rows = make_questions(count, seed, no_answer_share=0.2)
     return [row | {"question": QUESTIONS[index % 3]} for index, row in enumerate(rows)]
 
 
@@ -30,10 +30,10 @@ def remove_spans(rows: Rows) -> Rows:
 
 
 TASKS: dict[str, tuple[Rows, Rows, int]] = {  # training rows, wrongly labeled rows, epochs
-    "tag": (spans(words_and_tags(160)), remove_spans(spans(words_and_tags(40, seed=7))), 5),
+    "tag": (make_span_rows(make_tagged_words(160)), remove_spans(make_span_rows(make_tagged_words(40, seed=7))), 5),
     "span": (vary_questions(160), [row | {"answers": []} for row in vary_questions(40, seed=7)], 4),
-    "choice": (options(160), [row | {"label": "A"} for row in options(40, seed=7)], 2),
-    "aspect": (marked(120), remove_spans(marked(40, seed=7)), 6),
+    "choice": (make_option_rows(160), [row | {"label": "A"} for row in make_option_rows(40, seed=7)], 2),
+    "aspect": (make_reviews(120), remove_spans(make_reviews(40, seed=7)), 6),
 }
 
 
@@ -137,7 +137,7 @@ def test_the_page_says_so(trained_task: tuple[str, Predictor, PartExamples, Path
 
 
 def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_path: Path) -> None:
-    sentences = [" ".join(word for word, _ in row[:5]) for row in words_and_tags(60)]
+    sentences = [" ".join(word for word, _ in row[:5]) for row in make_tagged_words(60)]
     cells = [{"text": f"a-b {text}", "tags": " ".join(["B-X", *["O"] * len(text.split())])} for text in sentences]
     run = train(cells, output=tmp_path / "cells", model=tiny, task="tag", learning_rate=3e-3, epochs=6, report=False)
     cells[4]["tags"] = " ".join([*["O"] * len(sentences[4].split()), "B-X"])

@@ -22,7 +22,7 @@ from clearhead.jobs.method import LayerChoice, LayerScore
 from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import compute_table_features
 from clearhead.tasks.packed import pack_table
-from tests.rows import scored, tagged
+from tests.rows import make_multilabel_rows, make_scored_rows
 from tests.tiny_models import labelled, tiny_model
 
 ALL_LAYERS = ("first", "last", "second_to_last", "sum_all", "sum_last_four", "concat_last_four")
@@ -132,7 +132,7 @@ def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: P
 @pytest.mark.learns
 @pytest.mark.parametrize("kind", ["multilabel", "number"])
 def test_other_labels(kind: str, tiny: str, tmp_path: Path) -> None:
-    rows = tagged(80) if kind == "multilabel" else scored(80)
+    rows = make_multilabel_rows(80) if kind == "multilabel" else make_scored_rows(80)
     run = train(rows, output=tmp_path / "run", model=tiny, method="features", layers="sweep", C=0.1)
     assert len(run.sweep) == 13
     assert max(score.score or 0.0 for score in run.sweep) > 0.2

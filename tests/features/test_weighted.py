@@ -14,7 +14,7 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.cli import main
 from clearhead.errors import CheckpointError, InputError
 from clearhead.train.finish import Run
-from tests.task_rows import words_and_tags
+from tests.task_rows import make_tagged_words
 from tests.tiny_models import labelled, write_csv
 
 
@@ -62,7 +62,7 @@ def test_the_weights_are_saved_and_used_for_prediction(weighted_run: Run, embedd
 
 
 def test_layers_are_weighted_for_words_too(tiny: str, tmp_path: Path) -> None:
-    rows = [{"tokens": [word for word, _ in row], "tags": [tag for _, tag in row]} for row in words_and_tags(120)]
+    rows = [{"tokens": [word for word, _ in row], "tags": [tag for _, tag in row]} for row in make_tagged_words(120)]
     tagger = train(rows, output=tmp_path / "tags", model=tiny, method="features", layer="weighted", report=False)
     assert any("layers weighted" in note for note in tagger.notes)
     assert predict(tmp_path / "tags", [{"tokens": ["a", "good", "film"]}])[0].tags is not None

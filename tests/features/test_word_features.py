@@ -20,7 +20,7 @@ from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import compute_word_states, encode_unlabeled
 from clearhead.tasks.tag.rows import check_row
 from clearhead.tasks.tag.task import TAG_ROWS
-from tests.task_rows import conll, words_and_tags
+from tests.task_rows import format_conll, make_tagged_words
 from tests.tiny_models import tiny_model
 
 LAYERS = ("first", "last", "second_to_last", "sum_all")
@@ -34,7 +34,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def tagged_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "words.conll"
-    path.write_text(conll(words_and_tags(150)))
+    path.write_text(format_conll(make_tagged_words(150)))
     return path
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import clearhead
-from tests.aspect_rows import marked
+from tests.aspect_rows import make_reviews
 from tests.golden.cases import (
     CASES,
     EARLIER,
@@ -50,9 +50,9 @@ from tests.golden.cases import (
     train_case,
 )
 from tests.parallel_rows import make_parallel_rows, write_tsv
-from tests.planted import planted_text
-from tests.rows import paired, scored, tagged
-from tests.task_rows import conll, options, questions, words_and_tags
+from tests.planted import write_planted_text
+from tests.rows import make_multilabel_rows, make_pair_rows, make_scored_rows
+from tests.task_rows import format_conll, make_option_rows, make_questions, make_tagged_words
 from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
 
 ROWS = 160
@@ -78,18 +78,18 @@ def write_data(folder: Path) -> None:
     """Rows by rule, each file with those of one task."""
     folder.mkdir()
     write_csv(folder / "reviews.csv", labelled(ROWS, least=1, most=4))
-    write_csv(folder / "pairs.csv", paired(ROWS))
-    write_csv(folder / "scores.csv", scored(ROWS))
-    write_csv(folder / "quiz.csv", options(ROWS))
+    write_csv(folder / "pairs.csv", make_pair_rows(ROWS))
+    write_csv(folder / "scores.csv", make_scored_rows(ROWS))
+    write_csv(folder / "quiz.csv", make_option_rows(ROWS))
     for name, rows in {
-        "topics.jsonl": tagged(ROWS),
-        "questions.jsonl": questions(ROWS, no_answer_share=0.3),
-        "aspects.jsonl": marked(ROWS),
+        "topics.jsonl": make_multilabel_rows(ROWS),
+        "questions.jsonl": make_questions(ROWS, no_answer_share=0.3),
+        "aspects.jsonl": make_reviews(ROWS),
     }.items():
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "orders.conll").write_text(conll(words_and_tags(ROWS)))
+    (folder / "orders.conll").write_text(format_conll(make_tagged_words(ROWS)))
     write_tsv(folder / "parallel.tsv", make_parallel_rows(ROWS))
-    planted_text(folder / "text.txt", 40, 4)
+    write_planted_text(folder / "text.txt", 40, 4)
 
 
 def write_models(root: Path) -> None:

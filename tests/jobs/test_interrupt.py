@@ -19,7 +19,7 @@ from clearhead.training import loop
 from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt, on_stop_request
 from fuzz.kill import contents
 from tests.parallel_rows import make_parallel_rows, write_tsv
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 1e6, "threads": 1}
@@ -95,7 +95,7 @@ def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_pretraining_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = planted_text(tmp_path / "text.txt", 30, 5)
+    text = write_planted_text(tmp_path / "text.txt", 30, 5)
     clearhead.pretrain(text, output=tmp_path / "whole", **LANGUAGE_MODEL)
     with monkeypatch.context() as patch:
         interrupt_in_step(patch, loop, 5)

@@ -22,7 +22,7 @@ from clearhead.files import read_json, write_json
 from clearhead.jobs.events import RunEvents
 from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
 from fuzz.run_folders import StopError, stop_at
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 16, "learning_rate": 3e-3, "save_every": 0.0, "threads": 1}
@@ -50,7 +50,7 @@ def stopped_runs(tmp_path_factory: pytest.TempPathFactory, default_precision: No
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
     with pytest.raises(StopError):
         pretrain(
-            planted_text(base / "text.txt", 30, 5),
+            write_planted_text(base / "text.txt", 30, 5),
             output=base / "learned",
             events=stop_at(2),
             config=sizes,

@@ -14,7 +14,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
 from tests.parallel_rows import make_parallel_rows, write_tsv
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "threads": 1, "command": "x"}
@@ -90,7 +90,7 @@ def test_a_translator_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "electra", "gpt2", "t5"])
 def test_pretraining_too(tmp_path: Path, family: str) -> None:
-    text = planted_text(tmp_path / "text.txt", 30, 5)
+    text = write_planted_text(tmp_path / "text.txt", 30, 5)
     run = clearhead.pretrain(text, output=tmp_path / "run", report=False, family=family, **LANGUAGE_MODEL)
     assert not (run.folder / "state").exists()
     before = remove_last_file(run.folder)
@@ -100,7 +100,7 @@ def test_pretraining_too(tmp_path: Path, family: str) -> None:
 
 
 def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = planted_text(tmp_path / "text.txt", 30, 5)
+    text = write_planted_text(tmp_path / "text.txt", 30, 5)
     whole = clearhead.pretrain(text, output=tmp_path / "whole", report=False, **LANGUAGE_MODEL)
 
     remove = shutil.rmtree

@@ -19,7 +19,7 @@ from clearhead.ladder.methods import METHODS, budget_for, budget_seconds, chosen
 from clearhead.ladder.result import Ladder
 from clearhead.predict.latency import measure_disk_megabytes
 from clearhead.train import methods
-from tests.rows import QUICK, paired, scored, tagged
+from tests.rows import QUICK, make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.tiny_models import labelled, write_csv
 
 FAST: dict[str, Any] = {"epochs": 2, "C": 1.0, **QUICK}
@@ -200,7 +200,7 @@ def test_without_a_model_the_methods_without_one_are_measured(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["pair", "regress", "multilabel"])
 def test_every_task(kind: str, tiny: str, tmp_path: Path) -> None:
-    rows = {"pair": paired, "regress": scored, "multilabel": tagged}[kind](90)
+    rows = {"pair": make_pair_rows, "regress": make_scored_rows, "multilabel": make_multilabel_rows}[kind](90)
     made = ladder(rows, output=tmp_path / "out", model=tiny, methods="majority,tfidf,features,finetune", **FAST)
     assert [rung.left_out for rung in made.rungs] == [None] * 4
     assert made.metric == {"pair": "accuracy", "regress": "r2", "multilabel": "f1_micro"}[kind]
@@ -208,7 +208,7 @@ def test_every_task(kind: str, tiny: str, tmp_path: Path) -> None:
 
 
 def test_a_metric_that_is_not_defined_for_a_method(tmp_path: Path) -> None:
-    made = ladder(scored(90), output=tmp_path / "out", methods="majority,tfidf", metric="pearson")
+    made = ladder(make_scored_rows(90), output=tmp_path / "out", methods="majority,tfidf", metric="pearson")
     assert made.rung("majority").value is None  # a constant is correlated with nothing
     assert made.recommended == "tfidf"
     assert "not defined" in made._repr_html_()

@@ -19,7 +19,7 @@ from clearhead.pretraining.registry import OBJECTIVES
 from clearhead.pretraining.vocab_info import read_vocab_info
 from clearhead.training.objectives.pretraining import compute_pretrain_losses, count_targets
 from tests.parity_models import TOLERANCE, import_transformers
-from tests.planted import planted_lines
+from tests.planted import make_lines
 
 IGNORED = -100  # what nobody is asked about
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48}
@@ -34,7 +34,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
     family, use, config = CASES[name]
-    lines = planted_lines(40)
+    lines = make_lines(40)
     tokenizer = learn_tokenizer(iter(lines), use=use, vocab_size=400).tokenizer
     objective = OBJECTIVES[name]
     named = {"pad_token_id": tokenizer.pad_id, "decoder_start_token_id": tokenizer.pad_id}

@@ -19,10 +19,10 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.kinds import kind_of
 from clearhead.train.finish import Run
 from tests.parity_models import import_transformers
-from tests.rows import QUICK, paired, scored
+from tests.rows import QUICK, make_pair_rows, make_scored_rows
 from tests.tiny_models import labelled, tiny_sentence_encoder, write_csv
 
-PAIRS = [(row["sentence1"], row["sentence2"]) for row in paired(12, seed=3)]
+PAIRS = [(row["sentence1"], row["sentence2"]) for row in make_pair_rows(12, seed=3)]
 MakeCheckpoint = Callable[..., Path]
 
 
@@ -145,7 +145,7 @@ def test_tuples_are_pairs(reranker: Path, pair: Run, fitted: Run) -> None:
 def test_an_estimator_reads_both(reranker: Path) -> None:
     from clearhead.estimators import TextRegressor
 
-    rows = paired(40, seed=1)
+    rows = make_pair_rows(40, seed=1)
     pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
     estimator = TextRegressor(model=str(reranker), epochs=1).fit(pairs, [float(index) for index in range(len(pairs))])
     swapped = [(a, pairs[(index + 1) % len(pairs)][1]) for index, (a, _) in enumerate(pairs)]
@@ -197,7 +197,12 @@ def test_numbers_learned_here_are_the_same_there(reranker: Path, tmp_path: Path)
     sigmoid_folder = tmp_path / "sigmoid"  # the activation of the base model does not apply after training
     load_cross_encoder(reranker, activation_fn=torch.nn.Sigmoid()).save_pretrained(str(sigmoid_folder))
     run = train(
-        scored(60, two=True), output=tmp_path / "run", model=str(sigmoid_folder), epochs=1, report=False, **QUICK
+        make_scored_rows(60, has_two_texts=True),
+        output=tmp_path / "run",
+        model=str(sigmoid_folder),
+        epochs=1,
+        report=False,
+        **QUICK,
     )
     expected = predict_numbers(run.folder, PAIRS)
     assert min(expected) > 10
@@ -216,7 +221,7 @@ def test_pairs_learned_here_are_the_same_there(pair: Run) -> None:
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_heads_on_the_mean_are_the_same_there(kind: str, tmp_path: Path) -> None:
     base = tiny_sentence_encoder(tmp_path / "base")
-    rows = scored(60, two=True) if kind == "numbers" else paired(60)
+    rows = make_scored_rows(60, has_two_texts=True) if kind == "numbers" else make_pair_rows(60)
     run = train(rows, output=tmp_path / "run", model=str(base), epochs=1, report=False, **QUICK)
     model = clearhead.load(run.folder)
     assert model.shape.head_pooling == "mean"

@@ -14,7 +14,7 @@ import pytest
 from clearhead.api import load_predictor, predict, predict_file, train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.train.finish import Run
-from tests.rows import tagged
+from tests.rows import make_multilabel_rows
 from tests.tiny_models import labelled, write_csv
 
 SPECIAL_TEXTS = [
@@ -133,12 +133,12 @@ def test_probabilities_of_every_label(fitted: Run, reviews: Path, tmp_path: Path
 
 
 def test_several_labels_and_numbers(several: Run, number: Run, tmp_path: Path) -> None:
-    summary = predict_file(several.folder, tagged(30), tmp_path / "several.csv")
+    summary = predict_file(several.folder, make_multilabel_rows(30), tmp_path / "several.csv")
     assert summary.columns == {"text": "text"}
-    answers = predict(several.folder, tagged(30))
+    answers = predict(several.folder, make_multilabel_rows(30))
     written = read_table(tmp_path / "several.csv")
     assert [row["prediction"] for row in written] == ["|".join(answer.labels or ()) for answer in answers]
-    predict_file(several.folder, tagged(30), tmp_path / "several.jsonl")
+    predict_file(several.folder, make_multilabel_rows(30), tmp_path / "several.jsonl")
     assert [row["prediction"] for row in read_objects(tmp_path / "several.jsonl")] == [
         list(a.labels or ()) for a in answers
     ]

@@ -13,7 +13,7 @@ import torch
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.tasks.tag.decoding import LENIENT
 from tests.parity_models import import_transformers
-from tests.task_rows import QUICK, options, questions, words_and_tags
+from tests.task_rows import QUICK, make_option_rows, make_questions, make_tagged_words
 from tests.text.tokenizer_folders import LEGACY_WRITERS, write_json
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -146,9 +146,9 @@ def test_their_choosers_choose(family: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["tag", "span", "choice"])
 def test_ours_are_loaded_by_theirs_with_the_same_logits(task: str, tiny: str, tmp_path: Path) -> None:
     rows: Any = {
-        "tag": [{"tokens": [w for w, _ in row], "tags": [t for _, t in row]} for row in words_and_tags(60)],
-        "span": questions(60),
-        "choice": options(60),
+        "tag": [{"tokens": [w for w, _ in row], "tags": [t for _, t in row]} for row in make_tagged_words(60)],
+        "span": make_questions(60),
+        "choice": make_option_rows(60),
     }[task]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
     transformers = import_transformers()

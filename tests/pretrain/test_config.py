@@ -11,7 +11,7 @@ import pytest
 import clearhead
 from clearhead.errors import ClearheadError, ConfigError, InputError
 from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain_run
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 
@@ -35,7 +35,7 @@ def written(folder: Path, **keys: Any) -> Path:
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_config_json_says_the_whole_model(tmp_path: Path, whole: bool) -> None:
     path = written(tmp_path / "theirs")
-    text = planted_text(tmp_path / "text.txt", 40, 4)
+    text = write_planted_text(tmp_path / "text.txt", 40, 4)
     run = clearhead.pretrain(
         text,
         output=tmp_path / "model",

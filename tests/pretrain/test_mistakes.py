@@ -16,7 +16,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.pretrain.plan import make_pretrain_plan
 from clearhead.pretraining.documents import find_corpus_files
 from clearhead.training.loop import DivergedError
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
 CHOICES: dict[str, Any] = {
@@ -33,7 +33,7 @@ CHOICES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
+    return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
 
 
 @pytest.mark.parametrize("family", ["bert", "electra"])

@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.model import Model
 from clearhead.pretrain.result import PretrainResult
-from tests.planted import COLOURS, planted_text
+from tests.planted import COLORS, write_planted_text
 from tests.variation import THREADS
 
 BERT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
@@ -23,7 +23,7 @@ SENTENCE = "The {} drum of music is"
 
 def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int = 1, **choices: Any) -> PretrainResult:
     """A small model after some steps over a text with the rule in it."""
-    text = planted_text(folder / "text.txt", 1500 // sentences, sentences)
+    text = write_planted_text(folder / "text.txt", 1500 // sentences, sentences)
     usual: dict[str, Any] = {
         "vocab_size": 200,
         "max_length": 24,
@@ -50,7 +50,7 @@ def test_masked_words(tmp_path: Path) -> None:
     assert run.held_out is not None
     assert run.held_out.loss < 0.5 * run.held_out.bigram.loss < 0.5 * run.held_out.unigram.loss
     model = clearhead.load(run.folder)
-    for colour in COLOURS:
+    for colour in COLORS:
         best = model.fill(f"{SENTENCE.format(colour)} [MASK].")[0][0]
         assert best.token == colour
         assert best.probability > 0.8
@@ -73,8 +73,8 @@ def test_next_sentence(tmp_path: Path) -> None:
 def test_next_words(tmp_path: Path) -> None:
     run = learned(tmp_path, "gpt2", GPT, vocab_size=400, max_steps=250)
     model = clearhead.load(run.folder)
-    said = [one.text for one in model.generate([SENTENCE.format(colour) for colour in COLOURS], max_length=3)]
-    assert said == [f" {colour}." for colour in COLOURS]  # and then the document ends
+    said = [one.text for one in model.generate([SENTENCE.format(colour) for colour in COLORS], max_length=3)]
+    assert said == [f" {colour}." for colour in COLORS]  # and then the document ends
 
 
 @pytest.mark.slow
@@ -82,9 +82,9 @@ def test_next_words(tmp_path: Path) -> None:
 def test_spans(tmp_path: Path) -> None:
     run = learned(tmp_path, "t5", T5, learning_rate=1e-2, max_steps=300, max_length=48)
     model = clearhead.load(run.folder)
-    asked = [f"The {colour} drum of music <extra_id_0>" for colour in COLOURS]  # a span of some tokens
+    asked = [f"The {colour} drum of music <extra_id_0>" for colour in COLORS]  # a span of some tokens
     said = [one.text for one in model.generate(asked, max_length=8)]
-    right = sum(text == f"is {colour}." for colour, text in zip(COLOURS, said, strict=True))
+    right = sum(text == f"is {colour}." for colour, text in zip(COLORS, said, strict=True))
     assert right >= 7  # 8 over seeds and precisions, 1 by chance
     assert run.held_out is not None
     assert run.held_out.loss < 0.1  # 0.001
@@ -101,13 +101,13 @@ def test_replaced_words(tmp_path: Path) -> None:
     assert run.held_out.replaced_accuracy > run.held_out.replaced_majority
     model = clearhead.load(run.folder, "core")
     doubts = []
-    for place, colour in enumerate(COLOURS):
-        other = COLOURS[place - 1]
+    for place, colour in enumerate(COLORS):
+        other = COLORS[place - 1]
         right, wrong = (_replaced(model, f"{SENTENCE.format(colour)} {last}.", last) for last in (colour, other))
         doubts.append(wrong - right)
     assert np.mean(doubts) > 1
     generator = clearhead.load(run.folder / "generator")
-    assert generator.fill(f"{SENTENCE.format('red')} [MASK].")[0][0].token in COLOURS
+    assert generator.fill(f"{SENTENCE.format('red')} [MASK].")[0][0].token in COLORS
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_both_ways(tmp_path: Path) -> None:
     assert run.held_out.loss < 0.75 * run.held_out.bigram.loss
     model = clearhead.load(run.folder)
     after, before = [], []
-    for colour in COLOURS:
+    for colour in COLORS:
         encoding = model.tokenizer.encode(f"{SENTENCE.format(colour)} {colour}.")
         logits = np.asarray(model.run([encoding.ids]).logits)[0]  # (tokens, 2, vocabulary)
         first, last = (place for place, token in enumerate(encoding.tokens) if token == colour)
@@ -138,7 +138,7 @@ def _replaced(model: Model, text: str, word: str) -> float:
 
 @pytest.mark.parametrize(("family", "steps"), [("roberta", 1), ("transformer", 1), ("rnn", 1), ("deberta-v2", 1)])
 def test_any_family_takes_a_step(tmp_path: Path, family: str, steps: int) -> None:
-    text = planted_text(tmp_path / "text.txt", 60, 3)
+    text = write_planted_text(tmp_path / "text.txt", 60, 3)
     run = clearhead.pretrain(
         text,
         output=tmp_path / "run",

@@ -16,7 +16,7 @@ from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.files import read_json
 from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import TrainingStep
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import tiny_model
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -33,7 +33,7 @@ CHOICES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return planted_text(tmp_path_factory.mktemp("text") / "text.txt", 80, 5)
+    return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 80, 5)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -138,7 +138,7 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
-    other = planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
+    other = write_planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
     run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.documents == 80  # nothing else is held out
     assert any("held-out text: " in line for line in run.messages)

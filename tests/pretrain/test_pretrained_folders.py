@@ -16,7 +16,7 @@ from clearhead.files import read_json
 from clearhead.pretrain.held_out import HeldOutScores
 from clearhead.pretraining.baselines import Baseline
 from clearhead.shape import Pooling
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import tiny_model
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -53,7 +53,7 @@ PAIR = ("The red drum is loud.", "The blue bell is soft, and the drum is red.")
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
+    return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
 
 
 def taught(text: Path, folder: Path, family: str, **choices: Any) -> Path:

@@ -15,9 +15,9 @@ from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.pretraining.documents import Chunk
 from clearhead.pretraining.shards import Corpus, hash_source, make_corpus
 from clearhead.text import Tokenizer
-from tests.planted import planted_documents
+from tests.planted import make_documents
 
-DOCUMENTS = planted_documents(30, 4)
+DOCUMENTS = make_documents(30, 4)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from clearhead.report import page
 from clearhead.tasks.examples import Example, SelectedRow
 from clearhead.tasks.packed import PackedBatch, PackedDataset
 from clearhead.tasks.task import Answers
-from tests.rows import tagged
+from tests.rows import make_multilabel_rows
 from tests.tiny_models import labelled, write_csv
 
 REPO = Path(__file__).parents[2]
@@ -144,7 +144,7 @@ def test_the_model_is_loaded_once(method: str, most: int, tiny: str, reviews: Pa
 def test_no_tensor_is_read_twice(tiny: str, tmp_path: Path) -> None:
     """A tagger has no pooler, and the encoder of its baselines has one: it is read then, and nothing else is."""
     with tensors_read() as loads:
-        train(tagged(80), output=tmp_path / "run", model=tiny, seeds=2, **QUICK, **METHODS["finetune"])
+        train(make_multilabel_rows(80), output=tmp_path / "run", model=tiny, seeds=2, **QUICK, **METHODS["finetune"])
     names = [name for load in loads for name in load]
     assert len(names) == len(set(names)) > 0
     assert all(name.startswith("pooler.") for load in loads[1:] for name in load)

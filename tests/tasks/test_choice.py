@@ -26,7 +26,7 @@ from clearhead.tasks.choice.task import OPTION_ROWS
 from clearhead.tasks.packed import pack_table
 from clearhead.tasks.ragged import RaggedArray, compute_bounds
 from clearhead.training.objectives import ChoiceCrossEntropy, NetworkOutput
-from tests.tasks.tokenizers import tokenizer
+from tests.tasks.tokenizers import make_tokenizer
 from tests.tiny_models import write_csv
 from tests.variation import scaled
 
@@ -195,7 +195,7 @@ def batch(counts: list[int], length: int | None = None) -> Any:
         assert isinstance(row, TextRow)
         rows.append(row)
     table = encode_rows(
-        rows, COLUMNS, tokenizer("distilbert"), SPACE, LengthPolicy(max_length=length, stride=2), OPTION_ROWS
+        rows, COLUMNS, make_tokenizer("distilbert"), SPACE, LengthPolicy(max_length=length, stride=2), OPTION_ROWS
     )
     return pack_table(table, segments=False)
 

@@ -22,7 +22,7 @@ from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks.span import rows as asked
 from clearhead.tasks.span.task import SPAN_ROWS
 from clearhead.tasks.tag.task import TAG_ROWS
-from tests.tasks.tokenizers import tokenizer
+from tests.tasks.tokenizers import make_tokenizer
 
 WORDS = "The keeper wrote a letter! "
 LONG = WORDS * 400  # 2,400 tokens and more
@@ -33,7 +33,7 @@ ANSWERS = LabelSpace(kind="answers", scheme="all")
 def table_of(
     rows: list[TextRow], columns: Columns, length_policy: LengthPolicy, codec: RowCodec = TEXT_ROWS, space: Any = None
 ) -> TokenTable:
-    return encode_rows(rows, columns, tokenizer("bert_cased"), space, length_policy, codec)
+    return encode_rows(rows, columns, make_tokenizer("bert_cased"), space, length_policy, codec)
 
 
 def text_row(text: str) -> TextRow:
@@ -50,7 +50,7 @@ def checked(codec: RowCodec, columns: Columns, values: dict[str, Any], space: La
 def test_windows_of_a_long_text_are_bounded(stride: int) -> None:
     length_policy = LengthPolicy(max_length=20, stride=stride, max_tokens=100)
     table = table_of([text_row(LONG)], Columns(text="text"), length_policy)
-    encoding = tokenizer("bert_cased").encode(LONG)
+    encoding = make_tokenizer("bert_cased").encode(LONG)
     assert int(table.truncated[0]) == len(encoding) - 100  # what is read and what is not, together
     assert len(table.starts) - 1 == len(range(0, 98 - stride, 18 - stride))
     assert table.window_ids(0).tolist() == [*encoding.ids[:19], encoding.ids[-1]]
@@ -58,7 +58,7 @@ def test_windows_of_a_long_text_are_bounded(stride: int) -> None:
 
 def test_rows_up_to_the_limit_are_read_whole() -> None:
     text = WORDS * 15
-    encoding = tokenizer("bert_cased").encode(text)
+    encoding = make_tokenizer("bert_cased").encode(text)
     columns = Columns(text="text")
     limited = table_of([text_row(text)], columns, LengthPolicy(max_length=20, max_tokens=len(encoding)))
     unlimited = table_of([text_row(text)], columns, LengthPolicy(max_length=20))
@@ -82,7 +82,7 @@ def test_a_row_that_is_read_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("clearhead.data.row_codec.MAX_UNSPLIT_TOKENS", 50)
     table = table_of([text_row(LONG)], Columns(text="text"), LengthPolicy())
     assert table.lengths.tolist() == [50]
-    assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode(LONG)) - 50
+    assert int(table.truncated[0]) == len(make_tokenizer("bert_cased").encode(LONG)) - 50
 
 
 def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
@@ -108,7 +108,7 @@ def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkey
     values = {"question": "Who wrote?", "context": LONG, "answers": [{"text": "keeper", "answer_start": 4}]}
     row = checked(SPAN_ROWS, SPANS, values, ANSWERS)
     table = table_of([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
-    assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
+    assert int(table.truncated[0]) == len(make_tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
     assert sum(lengths) < 3 * len(LONG)  # not the whole passage for each window
     assert (
         LONG[int(table.annotations.char_starts[1]) : int(table.annotations.char_ends[1])]
@@ -119,7 +119,7 @@ def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkey
 @pytest.mark.parametrize("name", ["xlm_roberta", "roberta", "albert", "bert_cased"])
 def test_where_tokens_begin_without_their_spaces(name: str) -> None:
     passage = "  Two  words\tand \u3000 more " * 4
-    encoding = tokenizer(name).encode("Who?", passage)
+    encoding = make_tokenizer(name).encode("Who?", passage)
     offsets = [pair for pair, side in zip(encoding.offsets, encoding.sides, strict=True) if side == 1]
     starts, ends = asked._trim_spaces(offsets, passage)
     for first in range(0, len(offsets), 3):  # a part of the tokens alone gives the same places

@@ -30,7 +30,7 @@ from clearhead.tasks.span.decoding import (
 from clearhead.tasks.span.rows import AnswerTruth, check_row
 from clearhead.tasks.span.task import SPAN_ROWS
 from clearhead.training.objectives import NetworkOutput, SpanCrossEntropy
-from tests.tasks.tokenizers import KINDS, tokenizer
+from tests.tasks.tokenizers import KINDS, make_tokenizer
 from tests.variation import scaled
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ def row_of(
 
 
 def table_of(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> TokenTable:
-    return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, length_policy, SPAN_ROWS)
+    return encode_rows(rows, COLUMNS, make_tokenizer(kind), ALL, length_policy, SPAN_ROWS)
 
 
 def perfect(dataset: PackedDataset) -> Array:
@@ -102,7 +102,7 @@ def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: str) -> None:
     row = row_of(None)
-    encoding = tokenizer(kind).encode(row.text, row.text_b)
+    encoding = make_tokenizer(kind).encode(row.text, row.text_b)
     question_ids = [token_id for token_id, side in zip(encoding.ids, encoding.sides, strict=True) if side == 0]
     table = table_of([row], kind, LengthPolicy(max_length=40, stride=10))
     assert len(table.starts) > 3
@@ -222,7 +222,7 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
     assert int(table.lengths.max()) <= 40
     window_rows = table.window_rows.tolist()
     special_tokens = 3
-    tokens_per_word = tokenizer("distilbert").encode("keeper").sides.count(0)
+    tokens_per_word = make_tokenizer("distilbert").encode("keeper").sides.count(0)
     if count * tokens_per_word > 40 - special_tokens:
         assert int(table.truncated[0]) > 0
         assert int(table.truncated[1]) > 0

@@ -24,7 +24,7 @@ from clearhead.tasks.tag.decoding import collect_words, decode, extract_spans
 from clearhead.tasks.tag.rows import check_row
 from clearhead.tasks.tag.task import TAG_ROWS
 from clearhead.text.words import find_word_spans
-from tests.tasks.tokenizers import KINDS, tokenizer
+from tests.tasks.tokenizers import KINDS, make_tokenizer
 from tests.variation import scaled
 
 SPACE = LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="spans")
@@ -175,7 +175,7 @@ def perfect(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
 
 def read_back(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> list[list[tuple[int, int, str]]]:
     """Spans in letters, out of perfect logits."""
-    table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+    table = encode_rows(rows, COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
     dataset = pack_table(table, segments=False)
     answers = decode(collect_words(perfect(dataset, len(SPACE)), dataset), SPACE, Calibration())
     spans_by_row = []
@@ -189,7 +189,7 @@ def read_back(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> li
 
 
 def places_of(text: str, kind: str, length_policy: LengthPolicy) -> list[int]:
-    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+    table = encode_rows([row_of(text, [])], COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
     return [int(token) for token in table.annotations.word_tokens.values]
 
 
@@ -240,15 +240,15 @@ def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None
         assert min(word_tokens) >= 0
         assert len(set(word_tokens)) == count
         row = row_of(text, [])
-        table = encode_rows([row], COLUMNS, tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+        table = encode_rows([row], COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
         first_ids = [int(table.ids[token]) for token in word_tokens]
-        assert first_ids == [tokenizer(kind).encode(text).ids[token] for token in unsplit_tokens]
+        assert first_ids == [make_tokenizer(kind).encode(text).ids[token] for token in unsplit_tokens]
 
 
 def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     text = " ".join(["keeper"] * 40)
     length_policy = LengthPolicy(max_length=12, stride=6)
-    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, length_policy, TAG_ROWS)
+    table = encode_rows([row_of(text, [])], COLUMNS, make_tokenizer("distilbert"), SPACE, length_policy, TAG_ROWS)
     lengths = (table.starts[1:] - table.starts[:-1]).tolist()
     windows = np.searchsorted(table.starts, table.annotations.word_tokens.values, side="right") - 1
     position = table.annotations.word_tokens.values - table.starts[windows]
@@ -261,8 +261,8 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
     row = check_row(Row(1, {"tokens": words}), Columns(text="tokens"), None)
     assert isinstance(row, TextRow)
     for kind in ("roberta", "distilbert"):
-        table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, LengthPolicy(), TAG_ROWS)
-        assert table.ids.tolist() == tokenizer(kind).encode("EU rejects German call .").ids
+        table = encode_rows([row], Columns(text="tokens"), make_tokenizer(kind), None, LengthPolicy(), TAG_ROWS)
+        assert table.ids.tolist() == make_tokenizer(kind).encode("EU rejects German call .").ids
         assert (table.annotations.word_tokens.values >= 0).all()
 
 

@@ -13,7 +13,7 @@ KINDS = ("bert_cased", "distilbert", "roberta", "roberta_prefixed", "xlm_roberta
 
 
 @cache
-def tokenizer(kind: str) -> Tokenizer:
+def make_tokenizer(kind: str) -> Tokenizer:
     """Word pieces, byte-level pairs or sentence pieces, learned on the spot."""
     folder = Path(tempfile.mkdtemp(prefix=f"clearhead-{kind}-"))
     model_type = LEGACY_WRITERS[kind](folder)

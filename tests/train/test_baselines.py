@@ -23,7 +23,7 @@ from clearhead.tasks import TASKS
 from clearhead.train.baselines import BaselineComparison, describe_better_baseline
 from clearhead.train.network import MIN_DEV_ROWS, describe_kept_weights
 from clearhead.training.state import TrainingProgress
-from tests.rows import QUICK, paired, scored
+from tests.rows import QUICK, make_pair_rows, make_scored_rows
 from tests.tiny_models import labelled
 
 RATES = {128: 2e-3, 256: 7e-4, 384: 5e-5, 768: 5e-5, 1024: 5e-5, 8: 2e-3}
@@ -87,14 +87,21 @@ def test_a_network_is_compared_with_majority_and_features(tiny: str, reviews: Pa
 
 
 def test_pairs_have_the_cosine_of_the_untrained_encoder(tiny: str, tmp_path: Path) -> None:
-    run = train(paired(150), output=tmp_path / "run", model=tiny, epochs=1, report=False, **QUICK)
+    run = train(make_pair_rows(150), output=tmp_path / "run", model=tiny, epochs=1, report=False, **QUICK)
     assert [baseline.method for baseline in run.baselines] == ["majority", "cosine", "features"]
-    regression = train(scored(120, two=True), output=tmp_path / "numbers", model=tiny, epochs=1, report=False, **QUICK)
+    regression = train(
+        make_scored_rows(120, has_two_texts=True),
+        output=tmp_path / "numbers",
+        model=tiny,
+        epochs=1,
+        report=False,
+        **QUICK,
+    )
     assert [baseline.method for baseline in regression.baselines] == ["majority", "cosine", "features"]
 
 
 def test_features_of_pairs_compare_two_vectors(tiny: str, tmp_path: Path) -> None:
-    rows = scored(120, two=True)
+    rows = make_scored_rows(120, has_two_texts=True)
     run = train(rows, output=tmp_path / "run", model=tiny, method="features", report=False)
     predictor = load_predictor(run.folder)
     assert isinstance(predictor.scorer, FeatureScorer)
@@ -111,7 +118,7 @@ def test_features_of_pairs_compare_two_vectors(tiny: str, tmp_path: Path) -> Non
 
 
 def test_folders_with_features_of_joint_pairs_are_still_supported(tiny: str, tmp_path: Path) -> None:
-    run = train(paired(80), output=tmp_path / "run", model=tiny, method="features", report=False)
+    run = train(make_pair_rows(80), output=tmp_path / "run", model=tiny, method="features", report=False)
     passport = json.loads((run.folder / "clearhead.json").read_text())
     del passport["trained"]["pairs"]  # as earlier versions wrote it
     (run.folder / "clearhead.json").write_text(json.dumps(passport))
@@ -211,6 +218,6 @@ def test_pairs_from_csv_and_from_memory_give_the_same_predictions(tiny: str, tmp
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, ["sentence1", "sentence2", "label"])
         writer.writeheader()
-        writer.writerows(paired(80))
+        writer.writerows(make_pair_rows(80))
     run = train(path, output=tmp_path / "run", model=tiny, method="features", report=False)
-    assert predict(run.folder, path) == predict(run.folder, paired(80))
+    assert predict(run.folder, path) == predict(run.folder, make_pair_rows(80))

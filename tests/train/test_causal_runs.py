@@ -14,8 +14,8 @@ from clearhead.api import evaluate, predict, train
 from clearhead.errors import InputError
 from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, TEMPLATE_TOKENS, add_gpt_template, has_gpt_template
 from clearhead.train.finish import Run
-from tests.rows import Rows, scored
-from tests.task_rows import options
+from tests.rows import Rows, make_scored_rows
+from tests.task_rows import make_option_rows
 from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, make_sentence, tiny_gpt, write_csv
 
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "report": False, "epochs": 8}
@@ -43,8 +43,8 @@ def make_entailment_rows(count: int, seed: int = 0) -> Rows:
 ROWS: dict[str, Any] = {
     "classify": lambda count, seed=0: labelled(count, seed, least=1, most=5),
     "pair": make_entailment_rows,
-    "regress": lambda count, seed=0: scored(count, seed, two=True),
-    "choice": options,
+    "regress": lambda count, seed=0: make_scored_rows(count, seed, has_two_texts=True),
+    "choice": make_option_rows,
 }
 
 
@@ -217,9 +217,9 @@ def test_invalid_settings_are_refused(gpt: str, tiny: str, tmp_path: Path) -> No
 @pytest.mark.learns
 def test_openai_gpt_and_a_frozen_encoder(tmp_path: Path) -> None:
     model_folder = tiny_gpt(tmp_path / "gpt1", "openai-gpt")
-    run = train(options(300), output=tmp_path / "choice", model=str(model_folder), **QUICK)
+    run = train(make_option_rows(300), output=tmp_path / "choice", model=str(model_folder), **QUICK)
     assert run.metrics["accuracy"].value > 0.9
-    regression = train(scored(300), output=tmp_path / "regress", model=str(model_folder), **QUICK)
+    regression = train(make_scored_rows(300), output=tmp_path / "regress", model=str(model_folder), **QUICK)
     assert regression.metrics["pearson"].value > 0.9
     head_run = train(
         labelled(60), output=tmp_path / "head", model=str(model_folder), method="head", epochs=1, report=False

@@ -12,7 +12,7 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
-from tests.task_rows import QUICK, options
+from tests.task_rows import QUICK, make_option_rows
 from tests.tiny_models import write_csv
 
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def quiz(folder: Path) -> Path:
-    return write_csv(folder / "quiz.csv", options(200))
+    return write_csv(folder / "quiz.csv", make_option_rows(200))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def chooser(tiny: str, quiz: Path, folder: Path) -> Run:
 
 @pytest.mark.learns
 def test_training_and_evaluation(chooser: Run, folder: Path) -> None:
-    evaluation = evaluate(chooser.folder, write_csv(folder / "fresh.csv", options(60, seed=9))).to_json()
+    evaluation = evaluate(chooser.folder, write_csv(folder / "fresh.csv", make_option_rows(60, seed=9))).to_json()
     assert (evaluation["task"], evaluation["kind"], evaluation["main"]) == ("choice", "options", "accuracy")
     assert evaluation["metrics"]["accuracy"]["value"] >= 0.9
     assert evaluation["windowed"] == 0
@@ -50,7 +50,7 @@ def test_held_out_rows_can_be_measured_again(chooser: Run, quiz: Path) -> None:
 @pytest.mark.learns
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_predictions_keep_the_columns(chooser: Run, ending: str, tmp_path: Path) -> None:
-    rows = options(40, seed=4)
+    rows = make_option_rows(40, seed=4)
     source = write_csv(tmp_path / "in.csv", rows)
     predict_file(chooser.folder, source, tmp_path / f"out{ending}")
     text = (tmp_path / f"out{ending}").read_text()
@@ -69,7 +69,7 @@ def test_predictions_keep_the_columns(chooser: Run, ending: str, tmp_path: Path)
 
 
 def test_probabilities_have_a_column_for_each_option(chooser: Run, tmp_path: Path) -> None:
-    source = write_csv(tmp_path / "in.csv", options(20, seed=4))
+    source = write_csv(tmp_path / "in.csv", make_option_rows(20, seed=4))
     predict_file(chooser.folder, source, tmp_path / "out.csv", probabilities=True, prefix="p_")
     for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines()):
         cells = [row[f"p_probability:option{number}"] for number in range(1, 5)]
@@ -82,7 +82,7 @@ def test_probabilities_have_a_column_for_each_option(chooser: Run, tmp_path: Pat
 
 
 def test_predictions_do_not_depend_on_the_order_of_options(chooser: Run) -> None:
-    for row in options(20, seed=7):
+    for row in make_option_rows(20, seed=7):
         texts = [row[f"option{number}"] for number in range(1, 5) if row[f"option{number}"]]
         questions = [
             {"question": row["question"], "options": texts},
@@ -105,7 +105,7 @@ def test_equal_options_keep_their_own_probabilities(tiny: str, tmp_path: Path) -
 def test_models_with_different_numbers_of_options_can_be_compared(
     chooser: Run, tiny: str, quiz: Path, tmp_path: Path
 ) -> None:
-    rows = [row for row in options(160, seed=2) if not row["option4"]]
+    rows = [row for row in make_option_rows(160, seed=2) if not row["option4"]]
     three_option_run = train(
         write_csv(tmp_path / "few.csv", rows), output=tmp_path / "few", model=tiny, epochs=2, **QUICK
     )

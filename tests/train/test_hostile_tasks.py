@@ -10,15 +10,23 @@ import pytest
 
 from clearhead.api import evaluate, inspect, predict_file, train
 from clearhead.errors import ClearheadError
-from tests.task_rows import QUICK, conll, options, questions, spans, squad, words_and_tags
+from tests.task_rows import (
+    QUICK,
+    format_conll,
+    format_squad,
+    make_option_rows,
+    make_questions,
+    make_span_rows,
+    make_tagged_words,
+)
 
 DEEP = "[" * 60_000
 NUMBER = "9" * 6000
-TAGS = conll(words_and_tags(12))
-SPANS = [json.dumps(row) for row in spans(words_and_tags(12))]
-QUESTIONS = [json.dumps(row) for row in questions(12)]
-OPTIONS = [json.dumps(row) for row in options(12)]
-SQUAD = json.dumps(squad(questions(12)))
+TAGS = format_conll(make_tagged_words(12))
+SPANS = [json.dumps(row) for row in make_span_rows(make_tagged_words(12))]
+QUESTIONS = [json.dumps(row) for row in make_questions(12)]
+OPTIONS = [json.dumps(row) for row in make_option_rows(12)]
+SQUAD = json.dumps(format_squad(make_questions(12)))
 
 
 def append_odd_row(rows: list[str], odd_row: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.api import inspect
 from clearhead.errors import InputError
-from tests.rows import paired, scored, tagged
+from tests.rows import make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.tiny_models import labelled, write_csv
 
 
@@ -28,7 +28,8 @@ def test_inspection_of_reviews(tiny: str, reviews: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind"), [(tagged(60), "multilabel"), (paired(60), "classes"), (scored(60), "number")]
+    ("rows", "kind"),
+    [(make_multilabel_rows(60), "multilabel"), (make_pair_rows(60), "classes"), (make_scored_rows(60), "number")],
 )
 def test_training_is_estimated_for_every_kind_of_labels(rows: Any, kind: str, tiny: str) -> None:
     inspection = inspect(rows, model=tiny)
@@ -39,7 +40,11 @@ def test_training_is_estimated_for_every_kind_of_labels(rows: Any, kind: str, ti
 
 
 def test_few_pairs_are_learned_by_features(tiny: str) -> None:
-    for rows, method in ((paired(60), "features"), (paired(600), "finetune"), (labelled(60), "finetune")):
+    for rows, method in (
+        (make_pair_rows(60), "features"),
+        (make_pair_rows(600), "finetune"),
+        (labelled(60), "finetune"),
+    ):
         inspection = inspect(rows, model=tiny)
         assert inspection.estimate is not None
         assert (inspection.estimate["method"], inspection.estimate["default_method"]) == ("finetune", method)

@@ -13,7 +13,7 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.train.finish import Run
-from tests.rows import QUICK, paired
+from tests.rows import QUICK, make_pair_rows
 from tests.tiny_models import NEUTRAL_WORDS, labelled, make_sentence
 
 TEXT_TOKENS = 30  # maximum number of tokens of a text, without [CLS] and [SEP]
@@ -90,7 +90,7 @@ def test_the_second_text_is_split_and_the_first_is_repeated(pair: Run) -> None:
     generator = random.Random(1)
     rows = [
         {"sentence1": row["sentence1"], "sentence2": make_sentence(generator, [], min_words=60, max_words=60)}
-        for row in paired(6)
+        for row in make_pair_rows(6)
     ]
     answers = predict(pair.folder, rows)
     assert all(answer.windows > 2 and answer.truncated == 0 for answer in answers)

@@ -18,7 +18,7 @@ from clearhead.train import job as train_module
 from clearhead.train.method_choice import prefers_features
 from clearhead.train.network import MIN_DEV_ROWS
 from clearhead.training.state import TrainingProgress, TrainingState
-from tests.rows import Rows, paired
+from tests.rows import Rows, make_pair_rows
 from tests.tiny_models import labelled
 
 WORDS = ("good", "bad", "film", "plot", "fine", "poor", "actor", "scene", "dull", "nice")
@@ -66,12 +66,12 @@ def test_settings_of_networks_disable_the_choice(options: dict[str, Any]) -> Non
 def test_few_pairs_are_learned_by_features(tiny: str, tmp_path: Path) -> None:
     messages: list[str] = []
     events = RunEvents(message=messages.append)
-    run = train(paired(10 * MIN_DEV_ROWS - 60), output=tmp_path / "run", model=tiny, events=events, **QUIET)
+    run = train(make_pair_rows(10 * MIN_DEV_ROWS - 60), output=tmp_path / "run", model=tiny, events=events, **QUIET)
     assert run.method == "features"
     assert [baseline.method for baseline in run.baselines] == ["majority", "cosine"]
     assert any(message.startswith("method: features (two texts and too few dev rows") for message in messages)
     assert not (run.folder / "log.jsonl").exists()
-    finetuned = train(paired(100), output=tmp_path / "tuned", model=tiny, method="finetune", epochs=1, **QUIET)
+    finetuned = train(make_pair_rows(100), output=tmp_path / "tuned", model=tiny, method="finetune", epochs=1, **QUIET)
     assert finetuned.method == "finetune"
 
 

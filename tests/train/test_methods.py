@@ -17,7 +17,7 @@ import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
 from clearhead.train.finish import Run
-from tests.rows import QUICK, scored
+from tests.rows import QUICK, make_scored_rows
 from tests.tiny_models import labelled
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -54,9 +54,9 @@ def test_every_method_trains_evaluates_and_predicts(method: str, tiny: str, revi
 @pytest.mark.parametrize("has_two_texts", [False, True])
 def test_regression_by_other_methods(method: str, has_two_texts: bool, tiny: str, tmp_path: Path) -> None:
     model: dict[str, Any] = {"model": tiny, "C": 1.0} if method == "features" else {}
-    run = train(scored(120, two=has_two_texts), output=tmp_path / "run", method=method, **model)
+    run = train(make_scored_rows(120, has_two_texts=has_two_texts), output=tmp_path / "run", method=method, **model)
     assert run.task == "regress"
-    rows = scored(40, seed=3, two=has_two_texts)
+    rows = make_scored_rows(40, seed=3, has_two_texts=has_two_texts)
     values = np.array([answer.value for answer in predict(run.folder, rows)], np.float64)
     truth = np.array([row["score"] for row in rows])
     assert np.abs(values - truth).mean() < (400 if method == "majority" else 150)

@@ -11,7 +11,7 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
-from tests.task_rows import QUICK, questions, squad
+from tests.task_rows import QUICK, format_squad, make_questions
 from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS
 
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def squad_file(folder: Path) -> Path:
     path = folder / "train.json"
-    path.write_text(json.dumps(squad(questions(240, no_answer_share=0.3))))
+    path.write_text(json.dumps(format_squad(make_questions(240, no_answer_share=0.3))))
     return path
 
 
@@ -36,7 +36,7 @@ def answerer(tiny: str, squad_file: Path, folder: Path) -> Run:
 def test_training_and_evaluation_with_squad_metrics(answerer: Run, folder: Path) -> None:
     assert load_predictor(answerer.folder).calibration.no_answer is not None
     new_file = folder / "fresh.json"
-    new_file.write_text(json.dumps(squad(questions(60, seed=9, no_answer_share=0.3))))
+    new_file.write_text(json.dumps(format_squad(make_questions(60, seed=9, no_answer_share=0.3))))
     evaluation = evaluate(answerer.folder, new_file).to_json()
     assert (evaluation["task"], evaluation["kind"], evaluation["main"]) == ("span", "answers", "f1")
     assert evaluation["metrics"]["exact_match"]["value"] >= 0.85
@@ -50,8 +50,8 @@ def test_held_out_rows_can_be_measured_again(answerer: Run, squad_file: Path) ->
 
 
 def test_predictions_in_squad_format(answerer: Run, tmp_path: Path) -> None:
-    rows = questions(50, seed=5, no_answer_share=0.3)
-    (tmp_path / "dev.json").write_text(json.dumps(squad(rows)))
+    rows = make_questions(50, seed=5, no_answer_share=0.3)
+    (tmp_path / "dev.json").write_text(json.dumps(format_squad(rows)))
     predict_file(answerer.folder, tmp_path / "dev.json", tmp_path / "out.json", format="squad")
     answers = json.loads((tmp_path / "out.json").read_text())
     assert list(answers) == [row["id"] for row in rows]
@@ -64,7 +64,7 @@ def test_predictions_in_squad_format(answerer: Run, tmp_path: Path) -> None:
 
 
 def test_json_lines_have_the_offsets_of_answers(answerer: Run, tmp_path: Path) -> None:
-    rows = questions(30, seed=6)
+    rows = make_questions(30, seed=6)
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     predict_file(answerer.folder, path, tmp_path / "out.jsonl")
@@ -150,8 +150,8 @@ def test_a_resumed_prediction_writes_the_same_bytes(
 
 
 def test_comparison_with_a_model_that_always_answers(answerer: Run, tiny: str, folder: Path, tmp_path: Path) -> None:
-    always_answering = train(questions(120), output=tmp_path / "old", model=tiny, epochs=3, **QUICK)
-    rows = questions(60, seed=3)
+    always_answering = train(make_questions(120), output=tmp_path / "old", model=tiny, epochs=3, **QUICK)
+    rows = make_questions(60, seed=3)
     assert set(evaluate(answerer.folder, rows, against=always_answering.folder).against) == {"exact_match", "f1"}
     assert load_predictor(always_answering.folder).space.scheme == "all"
     assert all(prediction.answer for prediction in predict(always_answering.folder, rows))
@@ -165,7 +165,7 @@ def test_the_report_includes_questions_without_answer(tiny: str, squad_file: Pat
 
 
 def test_answers_longer_than_the_maximum_are_reported(tiny: str, tmp_path: Path) -> None:
-    rows = questions(40)
+    rows = make_questions(40)
     rows[4]["answers"] = [{"text": rows[4]["context"], "answer_start": 0}]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, max_answer=3, **QUICK)
     assert any(

@@ -16,7 +16,7 @@ from clearhead.metrics import extract_entities
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
 from fuzz.kill import contents
-from tests.task_rows import QUICK, conll, spans, words_and_tags
+from tests.task_rows import QUICK, format_conll, make_span_rows, make_tagged_words
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def conll_file(folder: Path) -> Path:
     path = folder / "rows.conll"
-    path.write_text(conll(words_and_tags(160)))
+    path.write_text(format_conll(make_tagged_words(160)))
     return path
 
 
@@ -39,14 +39,14 @@ def tagger(tiny: str, conll_file: Path, folder: Path) -> Run:
 @pytest.fixture(scope="module")
 def span_tagger(tiny: str, folder: Path) -> Run:
     path = folder / "spans.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in spans(words_and_tags(160))))
+    path.write_text("".join(json.dumps(row) + "\n" for row in make_span_rows(make_tagged_words(160))))
     return train(path, output=folder / "spanner", model=tiny, epochs=5, **QUICK)
 
 
 @pytest.mark.learns
 def test_training_and_evaluation_by_entities(tagger: Run, folder: Path) -> None:
     new_file = folder / "fresh.conll"
-    new_file.write_text(conll(words_and_tags(60, seed=9)))
+    new_file.write_text(format_conll(make_tagged_words(60, seed=9)))
     evaluation = evaluate(tagger.folder, new_file).to_json()
     assert (evaluation["task"], evaluation["kind"], evaluation["main"]) == ("tag", "tags", "f1")
     for name in ("precision", "recall", "f1", "accuracy"):
@@ -59,14 +59,14 @@ def test_held_out_rows_can_be_measured_again(tagger: Run, conll_file: Path) -> N
     evaluation = evaluate(tagger.folder, conll_file, part="dev")
     assert evaluation.metrics["f1"].value == pytest.approx(tagger.evaluations["dev"].metrics["f1"].value)
     other_file = conll_file.with_name("other.conll")
-    other_file.write_text(conll(words_and_tags(160, seed=5)))
+    other_file.write_text(format_conll(make_tagged_words(160, seed=5)))
     with pytest.raises(InputError, match="does not have the dev rows"):
         evaluate(tagger.folder, other_file, part="dev")
 
 
 @pytest.mark.learns
 def test_spans_have_offsets(span_tagger: Run) -> None:
-    rows = spans(words_and_tags(40, seed=3))
+    rows = make_span_rows(make_tagged_words(40, seed=3))
     predictions = predict(span_tagger.folder, rows)
     correct_count = 0
     for row, prediction in zip(rows, predictions, strict=True):
@@ -90,9 +90,9 @@ def test_untokenized_texts_can_be_tagged(tagger: Run) -> None:
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
 def test_predictions_are_added_as_a_column(tagger: Run, separator: str, tmp_path: Path) -> None:
-    rows = words_and_tags(30, seed=4)
+    rows = make_tagged_words(30, seed=4)
     source = tmp_path / "in.conll"
-    source.write_text("-DOCSTART- -X- O\n\n" + conll(rows, separator))
+    source.write_text("-DOCSTART- -X- O\n\n" + format_conll(rows, separator))
     summary = predict_file(tagger.folder, source, tmp_path / "out.conll")
     assert summary.rows == 30
     blocks = (tmp_path / "out.conll").read_text().rstrip("\n").split("\n\n")
@@ -114,7 +114,9 @@ def test_predictions_are_added_as_a_column(tagger: Run, separator: str, tmp_path
 
 def test_column_names_are_kept(tagger: Run, tmp_path: Path) -> None:
     source = tmp_path / "in.conll"
-    source.write_text("token\tpos\ttag\n" + conll([[(f"{w}\tNN", t) for w, t in row] for row in words_and_tags(5)]))
+    source.write_text(
+        "token\tpos\ttag\n" + format_conll([[(f"{w}\tNN", t) for w, t in row] for row in make_tagged_words(5)])
+    )
     predict_file(tagger.folder, source, tmp_path / "out.conll")
     lines = (tmp_path / "out.conll").read_text().split("\n")
     assert lines[0].split("\t")[-1] == "prediction"
@@ -125,7 +127,7 @@ def test_column_names_are_kept(tagger: Run, tmp_path: Path) -> None:
 
 def test_tokens_without_tags_can_be_tagged(tagger: Run, tmp_path: Path) -> None:
     source = tmp_path / "in.conll"
-    source.write_text("\n\n".join("\n".join(word for word, _ in row) for row in words_and_tags(4)) + "\n")
+    source.write_text("\n\n".join("\n".join(word for word, _ in row) for row in make_tagged_words(4)) + "\n")
     predict_file(tagger.folder, source, tmp_path / "out.conll")
     assert all(len(line.split()) in (0, 2) for line in (tmp_path / "out.conll").read_text().split("\n"))
 
@@ -234,7 +236,7 @@ def test_abstention_has_a_column(tagger: Run, tmp_path: Path) -> None:
 
 @pytest.mark.learns
 def test_long_texts_are_read_in_windows(tagger: Run) -> None:
-    words = [pair for row in words_and_tags(20, seed=8) for pair in row]
+    words = [pair for row in make_tagged_words(20, seed=8) for pair in row]
     rows = [{"tokens": [word for word, _ in words], "tags": [tag for _, tag in words]}]
     evaluation = evaluate(tagger.folder, rows)
     assert evaluation.windowed == 1
@@ -246,7 +248,7 @@ def test_long_texts_are_read_in_windows(tagger: Run) -> None:
 
 
 def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Path) -> None:
-    rows = spans(words_and_tags(60))
+    rows = make_span_rows(make_tagged_words(60))
     rows[4]["spans"] = [{"start": 1, "end": 2, "label": "NICE"}]
     rows[9]["spans"] = [{"start": 0, "end": 999, "label": "NICE"}]
     with pytest.raises(InputError, match=r"2 of 60 rows cannot be used:\n  row 5: .*\n  row 10: "):
@@ -257,7 +259,7 @@ def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Pa
 
 
 def test_tags_on_words_without_tokens_are_reported(tiny: str, tmp_path: Path) -> None:
-    rows = spans(words_and_tags(40))
+    rows = make_span_rows(make_tagged_words(40))
     rows[6] = {"text": "a \u200b film", "spans": [{"start": 2, "end": 3, "label": "NICE"}]}
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
     assert "1 row has a tag on a word without its own token, which cannot be learned (row 7)" in run.messages

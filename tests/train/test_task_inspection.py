@@ -10,16 +10,23 @@ import pytest
 
 from clearhead.api import inspect
 from clearhead.errors import InputError
-from tests.aspect_rows import flat, marked
-from tests.task_rows import conll, options, questions, spans, squad, words_and_tags
+from tests.aspect_rows import flatten_aspects, make_reviews
+from tests.task_rows import (
+    format_conll,
+    format_squad,
+    make_option_rows,
+    make_questions,
+    make_span_rows,
+    make_tagged_words,
+)
 from tests.tiny_models import write_csv
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def test_columns_of_tokens(tiny: str, tmp_path: Path) -> None:
-    (tmp_path / "rows.conll").write_text(conll(words_and_tags(60)))
-    (tmp_path / "dev.conll").write_text(conll([*words_and_tags(10, seed=2), words_and_tags(60)[0]]))
+    (tmp_path / "rows.conll").write_text(format_conll(make_tagged_words(60)))
+    (tmp_path / "dev.conll").write_text(format_conll([*make_tagged_words(10, seed=2), make_tagged_words(60)[0]]))
     inspection = inspect(tmp_path / "rows.conll", dev=tmp_path / "dev.conll", model=tiny)
     assert (inspection.rows, inspection.kind, set(inspection.labels)) == (71, "multilabel", {"NICE", "SAD"})
     assert inspection.labels["NICE"] == 71
@@ -32,7 +39,7 @@ def test_columns_of_tokens(tiny: str, tmp_path: Path) -> None:
 
 
 def test_texts_with_spans(tiny: str, tmp_path: Path) -> None:
-    rows = spans(words_and_tags(30))
+    rows = make_span_rows(make_tagged_words(30))
     rows[3]["spans"] = [{"start": 1, "end": 2, "label": "SAD"}]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -44,7 +51,7 @@ def test_texts_with_spans(tiny: str, tmp_path: Path) -> None:
 
 def test_questions_on_passages(tiny: str, tmp_path: Path) -> None:
     path = tmp_path / "train.json"
-    path.write_text(json.dumps(squad(questions(40, no_answer_share=0.3))))
+    path.write_text(json.dumps(format_squad(make_questions(40, no_answer_share=0.3))))
     inspection = inspect(path, model=tiny)
     assert (inspection.rows, inspection.kind, set(inspection.labels)) == (40, "classes", {"answer", "no answer"})
     assert (inspection.columns.text, inspection.columns.text_b) == ("question", "context")
@@ -54,12 +61,12 @@ def test_questions_on_passages(tiny: str, tmp_path: Path) -> None:
 
 
 def test_questions_with_options(tiny: str, tmp_path: Path) -> None:
-    inspection = inspect(write_csv(tmp_path / "quiz.csv", options(40)), model=tiny)
+    inspection = inspect(write_csv(tmp_path / "quiz.csv", make_option_rows(40)), model=tiny)
     assert (inspection.rows, inspection.kind) == (40, "classes")
     assert set(inspection.labels) == {"option 1", "option 2", "option 3", "option 4"}
     assert inspection.estimate is not None
     assert "seconds" in inspection.estimate
-    with_label = inspect(write_csv(tmp_path / "other.csv", options(40)), label="id", model=None)
+    with_label = inspect(write_csv(tmp_path / "other.csv", make_option_rows(40)), label="id", model=None)
     assert with_label.columns.label == "id"  # an explicit label takes precedence
 
 
@@ -73,12 +80,12 @@ def test_unlabeled_tokens_and_questions_can_be_inspected(tiny: str, tmp_path: Pa
 
 
 def test_an_explicit_task_overrides_detection(tiny: str, tmp_path: Path) -> None:
-    quiz_file = write_csv(tmp_path / "quiz.csv", options(40))
+    quiz_file = write_csv(tmp_path / "quiz.csv", make_option_rows(40))
     inspection = inspect(quiz_file, task="classify", text="question", model=tiny)
     assert (inspection.columns.options, set(inspection.labels)) == ((), {"A", "B", "C", "D"})
     unusual_rows = [
         {"ask": row["question"], "x": row["option1"], "y": row["option2"], "right": index % 2}
-        for index, row in enumerate(options(40))
+        for index, row in enumerate(make_option_rows(40))
     ]
     assert inspect(unusual_rows, text="ask", label="right", model=None).columns.options == ()
     inspection = inspect(unusual_rows, task="choice", options="x, y", text="ask", label="right", model=tiny)
@@ -105,7 +112,7 @@ def test_the_task_decides_whether_numbers_are_classes(tiny: str) -> None:
 
 
 def test_aspects_are_inspected_as_spans(tiny: str) -> None:
-    for rows in (marked(30), flat(marked(30))):
+    for rows in (make_reviews(30), flatten_aspects(make_reviews(30))):
         inspection = inspect(rows, task="aspect", dev=rows[:5], model=tiny)
         assert set(inspection.labels) == {"positive", "negative"}
         assert inspection.leaks.groups > 0

@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from clearhead.api import evaluate, predict, predict_file, train
 from clearhead.train.finish import Run
-from tests.rows import QUICK, Rows, paired, scored, tagged
+from tests.rows import QUICK, Rows, make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
 
 
@@ -89,7 +89,7 @@ def test_files_and_python_values_have_the_same_predictions(fitted: Run, reviews:
 @pytest.mark.learns
 @pytest.mark.parametrize("label_format", ["list", "separator"])
 def test_several_labels_in_a_list_or_with_a_separator(label_format: str, tmp_path: Path) -> None:
-    rows = tagged(200)
+    rows = make_multilabel_rows(200)
     if label_format == "list":
         source = tmp_path / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -111,7 +111,7 @@ def test_every_label_of_a_network_has_its_own_threshold(several: Run) -> None:
     assert passport["kind"] == "multilabel"
     assert len(passport["thresholds"]) == 3
     assert len(set(passport["thresholds"])) > 1
-    rows = tagged(40, seed=9)
+    rows = make_multilabel_rows(40, seed=9)
     answers = predict(several.folder, rows)
     for answer in answers:
         is_above = [
@@ -129,7 +129,7 @@ def test_a_pair_reads_both_texts(pair: Run) -> None:
     assert (pair.task, pair.labels) == ("pair", ("other", "same"))
     assert pair.columns == {"text": "sentence1", "text_b": "sentence2", "label": "label"}
     assert pair.metrics["accuracy"].value > 0.9
-    rows = paired(60, seed=5)
+    rows = make_pair_rows(60, seed=5)
     assert evaluate(pair.folder, rows).metrics["accuracy"].value > 0.9
     swapped = [{"sentence1": row["sentence2"], "sentence2": row["sentence1"]} for row in rows]
     original, reversed_order = predict(pair.folder, rows), predict(pair.folder, swapped)
@@ -137,7 +137,7 @@ def test_a_pair_reads_both_texts(pair: Run) -> None:
 
 
 def test_transformers_computes_the_same_for_pairs(pair: Run) -> None:
-    rows = paired(20, seed=6)
+    rows = make_pair_rows(20, seed=6)
     temperature = json.loads((pair.folder / "clearhead.json").read_text())["trained"]["temperature"]
     logits = compute_transformers_logits(
         pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
@@ -166,7 +166,7 @@ def list_scores(rows: Rows) -> list[float]:
 @pytest.mark.learns
 def test_predicted_numbers_have_the_unit_of_the_targets(number: Run) -> None:
     assert (number.task, number.labels) == ("regress", ())
-    rows = scored(60, seed=7)
+    rows = make_scored_rows(60, seed=7)
     values = np.array([answer.value for answer in predict(number.folder, rows)], np.float64)
     assert np.abs(values - list_scores(rows)).mean() < 100  # the standard deviation is 300
     assert evaluate(number.folder, rows).metrics["mae"].value == pytest.approx(
@@ -182,10 +182,10 @@ def test_predicted_numbers_have_the_unit_of_the_targets(number: Run) -> None:
 
 @pytest.mark.learns
 def test_regression_on_two_texts(tiny: str, tmp_path: Path) -> None:
-    run = train(scored(160, two=True), output=tmp_path / "run", model=tiny, epochs=10, **QUICK)
+    run = train(make_scored_rows(160, has_two_texts=True), output=tmp_path / "run", model=tiny, epochs=10, **QUICK)
     assert run.task == "regress"
     assert run.columns == {"text": "sentence1", "text_b": "sentence2", "label": "score"}
-    rows = scored(40, seed=8, two=True)
+    rows = make_scored_rows(40, seed=8, has_two_texts=True)
     values = np.array([answer.value for answer in predict(run.folder, rows)], np.float64)
     assert np.abs(values - list_scores(rows)).mean() < 100
     logits = compute_transformers_logits(
@@ -197,7 +197,7 @@ def test_regression_on_two_texts(tiny: str, tmp_path: Path) -> None:
 @pytest.mark.learns
 def test_the_chosen_epoch_of_a_regression_has_varied_predictions(number: Run) -> None:
     """A high correlation is not enough: even an epoch with nearly equal predictions can have one."""
-    values = np.array([answer.value for answer in predict(number.folder, scored(60, seed=7))], np.float64)
+    values = np.array([answer.value for answer in predict(number.folder, make_scored_rows(60, seed=7))], np.float64)
     assert 150 < values.std() < 450
 
 

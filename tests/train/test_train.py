@@ -18,7 +18,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.tasks import Calibration
 from clearhead.train.finish import Run
-from tests.rows import QUICK, scored
+from tests.rows import QUICK, make_scored_rows
 from tests.tiny_models import labelled, write_csv
 
 SHORT: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16}
@@ -255,5 +255,5 @@ def test_invalid_sources_are_refused(source: Any, tmp_path: Path) -> None:
 
 
 def test_several_seeds_print_strict_json(tmp_path: Path) -> None:
-    run = train(scored(60), output=tmp_path / "run", method="tfidf", seeds=2, **QUICK)
+    run = train(make_scored_rows(60), output=tmp_path / "run", method="tfidf", seeds=2, **QUICK)
     assert json.loads(json.dumps(run.to_json(), allow_nan=False))["seeds"][0]["seed"] == 0

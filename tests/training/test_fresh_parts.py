@@ -13,7 +13,7 @@ from clearhead.files import read_json
 from clearhead.pretrain.model import make_electra_pair
 from clearhead.pretrain.plan import NEW_HEAD_LEARNING_RATE, make_pretrain_plan
 from clearhead.training.pretrain_loop import collect_fresh_parameters, make_pretrain_optimizer
-from tests.planted import planted_text
+from tests.planted import write_planted_text
 from tests.tiny_models import tiny_model
 
 CONFIG = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -55,7 +55,7 @@ def test_a_generator_is_new_except_for_the_shared_embeddings() -> None:
 def test_a_new_bias_starts_from_frequencies(tmp_path: Path, has_head: bool) -> None:
     """A tiny learning rate keeps the initial bias: higher for frequent words, or that of a checkpoint with a head."""
     model_folder, text_file = tiny_model(tmp_path), tmp_path / "text.txt"
-    planted_text(text_file, 40, 4)
+    write_planted_text(text_file, 40, 4)
     text_file.write_text(" ".join(read_words(model_folder)) + ". " + text_file.read_text())
     if has_head:
         clearhead.load(model_folder, "core", head="masked", fresh=True).save(tmp_path / "with")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import clearhead
-from tests.toys import toy
+from tests.toys import make_toy_pairs
 from tests.variation import THREADS
 
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -45,10 +45,10 @@ CASES: dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]] = {  # what 
 @pytest.mark.parametrize(("family", "name"), CASES)
 def test_a_toy_language_is_learned(family: str, name: str, tmp_path: Path) -> None:
     shape, settings = CASES[family, name]
-    rows = toy(name, settings["rows"])
+    rows = make_toy_pairs(name, settings["rows"])
     run = clearhead.train(
         rows,
-        test=toy(name, 300, seed=1, without=rows),
+        test=make_toy_pairs(name, 300, seed=1, without=rows),
         family=family,
         output=tmp_path / "model",
         config=json.dumps(CONFIGS[family] | shape | LAYERS),
