@@ -62,10 +62,7 @@ def test_settings_are_chosen_once_for_rows_labels_and_width(tiny: str) -> None:
         make_plan({"epochs": 40, "learning_rate": 5e-5}), TASKS["classify"], space, 200, model.shape
     )
     # of a new head, also with explicit epochs
-    assert (few_rows.epochs, few_rows.head_learning_rate) == (
-        40,
-        1e-3,
-    )
+    assert (few_rows.epochs, few_rows.head_learning_rate) == (40, 1e-3)
     span = choose_settings(make_plan({"head_start": "probe"}), TASKS["span"], space, 100, model.shape)
     assert span.head_start == "random"  # spans have no linear model
 
@@ -186,9 +183,9 @@ def test_the_kept_epoch_is_reported() -> None:
     start = describe_weights(100, scores=[0.5, 0.7], best_score=0.85, best_epoch=-1, start_score=0.85)
     assert start is not None
     assert start.startswith("Kept the start, a head fitted on frozen features: dev accuracy 0.8500")
-    few = describe_weights(MIN_DEV_ROWS - 1, scores=[0.5, 0.7], best_score=0.7, best_epoch=1)
-    assert few is not None
-    assert "too few to choose the best epoch" in few
+    few_dev_rows = describe_weights(MIN_DEV_ROWS - 1, scores=[0.5, 0.7], best_score=0.7, best_epoch=1)
+    assert few_dev_rows is not None
+    assert "too few to choose the best epoch" in few_dev_rows
 
 
 def test_too_few_dev_rows_keep_the_last_epoch(tiny: str, tmp_path: Path) -> None:

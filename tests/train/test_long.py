@@ -107,11 +107,11 @@ def test_every_length_has_one_prediction(words: int, fitted: Run) -> None:
 
 def test_other_texts_of_a_batch_do_not_change_a_prediction(fitted: Run) -> None:
     texts = [row["text"] for row in (*labelled(30, seed=2), *make_late_rows(10))]
-    together = predict(fitted.folder, texts)
+    batch = predict(fitted.folder, texts)
     for index in (0, 7, 35):
-        alone = predict(fitted.folder, [texts[index]])[0]
-        assert alone.label == together[index].label
-        assert alone.probability == pytest.approx(together[index].probability, abs=1e-6)
+        single = predict(fitted.folder, [texts[index]])[0]
+        assert single.label == batch[index].label
+        assert single.probability == pytest.approx(batch[index].probability, abs=1e-6)
 
 
 def test_texts_of_unknown_characters_have_predictions(fitted: Run) -> None:

@@ -66,8 +66,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_run_can_start_from_a_probe(tiny: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"model": tiny, "epochs": 1, "learning_rate": 1e-6, "report": False, "baselines": False}
     options |= {"threads": 1, "precision": "float", "head_start": "probe"}
-    probed, again = (train(labelled(600), output=tmp_path / name, **options) for name in ("one", "two"))
-    weights = [(run.folder / "model.safetensors").read_bytes() for run in (probed, again)]
+    probed, repeated = (train(labelled(600), output=tmp_path / name, **options) for name in ("one", "two"))
+    weights = [(run.folder / "model.safetensors").read_bytes() for run in (probed, repeated)]
     assert weights[0] == weights[1]
     settings = json.loads((probed.folder / "clearhead.json").read_text())["trained"]["settings"]
     assert settings["head_start"] == "probe"

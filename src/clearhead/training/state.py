@@ -26,7 +26,7 @@ from clearhead.files import decode_dataclass, read_json, to_printable, write_jso
 
 LATEST_FILE, PROGRESS_FILE = "latest.json", "progress.json"
 STEP_NAME = re.compile(r"step-[0-9]{8,12}")
-MOMENT_COUNT = "moments"  # number of tensors in adam.safetensors; missing in files of earlier versions
+MOMENT_COUNT = "moments"  # number of tensors in adam.safetensors
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # AdamW's state of each parameter
 
 
@@ -78,7 +78,7 @@ class TrainingProgress:
         should_be_finished = self.step == steps or self.stopped or (patience is not None and self.waited >= patience)
         if not is_plan_valid or self.step > steps or self.finished != should_be_finished:
             position = f"step {self.step:,} of {steps:,}, {'finished' if self.finished else 'not finished'}"
-            raise CheckpointError(f"progress.json is damaged: got {position}.")
+            raise CheckpointError(f"progress.json is damaged: {position} is impossible.")
 
 
 def _is_best(best: float | None, scores: Sequence[float]) -> bool:
@@ -235,13 +235,13 @@ def load_state(folder: Path, state: TrainingState) -> bool:
     stored = read_json(step_folder / PROGRESS_FILE)
     progress = decode_dataclass(stored, TrainingProgress, PROGRESS_FILE)
     progress.check(PROGRESS_FILE)
-    moment_count = (
-        None
-        if MOMENT_COUNT not in stored
-        else decode_dataclass(stored[MOMENT_COUNT], int, f"{PROGRESS_FILE} {MOMENT_COUNT}")
-    )
+    moment_count = None  # missing in files of earlier versions
+    if MOMENT_COUNT in stored:
+        moment_count = decode_dataclass(stored[MOMENT_COUNT], int, f"{PROGRESS_FILE} {MOMENT_COUNT}")
     if step_folder.name != _format_step_name(progress.step):
-        raise CheckpointError(f"{step_folder / PROGRESS_FILE} is damaged: got step {to_printable(progress.step, 30)}.")
+        raise CheckpointError(
+            f"{step_folder / PROGRESS_FILE} is damaged: it has step {to_printable(progress.step, 30)}."
+        )
     shapes = {name: tensor.shape for name, tensor in state.named_weights().items()}
     weights = _read_weights(step_folder / "weights.safetensors", shapes)
     moments = _read_tensors(step_folder / "adam.safetensors")
