@@ -42,15 +42,15 @@ def make_difference(low: float, high: float) -> Difference:
 
 def test_on_single_texts_features_must_lead_by_a_standard_error() -> None:
     behind = make_difference(-0.06, 0.02)  # 0.02 behind, with a standard error of 0.0204
-    assert not prefers_features(behind, "accuracy", two_texts=False)
-    assert prefers_features(make_difference(-0.065, 0.015), "accuracy", two_texts=False)
-    assert prefers_features(behind, "accuracy", two_texts=True)
-    assert prefers_features(make_difference(-0.04, 0.04), "accuracy", two_texts=True)  # the cheaper of equal ones
-    assert not prefers_features(make_difference(-0.02, 0.06), "accuracy", two_texts=True)
-    assert prefers_features(make_difference(0.02, 0.06), "log_loss", two_texts=False)  # lower is better
-    assert not prefers_features(make_difference(-0.06, -0.02), "log_loss", two_texts=False)
+    assert not prefers_features(behind, "accuracy", has_two_texts=False)
+    assert prefers_features(make_difference(-0.065, 0.015), "accuracy", has_two_texts=False)
+    assert prefers_features(behind, "accuracy", has_two_texts=True)
+    assert prefers_features(make_difference(-0.04, 0.04), "accuracy", has_two_texts=True)  # the cheaper of equal ones
+    assert not prefers_features(make_difference(-0.02, 0.06), "accuracy", has_two_texts=True)
+    assert prefers_features(make_difference(0.02, 0.06), "log_loss", has_two_texts=False)  # lower is better
+    assert not prefers_features(make_difference(-0.06, -0.02), "log_loss", has_two_texts=False)
     undefined = Difference(difference=None, low=None, high=None, p=None)
-    assert not prefers_features(undefined, "spearman", two_texts=True)
+    assert not prefers_features(undefined, "spearman", has_two_texts=True)
 
 
 @pytest.mark.parametrize(

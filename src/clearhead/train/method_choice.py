@@ -37,12 +37,12 @@ def is_small_pair_data(columns: Columns, dev_rows: int) -> bool:
     return columns.text_b is not None and dev_rows < MIN_DEV_ROWS
 
 
-def prefers_features(difference: Difference, metric: str, *, two_texts: bool) -> bool:
+def prefers_features(difference: Difference, metric: str, *, has_two_texts: bool) -> bool:
     """Whether features are better than the network; on single texts, by more than one standard error."""
     if difference.difference is None or difference.low is None or difference.high is None:
         return False
     lead = -difference.difference if metric in LOWER_IS_BETTER else difference.difference
-    return lead <= 0 if two_texts else lead < -(difference.high - difference.low) / INTERVAL_WIDTH
+    return lead <= 0 if has_two_texts else lead < -(difference.high - difference.low) / INTERVAL_WIDTH
 
 
 def _has_pairs(prepared: PreparedData) -> bool:
@@ -68,7 +68,7 @@ def choose_kept_model(
     calibration, evaluations, _ = measure_parts(prepared, logits, replace(plan, target_accuracy=None))
     comparison = compare_baselines((features_baseline,), prepared, plan, logits, calibration, "dev")[0]
     metric = evaluations["dev"].main
-    if not prefers_features(comparison.difference, metric, two_texts=_has_pairs(prepared)):
+    if not prefers_features(comparison.difference, metric, has_two_texts=_has_pairs(prepared)):
         return network
     features_plan = make_features_plan(plan)
     features = FIT_METHODS["features"](

@@ -72,13 +72,15 @@ def fit_network(inputs: FitInputs) -> FittedMethod:
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and select_best:
             state.record_start_score(score())
-    task_baseline = prepared.task.metrics.chance_loss
-    constant_loss = objective.constant_loss(data.targets, weights) if task_baseline is None else task_baseline(data)
-    per_word = prepared.task.head.collect_words is not None
+    compute_chance_loss = prepared.task.metrics.chance_loss
+    constant_loss = (
+        objective.constant_loss(data.targets, weights) if compute_chance_loss is None else compute_chance_loss(data)
+    )
+    is_per_word = prepared.task.head.collect_words is not None
     monitor = LossMonitor(
         constant_loss or 0.0,
         settings,
-        default_rate=default_learning_rate(model.shape.stack.width, is_per_word=per_word),
+        default_rate=default_learning_rate(model.shape.stack.width, is_per_word=is_per_word),
     )
     steps = train_steps(
         state,

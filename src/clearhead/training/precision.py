@@ -25,9 +25,8 @@ def has_fast_bf16(device_type: str) -> bool:
     """Whether the hardware multiplies bfloat16 matrices; emulation is slower than float32."""
     if device_type == "cuda":
         return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
-    capabilities: dict[str, object] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # missing in older versions of torch
+    # get_capabilities is missing in older versions of torch
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return device_type == "cpu" and bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
 
 
