@@ -18,9 +18,8 @@ MATRIX_EXTENSIONS = re.compile("vnni|bf16|fp16|amx|int8|i8mm|sve|dot")
 def detect_torch_machine(precision: str, device: str) -> Machine:
     """Describe this machine, the device and precision in use, and the current number of threads."""
     torch_device = check_device(device)
-    capabilities: dict[str, object] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # missing in older versions of torch
+    # get_capabilities is missing in older versions of torch
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     device_name = (
         str(torch_device)
         if torch_device.type != "cuda"
