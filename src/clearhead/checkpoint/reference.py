@@ -107,7 +107,7 @@ def is_commit(revision: str | None) -> bool:
 def select_files(names: Collection[str], reference: str, *, pickle: bool) -> list[str]:
     """Select the files of a repository that a model needs, the weights in the root last.
 
-    Only known names are selected, so no name can leave the folder. A shard index stands for its shards.
+    Only known names are selected, so no name can leave the folder. Selecting a shard index implies its shards.
     """
     if "config.json" not in names:
         raise HubError(f"'{reference}' is not a Transformer model (config.json not found)")

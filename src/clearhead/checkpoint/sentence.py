@@ -156,14 +156,10 @@ def _read_pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
     pooling_mode = config.get("pooling_mode")
     if pooling_mode is None:
         modes = tuple(mode for key, mode in LEGACY_MODE_KEYS.items() if config.get(key) is True) or ("mean",)
+    elif isinstance(pooling_mode, list):
+        modes = tuple(pooling_mode)
     else:
-        modes = (
-            (pooling_mode,)
-            if isinstance(pooling_mode, str)
-            else tuple(pooling_mode)
-            if isinstance(pooling_mode, list)
-            else ()
-        )
+        modes = (pooling_mode,) if isinstance(pooling_mode, str) else ()
     if not modes or len(modes) > len(POOLING_MODES) or any(mode not in POOLING_MODES for mode in modes):
         supported = ", ".join(POOLING_MODES)
         raise ConfigError(

@@ -73,7 +73,7 @@ def check_config(config: ConfigValues) -> str | None:
     if config["pos_att_type"] is not None and not isinstance(config["pos_att_type"], str | list):
         return "pos_att_type must be a list or a string such as 'c2p|p2c'"
     if unknown := [term for term in position_terms(config) if term not in ("c2p", "p2c")]:
-        return f"pos_att_type holds {unknown[0][:40]!r}, expected c2p and p2c"
+        return f"pos_att_type contains {unknown[0][:40]!r}, expected only c2p and p2c"
     for key in ("max_relative_positions", "position_buckets"):
         if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] > 1 << 20:
             return f"{key} is {str(config[key])[:40]!r}, expected an integer <= {1 << 20}"

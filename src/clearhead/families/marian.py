@@ -179,7 +179,7 @@ def compute_position_tables(model: ModelShape) -> dict[str, Any]:
 
 
 def infer_config(config: dict[str, Any], stored: TensorLookup) -> dict[str, Any]:
-    """Detect separate embeddings: transformers 5 stores them for untied models although config.json says shared."""
+    """Detect separate embeddings, which transformers 5 stores for untied models contrary to config.json."""
     for prefix in ("model.", "") if config.get("tie_word_embeddings") is False else ():
         side_tables = [f"{prefix}{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
         shared = f"{prefix}shared.weight"
