@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # characters of files that must not reach a terminal: control characters, lone surrogates, changes of direction
 UNSAFE_CHARACTERS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-DEPRECATED = r"\S+ is deprecated and will be removed in "  # settings under former names
+DEPRECATED = ".* is deprecated and will be removed in "  # settings under former names
 NUMBER = re.compile(r"[-+]?[\d,]*\.?\d+(e[-+]?\d+)?( ?(%|s|ms|MB|x))?")
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from inspect import BoundArguments
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clearhead.api.support import Progress
 
 FLAG = "--verbose"
 _verbose: ContextVar[bool] = ContextVar("verbose", default=False)
@@ -93,7 +96,7 @@ def timed_command() -> Iterator[None]:
 class StageTimer:
     """Progress callback that prints the seconds of each stage when the next one begins; passes reports on."""
 
-    def __init__(self, inner: Callable[[str, int, int | None], None] | None) -> None:
+    def __init__(self, inner: Progress | None) -> None:
         self._inner = inner
         self._stage, self._start = "", time.perf_counter()
 
