@@ -97,7 +97,7 @@ def test_evaluate_reads_both(make_checkpoint: MakeCheckpoint, reranker: Path) ->
     assert evaluation.metrics["mae"].value == pytest.approx(0, abs=1e-5)
     comparison = evaluate(reranker, rows, against=make_checkpoint())
     assert comparison.against["pearson"].difference == pytest.approx(0, abs=1e-6)
-    classes = make_checkpoint(labels=3)
+    classes = make_checkpoint(label_count=3)
     predicted = load_cross_encoder(classes).predict(PAIRS).argmax(-1)
     labeled = [row | {"label": f"LABEL_{label_index}"} for row, label_index in zip(rows, predicted, strict=True)]
     assert evaluate(classes, labeled, label="label").metrics["accuracy"].value == 1

@@ -113,9 +113,8 @@ def test_their_answerers_answer(family: str, tmp_path: Path) -> None:
     outputs = run_model(model, encoding.ids, encoding.segments)
     start, end = outputs.start_logits[0].numpy(), outputs.end_logits[0].numpy()
     spans = enumerate(zip(encoding.offsets, encoding.sides, strict=True))
-    candidates = [
-        index for index, ((a, b), side) in spans if side == 1 and story[a:b].strip()
-    ]  # a space is not an answer
+    # a space is not an answer
+    candidates = [index for index, ((a, b), side) in spans if side == 1 and story[a:b].strip()]
     pairs = [(start[a] + end[b], a, b) for a in candidates for b in candidates if a <= b < a + 30]
     _, first, last = max(pairs)
     answer = predict(predictor, [{"question": question, "context": story}])[0]

@@ -19,7 +19,7 @@ from clearhead.evaluate.evaluate import run_evaluate, save_evaluation_report
 from clearhead.files import write_json
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.kinds import ASPECTS_FILE
-from clearhead.jobs.machine import Compute, resolve_compute, start_computing
+from clearhead.jobs.machine import Compute, resolve_compute, update_compute_history
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import hash_rows
 from clearhead.jobs.run_file import RUN_FILE, ComputeHistory, start_run
@@ -61,7 +61,7 @@ class AspectJob:
         if plan.method not in TAG.methods:
             raise InputError(f"aspect is trained with {', '.join(TAG.methods)}, not with {plan.method}.")
         self.compute = resolve_compute(plan)
-        self.computed = start_computing(
+        self.computed = update_compute_history(
             request.folder,
             self.compute.machine,
             resume=request.resume,

@@ -139,16 +139,16 @@ def _plan_occlusions(
 
 
 def _read_rows(
-    source: Source, columns: Columns, numbers: set[int], complete: Iterable[int], check: RowCheck
+    source: Source, columns: Columns, row_numbers: set[int], complete: Iterable[int], check: RowCheck
 ) -> dict[int, TextRow]:
     """Read rows by their numbers, up to the last one; only the start of long texts is kept unless `complete`."""
     rows: dict[int, TextRow] = {}
-    complete_numbers, last_number = set(complete), max(numbers, default=0)
+    complete_numbers, last_number = set(complete), max(row_numbers, default=0)
     has_task_check = check is not check_row
     # the tags in a cell determine its words
     used_columns = replace(columns, label=columns.label if has_task_check else None, split=None)
-    for row in source.rows() if numbers else ():
-        if row.number in numbers and not isinstance(row, BadRow):
+    for row in source.rows() if row_numbers else ():
+        if row.number in row_numbers and not isinstance(row, BadRow):
             checked = check(row, used_columns, None)
             if isinstance(checked, TextRow) and has_task_check:
                 rows[row.number] = replace(checked, label=None)  # offsets refer to the whole text
@@ -169,11 +169,11 @@ def _build_example(pick: SelectedRow, row: TextRow, occluded: Occluded | None, m
     occlusion_fields["full_value"] = None if occluded is None else occluded.whole
     if pick.counts_words:
         word_offsets = row.extra.offsets
-        marks = [
+        spans = [
             replace(mark, start=word_offsets[mark.start][0], end=word_offsets[mark.end - 1][1]) for mark in pick.spans
         ]
         return Example(
-            selected=replace(pick, spans=tuple(marks), counts_words=False), text=row.text, **occlusion_fields
+            selected=replace(pick, spans=tuple(spans), counts_words=False), text=row.text, **occlusion_fields
         )
     if pick.spans and row.text_b is not None:  # in the passage of a question; the report cuts it around them
         occlusion_fields["words"] = occlusion_fields["words"] and tuple(

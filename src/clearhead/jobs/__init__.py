@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.kinds import has_vectors, kind_of, local_kind
     from clearhead.jobs.learn_tokenizer import LearnedTokenizer
-    from clearhead.jobs.machine import Compute, check_resumable, resolve_compute, runs_without_torch, start_computing
+    from clearhead.jobs.machine import (
+        Compute,
+        check_resumable,
+        resolve_compute,
+        runs_without_torch,
+        update_compute_history,
+    )
     from clearhead.jobs.method import FitInputs, FittedMethod, LayerChoice, LayerScore, LayerSweep
     from clearhead.jobs.output_folder import choose_ladder_folder, choose_run_folder, resolve_model_path
     from clearhead.jobs.plan import TASK_NAMES, RunPlan, explain_setting_error, make_plan, parse_set, read_recipe
@@ -51,7 +57,13 @@ else:
             "job": ("JobRequest", "run_job"),
             "kinds": ("has_vectors", "kind_of", "local_kind"),
             "learn_tokenizer": ("LearnedTokenizer",),
-            "machine": ("Compute", "start_computing", "check_resumable", "runs_without_torch", "resolve_compute"),
+            "machine": (
+                "Compute",
+                "update_compute_history",
+                "check_resumable",
+                "runs_without_torch",
+                "resolve_compute",
+            ),
             "method": ("LayerChoice", "FitInputs", "FittedMethod", "LayerSweep", "LayerScore"),
             "output_folder": ("choose_run_folder", "choose_ladder_folder", "resolve_model_path"),
             "plan": ("TASK_NAMES", "RunPlan", "make_plan", "parse_set", "explain_setting_error", "read_recipe"),
@@ -117,6 +129,6 @@ __all__ = [
     "restore_weights",
     "run_job",
     "runs_without_torch",
-    "start_computing",
     "start_run",
+    "update_compute_history",
 ]

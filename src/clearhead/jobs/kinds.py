@@ -127,12 +127,11 @@ def _kind_of_task(task: Task) -> ModelKind:
 def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> ModelKind:
     """Detect the kind of a checkpoint without a passport from config.json and its modules."""
     config = read_config(folder)
-    mean_head = (
-        config.get(HEAD_POOLING) is not None
-    )  # a classifier with mean pooling keeps the sentence-transformers modules
-    if sentences is not None and sentences.pooling.origin != Pooling().origin and not mean_head:
+    # a classifier with mean pooling keeps the sentence-transformers modules
+    has_mean_head = config.get(HEAD_POOLING) is not None
+    if sentences is not None and sentences.pooling.origin != Pooling().origin and not has_mean_head:
         return "encoder"
-    head = _head_of(folder, config)
+    head = _detect_head(folder, config)
     if head == "classify":
         return _kind_of_labels(config)
     task = next((task for task in TASKS.values() if task.head.kind == head), None)
@@ -141,12 +140,12 @@ def _kind_of_config(folder: Path, sentences: SentenceModules | None) -> ModelKin
     return HEAD_KINDS.get(head or "", "encoder" if head is not None else _kind_without_head(config))
 
 
-def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
+def _detect_head(folder: Path, config: Mapping[str, Any]) -> str | None:
     """Return the head that config.json names, or detect it from the tensor names."""
     if config.get(HEAD_POOLING) is None and "model_type" in config:
         family = family_of(detect_model_type(config, ()))
-        named = config.get("architectures")
-        name = named[0] if isinstance(named, list) and named else None
+        architectures = config.get("architectures")
+        name = architectures[0] if isinstance(architectures, list) and architectures else None
         if isinstance(name, str) and name in family.architectures:
             return family.architectures[name]
     return read_checkpoint(folder).head

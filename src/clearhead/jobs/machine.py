@@ -47,9 +47,8 @@ def detect_machine(plan: RunPlan) -> Machine:
     machine = detect_torch_machine(plan.settings.precision, plan.device)
     if plan.method in NETWORK_METHODS:
         return machine
-    return replace(
-        machine, precision="", libraries=machine.libraries | engine_version()
-    )  # the model folder determines the precision
+    # the model folder determines the precision
+    return replace(machine, precision="", libraries=machine.libraries | engine_version())
 
 
 def runs_without_torch(plan: RunPlan) -> bool:
@@ -57,7 +56,7 @@ def runs_without_torch(plan: RunPlan) -> bool:
     return plan.method in ("tfidf", "majority") or uses_word_vectors(plan)
 
 
-def start_computing(
+def update_compute_history(
     folder: Path, machine: Machine, *, resume: bool, allowed: bool, report_message: Callable[[str], None]
 ) -> ComputeHistory:
     """Return the machines of a run, ending with this one; refuse a change of machine unless it is allowed."""

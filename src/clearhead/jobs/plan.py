@@ -32,10 +32,8 @@ MAX_DOTS = 1000  # per line of a recipe
 MAX_THREADS = max(256, os.cpu_count() or 1)  # operating systems refuse thousands, and the process aborts
 MAX_MINUTES = 366 * 24 * 60
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
-    "head": {"freeze_encoder": True, "learning_rate": 1e-3, "epochs": 10}
-}  # few weights learn
-
+# a head alone has few weights, which need larger and more steps
+METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"freeze_encoder": True, "learning_rate": 1e-3, "epochs": 10}}
 
 # the settings of the 2017 Transformer paper, scaled to a small machine
 NEW_TRANSFORMER_DEFAULTS: dict[str, Any] = {

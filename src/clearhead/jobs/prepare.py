@@ -247,9 +247,9 @@ def _find_groups(table: TokenTable, rows: Array, task: Task | None = None) -> Ar
     if task is not None and task.rows.label_counter is not None:
         return table.shared_hashes[rows] if len(np.unique(table.shared_hashes[rows])) >= MIN_PASSAGES else None
     largest_group = int(np.unique(table.shared_hashes[rows], return_counts=True)[1].max())
-    return (
-        table.shared_hashes[rows] if largest_group <= MAX_GROUP_SHARE * len(rows) else None
-    )  # one question asked of all texts
+    if largest_group > MAX_GROUP_SHARE * len(rows):  # for example, one question for all texts
+        return None
+    return table.shared_hashes[rows]
 
 
 def encode_part(model: Model, part: PartRows) -> PackedDataset:

@@ -35,9 +35,8 @@ def check_resumed(
     if stored.get("auto_epochs"):
         stored["epochs"] = AUTO  # chosen from the dataset
     if "minutes" in stored and stored["minutes"] is None:
-        stored["minutes"] = read_json(folder / RUN_FILE).get(
-            "minutes"
-        )  # the plan stores the resulting number of steps instead
+        # the plan stores the resulting number of steps instead
+        stored["minutes"] = read_json(folder / RUN_FILE).get("minutes")
     for key, value in requested.items():
         name = key.replace("-", "_")
         name = name if name in stored else RENAMED_SETTINGS.get(name, name)
@@ -49,19 +48,21 @@ def check_resumed(
             raise _changed_setting_error(name, stored[name], value)
 
 
-def _changed_setting_error(name: str, before: object, now: object) -> InputError:
-    change = f"{name} was {format_path(before)}, got {format_path(now)}"
+def _changed_setting_error(name: str, stored: object, requested: object) -> InputError:
+    change = f"{name} was {format_path(stored)}, got {format_path(requested)}"
     return InputError(f"A resumed run keeps its settings: {change}. Omit it, or start a new run.")
 
 
-def is_same_value(name: str, before: object, now: object) -> bool:
+def is_same_value(name: str, stored: object, requested: object) -> bool:
     """Whether two values of a setting are equal; paths are compared after resolving links."""
-    if isinstance(before, list | tuple) and isinstance(now, list | tuple):
-        return len(before) == len(now) and all(is_same_value(name, a, b) for a, b in zip(before, now, strict=True))
-    if name in PATH_SETTINGS and isinstance(before, str) and isinstance(now, str | os.PathLike):
-        return before == now or _is_same_path(before, now)
-    is_same_type = type(before) is type(now) or (_is_number(before) and _is_number(now))
-    return is_same_type and before == now
+    if isinstance(stored, list | tuple) and isinstance(requested, list | tuple):
+        return len(stored) == len(requested) and all(
+            is_same_value(name, a, b) for a, b in zip(stored, requested, strict=True)
+        )
+    if name in PATH_SETTINGS and isinstance(stored, str) and isinstance(requested, str | os.PathLike):
+        return stored == requested or _is_same_path(stored, requested)
+    is_same_type = type(stored) is type(requested) or (_is_number(stored) and _is_number(requested))
+    return is_same_type and stored == requested
 
 
 def _is_number(value: object) -> bool:

@@ -47,13 +47,13 @@ class ComputeHistory:
         """The last machine."""
         return self.resumed_on[-1] if self.resumed_on else self.machine
 
-    def resume_on(self, now: Machine) -> ComputeHistory:
+    def resume_on(self, machine: Machine) -> ComputeHistory:
         """Add a machine, if it differs from the last one."""
-        if not now.libraries or (self.latest is not None and not differences(self.latest, now)):
+        if not machine.libraries or (self.latest is not None and not differences(self.latest, machine)):
             return self
-        return replace(self, resumed_on=[*self.resumed_on, now])
+        return replace(self, resumed_on=[*self.resumed_on, machine])
 
-    def set_precision(self, precision: str) -> ComputeHistory:
+    def with_precision(self, precision: str) -> ComputeHistory:
         """Set the precision, if it was unknown before the model was loaded."""
         if self.latest is None or self.latest.precision:
             return self
@@ -62,7 +62,7 @@ class ComputeHistory:
             return replace(self, resumed_on=[*self.resumed_on[:-1], last])
         return replace(self, machine=last)
 
-    def set_threads(self, threads: int | None) -> ComputeHistory:
+    def with_threads(self, threads: int | None) -> ComputeHistory:
         """Set the threads, once the model is loaded; a resumed run keeps its number."""
         if self.machine is None or self.resumed_on:
             return self
@@ -150,11 +150,11 @@ def write_run_file(
     write_json(folder / RUN_FILE, record | asdict(history) | fit_record)
 
 
-def check_machine(folder: Path, history: ComputeHistory, now: Machine, *, allowed: bool) -> tuple[str, ...]:
+def check_machine(folder: Path, history: ComputeHistory, machine: Machine, *, allowed: bool) -> tuple[str, ...]:
     """Refuse to resume on a machine that changes the result, unless allowed; return notes."""
     if history.latest is None:
-        return (UNKNOWN_MACHINE,) if now.libraries else ()
-    changes = differences(history.latest, now)
+        return (UNKNOWN_MACHINE,) if machine.libraries else ()
+    changes = differences(history.latest, machine)
     if not changes:
         return ()
     described = "; ".join(changes)

@@ -123,9 +123,9 @@ def check_probabilities(predictor: Predictor, columns: Columns) -> None:
 
 
 def _check_new_names(new_names: Sequence[str], names: Sequence[str], source: Source) -> None:
-    if taken := sorted(set(new_names) & set(names)):
+    if existing := sorted(set(new_names) & set(names)):
         prefix = setting("prefix", "NAME")
-        raise InputError(f"{source.name} already has a column {taken[0]!r}; prefix the new columns with {prefix}.")
+        raise InputError(f"{source.name} already has a column {existing[0]!r}; prefix the new columns with {prefix}.")
 
 
 def make_task_writer(format_name: str, source: Source, columns: Columns) -> tuple[OutputColumns, Writer]:

@@ -307,20 +307,20 @@ def compute_word_arrays(
     word_arrays: list[Array] = []
     processed = 0
 
-    def compute_batch(batch_windows: Array) -> tuple[Array, Sequence[Array]]:
-        ids, mask, segments = _pad_windows(dataset, windows[batch_windows], model)
+    def compute_batch(selected: Array) -> tuple[Array, Sequence[Array]]:
+        ids, mask, segments = _pad_windows(dataset, windows[selected], model)
         batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
-        return batch_windows, compute(
+        return selected, compute(
             model.runner.encode(batch, layers=True, pooled=False, is_only_batch=len(batches) == 1).hidden
         )
 
-    for chosen, arrays in model.runner.map_jobs(compute_batch, batches):
+    for batch_windows, arrays in model.runner.map_jobs(compute_batch, batches):
         word_arrays = word_arrays or [np.zeros((len(token_indices), array.shape[-1]), np.float32) for array in arrays]
-        for batch_index, window in enumerate(chosen.tolist()):
+        for batch_index, window in enumerate(batch_windows.tolist()):
             words = words_by_window[bounds[window] : bounds[window + 1]]
             for target, array in zip(word_arrays, arrays, strict=True):
                 target[words] = array[batch_index, token_indices[words] - window_starts[window]]
-        processed += len(chosen)
+        processed += len(batch_windows)
         progress("features", processed, len(windows))
     if not word_arrays:
         raise InputError("There are no rows to make features of.")

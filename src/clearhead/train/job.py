@@ -17,7 +17,7 @@ from clearhead.evaluate.examples import analyze_errors
 from clearhead.jobs.cost import measure_cost
 from clearhead.jobs.job import JobRequest
 from clearhead.jobs.kinds import has_vectors
-from clearhead.jobs.machine import resolve_compute, start_computing
+from clearhead.jobs.machine import resolve_compute, update_compute_history
 from clearhead.jobs.method import FitInputs
 from clearhead.jobs.plan import NETWORK_METHODS, RunPlan
 from clearhead.jobs.prepare import PreparedData, prepare_data
@@ -87,7 +87,7 @@ class TrainJob:
             raise InputError(f"{plan.model} contains word vectors, which cannot be fine-tuned; use {features_setting}.")
         events.progress("loading", 0, None)
         compute = resolve_compute(plan)
-        compute_history = start_computing(
+        compute_history = update_compute_history(
             request.folder,
             compute.machine,
             resume=request.resume,
@@ -113,8 +113,8 @@ class TrainJob:
         self.model = self.start_models.load(plan_with_threads, plan.settings.seed)
         self.inputs = resolve_inputs(plan, compute, self.profile, self.model)
         if plan.method in NETWORK_METHODS:
-            compute_history = compute_history.set_threads(self.inputs.threads)
-        self.compute_history = compute_history.set_precision(
+            compute_history = compute_history.with_threads(self.inputs.threads)
+        self.compute_history = compute_history.with_precision(
             "float" if self.model is None else self.model.runner.precision
         )
 

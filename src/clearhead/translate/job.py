@@ -17,7 +17,7 @@ from clearhead.jobs.cost import measure_cost
 from clearhead.jobs.defaults import resolve_threads
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.job import JobRequest
-from clearhead.jobs.machine import Compute, resolve_compute, start_computing
+from clearhead.jobs.machine import Compute, resolve_compute, update_compute_history
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.run_file import ComputeHistory, read_run_file, start_run
 from clearhead.jobs.run_folder import REPORT_FILE, SPLIT_FILE, check_run_folder, remove_unstarted_run
@@ -77,7 +77,7 @@ class TranslateJob:
             seed_option = setting("seed")
             raise InputError(f"translate supports one seed per run; run it again with another {seed_option}.")
         self.compute = resolve_compute(requested)
-        self.compute_history = start_computing(
+        self.compute_history = update_compute_history(
             request.folder,
             self.compute.machine,
             resume=request.resume,
@@ -95,7 +95,7 @@ class TranslateJob:
             events.message(line)
         checkpoint = None if is_new_model(request.plan) else make_model(request.plan, texts, request.folder, events)
         self.resolved_plan = plan = self._resolve(checkpoint)
-        self.compute_history = self.compute_history.set_threads(plan.threads)
+        self.compute_history = self.compute_history.with_threads(plan.threads)
         folder_existed = request.folder.exists()
         columns = {"columns": texts.column_names, "task": "translate"}
         fingerprints = {"data": {part: asdict(texts.fingerprint(part)) for part in texts.parts}}
