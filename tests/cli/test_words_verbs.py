@@ -80,7 +80,7 @@ def test_word2vec_does_not_overwrite_a_file(run: Run, text: Path, tmp_path: Path
     copy = tmp_path / "text.txt"
     copy.write_bytes(text.read_bytes())
     code, _, err = run("word2vec", copy, "-o", copy)
-    assert (code, "empty exists" in err) == (2, True)
+    assert (code, "already exists" in err) == (2, True)
     assert copy.read_bytes() == text.read_bytes()
 
 

@@ -20,32 +20,32 @@ LENGTHS = st.lists(st.integers(0, 600), max_size=300)
     budget=st.integers(1, 2000),
     seed=st.integers(0, 2**40),
     epoch=st.integers(0, 9),
-    most=st.none() | st.integers(1, 20),
+    max_rows=st.none() | st.integers(1, 20),
     shuffle=st.booleans(),
     bucket=st.integers(1, 9),
 )
 def test_budgets(
-    lengths: list[int], budget: int, seed: int, epoch: int, most: int | None, shuffle: bool, bucket: int
+    lengths: list[int], budget: int, seed: int, epoch: int, max_rows: int | None, shuffle: bool, bucket: int
 ) -> None:
     def made(turn: int) -> list[list[int]]:
         batches = token_batches(
-            lengths, budget_tokens=budget, seed=seed, epoch=turn, max_rows=most, shuffle=shuffle, bucket=bucket
+            lengths, budget_tokens=budget, seed=seed, epoch=turn, max_rows=max_rows, shuffle=shuffle, bucket=bucket
         )
         return [batch.tolist() for batch in batches]
 
     batches = made(epoch)
-    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
-        longest = max(lengths[place] for place in batch)
+        longest = max(lengths[index] for index in batch)
         assert len(batch) == 1 or longest * len(batch) <= budget
-        assert most is None or len(batch) <= most
+        assert max_rows is None or len(batch) <= max_rows
     assert batches == made(epoch)
 
 
 @given(lengths=LENGTHS, rows=st.integers(1, 40), seed=st.integers(0, 9), bucket=st.integers(1, 9))
 def test_rows(lengths: list[int], rows: int, seed: int, bucket: int) -> None:
     batches = token_batches(lengths, rows=rows, seed=seed, bucket=bucket)
-    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     assert sum(len(batch) != rows for batch in batches) <= 1
 
 

@@ -61,7 +61,7 @@ def test_every_public_file_opens(data_folder: Path) -> None:
         assert not any(isinstance(row, BadRow) for row in source.sample(2000)), path
 
 
-def rows(**columns: list[Any]) -> list[dict[str, Any]]:
+def make_rows(**columns: list[Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
@@ -71,16 +71,16 @@ CLASSES = ["good", "bad"] * 10
 
 
 def test_by_content() -> None:
-    columns = guess_columns(open_source(rows(foo=TEXTS, bar=CLASSES, when=list(range(20)))))
+    columns = guess_columns(open_source(make_rows(foo=TEXTS, bar=CLASSES, when=list(range(20)))))
     assert (columns.text, columns.label) == ("foo", "bar")
     assert "the longest texts" in columns.messages[0]
     assert columns.messages[-1] == "not used: when"
-    scores = guess_columns(open_source(rows(a=TEXTS, b=[i / 7 for i in range(20)])))
+    scores = guess_columns(open_source(make_rows(a=TEXTS, b=[i / 7 for i in range(20)])))
     assert scores.label == "b"
 
 
 def test_by_name() -> None:
-    data = rows(
+    data = make_rows(
         **{
             "Review Text": TEXTS,
             "Long": [t * 9 for t in TEXTS],
@@ -91,12 +91,12 @@ def test_by_name() -> None:
     )
     columns = guess_columns(open_source(data))
     assert columns.used == ("Review Text", "Category", "_id", "Split")
-    odd = guess_columns(open_source(rows(text=TEXTS, label=CLASSES, fold=list(range(20)))))
+    odd = guess_columns(open_source(make_rows(text=TEXTS, label=CLASSES, fold=list(range(20)))))
     assert odd.split is None  # numbers of folds are no splits
 
 
 def test_as_said() -> None:
-    source = open_source(rows(a=TEXTS, b=OTHERS, c=CLASSES, d=CLASSES))
+    source = open_source(make_rows(a=TEXTS, b=OTHERS, c=CLASSES, d=CLASSES))
     columns = guess_columns(source, text="b", label="d", id="a")
     assert (columns.text, columns.text_b, columns.label, columns.id) == ("b", None, "d", "a")
     assert "text column: b (as named)" in columns.messages
@@ -106,22 +106,22 @@ def test_as_said() -> None:
 
 def test_doubt_is_an_error_that_lists_the_columns() -> None:
     with pytest.raises(InputError, match=r"both look like texts: .*one \(.*two \(.*text="):
-        guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)))
-    pair = guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)), text="one", task="pair")
+        guess_columns(open_source(make_rows(one=TEXTS, two=OTHERS, label=CLASSES)))
+    pair = guess_columns(open_source(make_rows(one=TEXTS, two=OTHERS, label=CLASSES)), text="one", task="pair")
     assert (pair.text, pair.text_b) == ("one", "two")
     with pytest.raises(InputError, match=r"b, c of the list could all be the label.*label="):
-        guess_columns(open_source(rows(text=TEXTS, b=CLASSES, c=CLASSES)))
+        guess_columns(open_source(make_rows(text=TEXTS, b=CLASSES, c=CLASSES)))
     with pytest.raises(InputError, match=r"No column of the list looks like texts.*text="):
-        guess_columns(open_source(rows(a=[1, 2, 3], b=[4, 5, 6])))
+        guess_columns(open_source(make_rows(a=[1, 2, 3], b=[4, 5, 6])))
     with pytest.raises(InputError, match=r"No column of the list looks like a label.*label="):
-        guess_columns(open_source(rows(text=TEXTS)))
-    assert guess_columns(open_source(rows(text=TEXTS)), labelled=False).label is None
+        guess_columns(open_source(make_rows(text=TEXTS)))
+    assert guess_columns(open_source(make_rows(text=TEXTS)), labelled=False).label is None
     with pytest.raises(InputError, match="no usable rows"):
         guess_columns(open_source([5]))
 
 
 def test_a_pair_is_one_text_when_classify_is_said() -> None:
-    source = open_source(rows(text=TEXTS, aspect=CLASSES, label=CLASSES))
+    source = open_source(make_rows(text=TEXTS, aspect=CLASSES, label=CLASSES))
     assert guess_columns(source).text_b == "aspect"
     assert guess_columns(source, task="classify").text_b is None
 
@@ -130,14 +130,14 @@ def test_a_pair_is_one_text_when_classify_is_said() -> None:
 @pytest.mark.parametrize("cells", [("python sort", "sort a list"), ("hotel", "Rooms with a view of the sea.")])
 def test_short_texts_in_columns_named_as_pairs_are_pairs(first: str, second: str, cells: tuple[str, str]) -> None:
     rows = [{first: cells[0], second: cells[1]}, {first: "berlin", second: "weather"}]
-    found = guess_columns(open_source(rows), labelled=False)
-    assert (found.text, found.text_b) == (first, second)
-    labels = [{**row, "label": str(place % 2)} for place, row in enumerate(rows * 4)]
+    columns = guess_columns(open_source(rows), labelled=False)
+    assert (columns.text, columns.text_b) == (first, second)
+    labels = [{**row, "label": str(index % 2)} for index, row in enumerate(rows * 4)]
     trained = guess_columns(open_source(labels))
     assert (trained.text, trained.text_b, trained.label) == (first, second, "label")
 
 
 def test_a_second_name_that_can_be_a_label_needs_texts() -> None:
-    rows = [{"question": f"is the sea number {place} blue", "answer": ("yes", "no")[place % 2]} for place in range(8)]
-    found = guess_columns(open_source(rows))
-    assert (found.text, found.text_b, found.label) == ("question", None, "answer")
+    rows = [{"question": f"is the sea number {index} blue", "answer": ("yes", "no")[index % 2]} for index in range(8)]
+    columns = guess_columns(open_source(rows))
+    assert (columns.text, columns.text_b, columns.label) == ("question", None, "answer")

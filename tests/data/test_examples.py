@@ -27,14 +27,14 @@ from clearhead.text.encoding import truncate
 COLUMNS = Columns(text="text", label="label")
 
 
-class Words:
+class WordTokenizer:
     """A tokenizer of words between two marks."""
 
     vocab_size = 30_000
 
     def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> list[Encoding]:
-        found = [self._encode(item) for item in items]
-        return [truncate(one, max_length) for one in found] if max_length is not None else found
+        encodings = [self._encode(item) for item in items]
+        return [truncate(encoding, max_length) for encoding in encodings] if max_length is not None else encodings
 
     def _encode(self, item: Any) -> Encoding:
         texts = item if isinstance(item, tuple) else (item,)
@@ -164,7 +164,7 @@ def test_a_table_of_tokens() -> None:
     rows = [{"text": "one three", "b": "x", "label": "n"}, {"text": "a b c d e f g h", "b": "yy zz", "label": "m"}]
     source = open_source(rows)
     columns = Columns(text="text", text_b="b", label="label")
-    table = encode_table(source, columns, Words())
+    table = encode_table(source, columns, WordTokenizer())
     assert table.ids.dtype == np.uint16
     assert table.window_ids(0).tolist() == [1, 6, 8, 2, 4, 2]
     assert table.segments(0).tolist() == [0, 0, 0, 0, 1, 1]
@@ -172,37 +172,37 @@ def test_a_table_of_tokens() -> None:
     assert table.labels is not None
     assert table.labels.tolist() == [1, 0]
     assert table.rows.tolist() == [1, 2]
-    cut = encode_table(source, columns, Words(), max_length=8, long="cut")
+    cut = encode_table(source, columns, WordTokenizer(), max_length=8, long="cut")
     assert cut.truncated.tolist() == [0, 5]
     assert cut.lengths.tolist() == [6, 8]
-    windows = encode_table(source, columns, Words(), max_length=8)
+    windows = encode_table(source, columns, WordTokenizer(), max_length=8)
     assert windows.window_rows.tolist() == [0, 1, 1, 1]  # the first text is the long one, so it slides
     assert windows.truncated.tolist() == [0, 0]
     assert windows.lengths.max() == 8
     both = encode_table(
-        open_source([{"text": "a " * 20, "b": "b " * 20, "label": "m"}] * 2), columns, Words(), max_length=8
+        open_source([{"text": "a " * 20, "b": "b " * 20, "label": "m"}] * 2), columns, WordTokenizer(), max_length=8
     )
     assert both.truncated.tolist() == [35, 35]  # neither fits beside the other: cut, and counted
     with pytest.raises(InputError, match="long='fold'"):
-        encode_table(source, columns, Words(), long="fold")
+        encode_table(source, columns, WordTokenizer(), long="fold")
     assert read_rows(source, [2])[2].values == rows[1]
 
 
 def test_a_stream_of_tables() -> None:
     rows = [{"text": f"row {i}", "label": "a"} if i % 10 else 5 for i in range(2500)]
-    tables = list(encode_stream(open_source(rows), COLUMNS, Words(), chunk=1000))
+    tables = list(encode_stream(open_source(rows), COLUMNS, WordTokenizer(), chunk=1000))
     assert [len(table) + len(table.bad) for table in tables] == [1000, 1000, 500]
     assert tables[0].labels is None
-    known = list(encode_stream(open_source(rows), COLUMNS, Words(), read_labels(["a"])))
+    known = list(encode_stream(open_source(rows), COLUMNS, WordTokenizer(), read_labels(["a"])))
     assert known[0].labels is not None
-    once = open_source(row for row in rows)
+    one_time_source = open_source(row for row in rows)
     with pytest.raises(InputError, match="only once"):
-        encode_table(once, COLUMNS, Words())
-    assert sum(map(len, encode_stream(once, COLUMNS, Words()))) == 2250
+        encode_table(one_time_source, COLUMNS, WordTokenizer())
+    assert sum(map(len, encode_stream(one_time_source, COLUMNS, WordTokenizer()))) == 2250
 
 
 def test_bad_rows_are_refused_before_anything_is_encoded() -> None:
-    class Never(Words):
+    class Never(WordTokenizer):
         def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> list[Encoding]:
             raise AssertionError
 
@@ -217,7 +217,7 @@ def test_memory_holds_the_ids_and_little_else(tmp_path: Path) -> None:
         path.write_text("text,label\n" + "".join(lines))
         source = open_source(path)
         tracemalloc.start()
-        table = encode_table(source, COLUMNS, Words(), labels=read_labels("ab"))
+        table = encode_table(source, COLUMNS, WordTokenizer(), labels=read_labels("ab"))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(table) == count

@@ -29,22 +29,22 @@ from clearhead.data import (
 from clearhead.data.examples import labels_to_array
 from clearhead.errors import InputError
 from clearhead.text import Encoding
-from tests.data.test_examples import COLUMNS, Words
+from tests.data.test_examples import COLUMNS, WordTokenizer
 
 
-def table(name: str, content: bytes | str) -> Source:
+def open_table(name: str, content: bytes | str) -> Source:
     handle = io.BytesIO(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
     handle.name = name
     return open_source(handle)
 
 
-def seconds(deed: Callable[[], object]) -> float:
+def measure_seconds(action: Callable[[], object]) -> float:
     started = time.process_time()
-    deed()
+    action()
     return time.process_time() - started
 
 
-def bad(source: Source) -> list[str]:
+def list_bad_rows(source: Source) -> list[str]:
     return [str(row) for row in source.rows() if isinstance(row, BadRow)]
 
 
@@ -53,24 +53,24 @@ def test_a_label_may_be_the_beginning_of_another() -> None:
 
 
 def test_rows_without_any_label_can_be_inspected() -> None:
-    found = inspect_data([{"text": f"some words here {place}", "labels": []} for place in range(60)])
-    assert found.kind == "multilabel"
-    assert "no row has a label" in found.findings[0].sentence
+    inspection = inspect_data([{"text": f"some words here {index}", "labels": []} for index in range(60)])
+    assert inspection.kind == "multilabel"
+    assert "no row has a label" in inspection.findings[0].sentence
 
 
 def test_lists_are_names_when_classes_are_said() -> None:
     rows = [{"text": "one", "label": ["a"]}, {"text": "two", "label": ["b", "c"]}]
-    found = load_examples(open_source(rows), COLUMNS, kind="classes")
-    assert found.space is not None
-    assert found.space.names == ("['a']", "['b', 'c']")
+    examples = load_examples(open_source(rows), COLUMNS, kind="classes")
+    assert examples.space is not None
+    assert examples.space.names == ("['a']", "['b', 'c']")
 
 
 @pytest.mark.parametrize("label", ["nul\0", "half \ud800", ["a", "\udc80"]])
 def test_a_label_that_no_file_can_hold_is_a_bad_row(label: Any) -> None:
     rows = [{"text": "one", "label": label}, {"text": "two", "label": "a"}]
-    found = load_examples(open_source(rows), COLUMNS, skip_bad_rows=True)
-    assert found.texts == ["two"]
-    assert found.skipped == {"half a character": 1}
+    examples = load_examples(open_source(rows), COLUMNS, skip_bad_rows=True)
+    assert examples.texts == ["two"]
+    assert examples.skipped == {"half a character": 1}
 
 
 def test_lists_in_cells_warn_nobody() -> None:
@@ -96,55 +96,55 @@ def test_a_table_of_labels_has_a_limit() -> None:
 
 def test_ten_thousand_columns_may_share_a_name() -> None:
     names, numbers = ",".join(["a"] * 9_000), ",".join(["1"] * 9_000)
-    assert seconds(lambda: table("a.csv", f"{names}\n{numbers}\n")) < 5
-    assert table("a.csv", "a,a,a.2,a\n1,2,3,4\n").columns == ("a", "a.2", "a.2.2", "a.3")
+    assert measure_seconds(lambda: open_table("a.csv", f"{names}\n{numbers}\n")) < 5
+    assert open_table("a.csv", "a,a,a.2,a\n1,2,3,4\n").columns == ("a", "a.2", "a.2.2", "a.3")
 
 
 def test_objects_with_many_keys() -> None:
     many = "\n".join(json.dumps({f"k{row}_{key}": 1 for key in range(100)}) for row in range(1000))
     with pytest.raises(InputError, match="has 100,000 columns, more than the maximum of 10,000"):
-        table("a.jsonl", many)
+        open_table("a.jsonl", many)
     few = "\n".join(json.dumps({f"k{row}_{key}": 1 for key in range(9)} | {"text": "a b"}) for row in range(1000))
-    assert seconds(lambda: guess_columns(table("a.jsonl", few), labelled=False)) < 5
+    assert measure_seconds(lambda: guess_columns(open_table("a.jsonl", few), labelled=False)) < 5
 
 
 @pytest.mark.parametrize("line", ['a","""\n', 'a","""\na""b,c\n'])
 def test_quotes_that_never_close_take_linear_time(line: str) -> None:
-    source = table("a.csv", 'text,label\n"one, two",a\n' + line * 10_000)
-    assert seconds(lambda: list(source.rows())) < 8
-    assert "a quoted cell is not closed" in bad(source)[0]
+    source = open_table("a.csv", 'text,label\n"one, two",a\n' + line * 10_000)
+    assert measure_seconds(lambda: list(source.rows())) < 8
+    assert "a quoted cell is not closed" in list_bad_rows(source)[0]
 
 
 def test_a_long_cell_in_quotes_is_read_after_one_that_never_closes() -> None:
-    long = "\n".join(f"line {place}" for place in range(300))
-    rows = [f'"{long}",b' if place % 2 else f'"word {place}",a' for place in range(1000)]
-    found = list(table("a.csv", "\n".join(["text,label", '"never closed,a', *rows]) + "\n").rows())
-    assert sum(isinstance(row, BadRow) for row in found) < 60  # while it makes up for what was read in vain
-    assert not isinstance(found[-1], BadRow)
-    assert found[-1].values == {"text": long, "label": "b"}
+    long = "\n".join(f"line {index}" for index in range(300))
+    rows = [f'"{long}",b' if index % 2 else f'"word {index}",a' for index in range(1000)]
+    read_rows = list(open_table("a.csv", "\n".join(["text,label", '"never closed,a', *rows]) + "\n").rows())
+    assert sum(isinstance(row, BadRow) for row in read_rows) < 60  # while it makes up for what was read in vain
+    assert not isinstance(read_rows[-1], BadRow)
+    assert read_rows[-1].values == {"text": long, "label": "b"}
 
 
 def test_small_rows_after_a_large_one_take_linear_time() -> None:
-    rows = [{"text": "x" * 4_300_000}, *({"text": f"row {place} of many that are small"} for place in range(99_999))]
-    source = table("a.json", json.dumps(rows))
-    assert seconds(lambda: list(source.rows())) < 6
+    rows = [{"text": "x" * 4_300_000}, *({"text": f"row {index} of many that are small"} for index in range(99_999))]
+    source = open_table("a.json", json.dumps(rows))
+    assert measure_seconds(lambda: list(source.rows())) < 6
     assert sum(1 for _ in source.rows()) == 100_000
 
 
 def test_broken_json_is_placed_from_the_beginning_of_its_value() -> None:
-    assert "Expecting value at character 6" in bad(table("a.json", '[{"a": 1}, {"b":}, {"c": 2}]'))[0]
+    assert "Expecting value at character 6" in list_bad_rows(open_table("a.json", '[{"a": 1}, {"b":}, {"c": 2}]'))[0]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
 def test_a_nest_is_one_bad_row(name: str) -> None:
     rows = ['{"text": "one"}', f'{{"text": {"[" * 200}{"]" * 200}}}', '{"text": "three", "label": [[1]]}']
-    source = table(name, "\n".join(rows) if name == "a.jsonl" else f"[{', '.join(rows)}]")
-    assert bad(source)[0].startswith("row 2")
-    assert "nested more than 64 levels deep" in bad(source)[0]
+    source = open_table(name, "\n".join(rows) if name == "a.jsonl" else f"[{', '.join(rows)}]")
+    assert list_bad_rows(source)[0].startswith("row 2")
+    assert "nested more than 64 levels deep" in list_bad_rows(source)[0]
     assert len(list(source.rows())) == 3
 
 
-def parquet(names: list[str], columns: list[Any]) -> bytes:
+def write_parquet(names: list[str], columns: list[Any]) -> bytes:
     pyarrow = pytest.importorskip("pyarrow")
     sink = io.BytesIO()
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns, names), sink)
@@ -155,32 +155,34 @@ def test_a_cell_that_is_no_text_does_not_end_a_parquet_file() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     texts = pyarrow.array([b"one", b"\xff\xfe", b"three"], pyarrow.binary()).view(pyarrow.string())
     dates = pyarrow.array([1, 2**62, 3], pyarrow.int64()).view(pyarrow.timestamp("us"))
-    source = table("a.parquet", parquet(["text", "date", "label"], [texts, dates, pyarrow.array(["a", "b", "a"])]))
-    found = load_examples(source, COLUMNS, skip_bad_rows=True)
-    assert found.texts == ["one", "three"]
-    assert str(found.bad[0]) == "row 2: text is a bytes, expected a text: b'\\xff\\xfe'"
+    source = open_table(
+        "a.parquet", write_parquet(["text", "date", "label"], [texts, dates, pyarrow.array(["a", "b", "a"])])
+    )
+    examples = load_examples(source, COLUMNS, skip_bad_rows=True)
+    assert examples.texts == ["one", "three"]
+    assert str(examples.bad[0]) == "row 2: text is a bytes, expected a text: b'\\xff\\xfe'"
     assert [row.values["date"] is None for row in source.rows() if not isinstance(row, BadRow)] == [False, True, False]
 
 
 def test_columns_of_a_parquet_file_may_share_a_name() -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    source = table("a.parquet", parquet(["a", "a"], [pyarrow.array([1]), pyarrow.array([2])]))
+    source = open_table("a.parquet", write_parquet(["a", "a"], [pyarrow.array([1]), pyarrow.array([2])]))
     assert [row.values for row in source.rows() if not isinstance(row, BadRow)] == [{"a": 1, "a.2": 2}]
 
 
 def test_what_the_parquet_library_says_is_printable() -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    data = bytearray(parquet(["a"], [pyarrow.array([1])]))
+    data = bytearray(write_parquet(["a"], [pyarrow.array([1])]))
     data[len(data) - 8 - int.from_bytes(data[-8:-4], "little")] = 0x1F  # a type that does not exist
     with pytest.raises(InputError) as error:
-        table("a.parquet", bytes(data))
+        open_table("a.parquet", bytes(data))
     assert str(error.value).isprintable()
 
 
 def test_a_parquet_file_without_columns_is_refused() -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(InputError, match="has no columns"):
-        table("a.parquet", parquet([], []))
+        open_table("a.parquet", write_parquet([], []))
 
 
 def test_what_is_no_parquet_file_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +199,7 @@ def test_a_pipe_among_texts_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "good" / "1.txt").write_text("fine words")
     os.mkfifo(tmp_path / "good" / "2.txt")
     found: list[list[str]] = []
-    reader = threading.Thread(target=lambda: found.append(bad(open_source(tmp_path))), daemon=True)
+    reader = threading.Thread(target=lambda: found.append(list_bad_rows(open_source(tmp_path))), daemon=True)
     reader.start()
     reader.join(10)
     assert found == [["row 2: good/2.txt: not a regular file"]]
@@ -212,7 +214,7 @@ def test_names_of_files_are_printable(name: str, tmp_path: Path) -> None:
     for path in (tmp_path / f"{name}.csv", tmp_path / name, tmp_path / f"no {name}"):
         try:
             source = open_source(path)
-            sentences += [*source.messages, *bad(source), source.name]
+            sentences += [*source.messages, *list_bad_rows(source), source.name]
             load_examples(source, COLUMNS)
         except InputError as error:
             sentences += str(error).split("\n")
@@ -222,7 +224,7 @@ def test_names_of_files_are_printable(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "\ud800", "x" * 5000])
 def test_names_of_columns_are_printable_and_short(name: str) -> None:
-    good = [{name: f"a few words {place}", "label": place % 2, name + "y": place / 7} for place in range(20)]
+    good = [{name: f"a few words {index}", "label": index % 2, name + "y": index / 7} for index in range(20)]
     source = open_source([*good, {name: "", "label": 1}])
     sentences = [*source.messages, *guess_columns(source).messages]
     for deed in (
@@ -257,22 +259,22 @@ def test_what_cannot_be_said_of_a_table(tmp_path: Path) -> None:
         open_source(tmp_path / "a.csv", header=[])
 
 
-class Wary(Words):
+class LengthRecorder(WordTokenizer):
     """Counts words, and notes how much it was given at once."""
 
     def __init__(self) -> None:
-        self.most = 0
+        self.max_characters = 0
 
     def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> list[Encoding]:
-        given = list(items)
-        self.most = max(self.most, sum(map(len, given)))
-        return super().encode_batch(given, max_length=max_length)
+        texts = list(items)
+        self.max_characters = max(self.max_characters, sum(map(len, texts)))
+        return super().encode_batch(texts, max_length=max_length)
 
 
 def test_long_texts_are_inspected_a_few_at_a_time() -> None:
-    tokenizer = Wary()
-    rows = [{"text": f"{place} " + "word " * 60_000, "label": place % 2} for place in range(30)]
-    found = inspect_data(rows, tokenizer=tokenizer)
-    assert tokenizer.most <= 2_200_000
-    assert found.tokens is not None
-    assert abs(found.tokens.median - 60_003) < 100  # 300,000 characters, of which 200,000 are counted
+    tokenizer = LengthRecorder()
+    rows = [{"text": f"{index} " + "word " * 60_000, "label": index % 2} for index in range(30)]
+    inspection = inspect_data(rows, tokenizer=tokenizer)
+    assert tokenizer.max_characters <= 2_200_000
+    assert inspection.tokens is not None
+    assert abs(inspection.tokens.median - 60_003) < 100  # 300,000 characters, of which 200,000 are counted

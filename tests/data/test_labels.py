@@ -78,6 +78,6 @@ def test_every_label_finds_its_place(values: list[Any]) -> None:
     assert space == read_labels(sorted(values, key=repr))
     for value in values:
         if not (isinstance(value, str) and not value.strip()) and space.kind == "classes":
-            place = space.encode(value)
-            assert isinstance(place, int)
-            assert space.names[place] == (value if isinstance(value, str) else str(value).lower())
+            index = space.encode(value)
+            assert isinstance(index, int)
+            assert space.names[index] == (value if isinstance(value, str) else str(value).lower())

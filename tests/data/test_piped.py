@@ -17,7 +17,7 @@ from clearhead.errors import InputError
 
 
 @contextmanager
-def pipe(text: str) -> Iterator[IO[bytes]]:
+def open_pipe(text: str) -> Iterator[IO[bytes]]:
     """A text that comes through a pipe."""
     out, into = os.pipe()
     with os.fdopen(into, "wb") as file:
@@ -26,13 +26,13 @@ def pipe(text: str) -> Iterator[IO[bytes]]:
         yield handle
 
 
-def rows_of(source: Source) -> list[dict[str, str]]:
+def collect_values(source: Source) -> list[dict[str, str]]:
     return [row.values for row in source.rows() if isinstance(row, Row)]
 
 
-def read(text: str, **choices: object) -> list[dict[str, str]]:
-    with pipe(text) as handle:
-        return rows_of(open_source(handle, **choices))  # type: ignore[arg-type]
+def read_pipe(text: str, **choices: object) -> list[dict[str, str]]:
+    with open_pipe(text) as handle:
+        return collect_values(open_source(handle, **choices))  # type: ignore[arg-type]
 
 
 PLAIN = {
@@ -57,11 +57,11 @@ PLAIN = {
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_plain_text_is_a_text_a_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = PLAIN[name].splitlines()
-    assert read(PLAIN[name]) == [{"text": line} for line in expected]
+    assert read_pipe(PLAIN[name]) == [{"text": line} for line in expected]
     file = tmp_path / "a.txt"
     file.write_text(PLAIN[name])
     if name != "tabs":  # a .txt file whose every line has its cells is a table, as corpora come
-        assert rows_of(open_source(file)) == [{"text": line} for line in expected]
+        assert collect_values(open_source(file)) == [{"text": line} for line in expected]
     assert list(read_texts(str(file), None)) == expected
     with file.open() as handle:
         monkeypatch.setattr("sys.stdin", handle)
@@ -88,19 +88,19 @@ TABLES = {
 @pytest.mark.parametrize("name", list(TABLES))
 def test_a_first_line_of_names_makes_a_table(name: str, tmp_path: Path) -> None:
     text, expected = TABLES[name]
-    found = read(text, expected=expected)
-    assert len(found) == 1
-    assert "good film" in found[0].values()
+    rows_read = read_pipe(text, expected=expected)
+    assert len(rows_read) == 1
+    assert "good film" in rows_read[0].values()
     file = tmp_path / "a.txt"
     file.write_text(text)
-    assert rows_of(open_source(file, expected=expected)) == found
-    column = next(key for key, value in found[0].items() if value == "good film")
+    assert collect_values(open_source(file, expected=expected)) == rows_read
+    column = next(key for key, value in rows_read[0].items() if value == "good film")
     assert list(read_texts(str(file), column, expected=expected)) == ["good film"]
 
 
 @pytest.mark.parametrize("text", ['{"text": "good film"}\n', ' {"text": "good film"}', '[{"text": "good film"}]\n'])
 def test_json_is_recognized(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(text) == [{"text": "good film"}]
+    assert read_pipe(text) == [{"text": "good film"}]
     if "[" not in text:
         (tmp_path / "in").write_text(text)
         with (tmp_path / "in").open() as handle:
@@ -119,12 +119,12 @@ def test_json_is_recognized(text: str, tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_a_format_that_is_said(form: str, text: str, expected: Sequence[dict[str, str]]) -> None:
-    assert read(text, format=form)[: len(expected)] == expected
+    assert read_pipe(text, format=form)[: len(expected)] == expected
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="format must be one of csv, tsv, jsonl, text"):
-        read("a\n", format="xml")
+        read_pipe("a\n", format="xml")
     with pytest.raises(InputError, match="format must be one of csv, tsv, jsonl, text"):
         read_texts(str(tmp_path), None, format="xml")
     (tmp_path / "a.txt").write_text("You won a prize, call now\n")
@@ -133,11 +133,11 @@ def test_what_cannot_be(tmp_path: Path) -> None:
 
 
 def test_a_table_of_other_names_is_warned_of() -> None:
-    with pipe("utt,cls\ngood film,1\nbad film,0\n") as handle:
+    with open_pipe("utt,cls\ngood film,1\nbad film,0\n") as handle:
         source = open_source(handle)
         assert source.kind == "lines"
         assert source.warnings == ('the input is read as one text per line; if it is a table, set input_format="csv".',)
-    with pipe("Hi, you\nYes, me\nNo, them\n") as handle:
+    with open_pipe("Hi, you\nYes, me\nNo, them\n") as handle:
         assert open_source(handle).warnings == ()
 
 
@@ -154,6 +154,6 @@ def test_a_line_is_given_before_the_next_one_comes(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("text", ["id,message\n1,hello, world\n2,bye\n", "id,message\n", "id; message\n1; hello\n"])
 def test_a_header_of_expected_columns_needs_no_rows_that_fit(text: str) -> None:
-    with pipe(text) as handle:
+    with open_pipe(text) as handle:
         assert open_source(handle, expected=("message", "intent", "id")).columns == ("id", "message")
-    assert len(read(text)) == text.count("\n") or ";" in text  # without it, texts
+    assert len(read_pipe(text)) == text.count("\n") or ";" in text  # without it, texts

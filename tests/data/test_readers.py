@@ -29,17 +29,17 @@ def write(tmp_path: Path) -> Write:
     return put
 
 
-def values(source: Source) -> list[dict[str, Any]]:
+def read_values(source: Source) -> list[dict[str, Any]]:
     rows = list(source.rows())
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
     assert all(isinstance(row, Row) for row in rows), rows
     return [row.values for row in rows if isinstance(row, Row)]
 
 
-def bad(source: Source) -> list[BadRow]:
-    found = [row for row in source.rows() if isinstance(row, BadRow)]
-    assert all(len(row.excerpt) <= 60 and row.reason and row.problem for row in found)
-    return found
+def list_bad_rows(source: Source) -> list[BadRow]:
+    bad_rows = [row for row in source.rows() if isinstance(row, BadRow)]
+    assert all(len(row.excerpt) <= 60 and row.reason and row.problem for row in bad_rows)
+    return bad_rows
 
 
 ROWS = [{"text": "good, film", "label": "1"}, {"text": "bad film", "label": "0"}]
@@ -62,7 +62,7 @@ def test_delimiters_are_found(write: Write, name: str, content: str, delimiter: 
     assert source.delimiter == delimiter
     assert source.has_header is True
     assert source.columns == ("text", "label")
-    assert values(source) == ROWS == values(source)  # a file can be read again
+    assert read_values(source) == ROWS == read_values(source)  # a file can be read again
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252"])
@@ -74,7 +74,7 @@ def test_encodings_are_found(write: Write, encoding: str, compressed: bool) -> N
     data = text.encode(encoding)
     path = write("a.csv.gz", gzip.compress(data)) if compressed else write("a.csv", data)
     source = open_source(path)
-    assert values(source)[0] == {"text": "Un café très déjà vu à la crème", "label": "oui"}
+    assert read_values(source)[0] == {"text": "Un café très déjà vu à la crème", "label": "oui"}
     assert (source.compression == "gzip") is compressed
     assert source.encoding == encoding
     assert {"utf-8-sig": "UTF-8 with BOM", "latin-1": "Latin-1"}.get(encoding, "") in source.messages[0]
@@ -82,14 +82,14 @@ def test_encodings_are_found(write: Write, encoding: str, compressed: bool) -> N
 
 def test_a_damaged_row_does_not_make_a_file_latin(write: Write) -> None:
     source = open_source(write("a.csv", b"text,label\nok,x\nbad \xff\xfe bytes,y\n\xc3\xa9t\xc3\xa9,x\n"))
-    found = bad(source)
-    assert [(row.number, row.line, row.problem) for row in found] == [(2, 3, "not text in this encoding")]
-    assert "encoding" in found[0].reason
+    bad_rows = list_bad_rows(source)
+    assert [(row.number, row.line, row.problem) for row in bad_rows] == [(2, 3, "not text in this encoding")]
+    assert "encoding" in bad_rows[0].reason
 
 
 def test_an_encoding_can_be_said(write: Write) -> None:
     path = write("a.csv", "text,label\nпривет,да\n", "cp1251")
-    assert values(open_source(path, encoding="cp1251")) == [{"text": "привет", "label": "да"}]
+    assert read_values(open_source(path, encoding="cp1251")) == [{"text": "привет", "label": "да"}]
     with pytest.raises(InputError, match="'klingon'"):
         open_source(path, encoding="klingon")
     with pytest.raises(InputError, match="'rot13'"):
@@ -117,7 +117,7 @@ def test_an_encoding_can_be_said(write: Write) -> None:
 def test_headers_are_found(write: Write, content: str, header: bool) -> None:
     source = open_source(write("a.csv", content))
     assert source.has_header is header
-    assert len(values(source)) == content.count("\n") - header
+    assert len(read_values(source)) == content.count("\n") - header
     assert (source.columns[0] == "column1") is not header
     assert ("no header" in source.messages[0]) is not header
 
@@ -127,7 +127,7 @@ def test_a_header_can_be_said(write: Write) -> None:
     assert open_source(path, header=True).columns == ("good", "film")
     assert open_source(path, header=False).columns == ("column1", "column2")
     named = open_source(path, header=["text", "label"])
-    assert values(named) == [{"text": "good", "label": "film"}, {"text": "bad", "label": "film"}]
+    assert read_values(named) == [{"text": "good", "label": "film"}, {"text": "bad", "label": "film"}]
 
 
 def test_names_of_columns_are_unique(write: Write) -> None:
@@ -136,19 +136,19 @@ def test_names_of_columns_are_unique(write: Write) -> None:
 
 def test_quotes(write: Write) -> None:
     quoted = open_source(write("a.csv", 'text,label\n"two\nlines, ""quoted""",x\nplain,y\n'))
-    assert values(quoted)[0] == {"text": 'two\nlines, "quoted"', "label": "x"}
+    assert read_values(quoted)[0] == {"text": 'two\nlines, "quoted"', "label": "x"}
     assert list(quoted.rows())[1].line == 4
     letters = open_source(
         write("a.tsv", 'text\tlabel\n"Response" is a weapon\tham\n6" pipe\tham\n"so" it "is"\tspam\n')
     )
-    assert [row["text"] for row in values(letters)] == ['"Response" is a weapon', '6" pipe', '"so" it "is"']
+    assert [row["text"] for row in read_values(letters)] == ['"Response" is a weapon', '6" pipe', '"so" it "is"']
     assert "ordinary characters" in letters.messages[1]
     wrapped = open_source(write("b.tsv", 'text\tlabel\n"He said ""hi"""\tx\n"a\tb"\ty\nplain\tx\n'))
-    assert [row["text"] for row in values(wrapped)] == ['He said "hi"', "a\tb", "plain"]
+    assert [row["text"] for row in read_values(wrapped)] == ['He said "hi"', "a\tb", "plain"]
     escaped = open_source(write("b.csv", 'text,label\n"He said \\"hi\\", twice",x\n"a, b",y\n'))
-    assert values(escaped)[0]["text"] == 'He said "hi", twice'
+    assert read_values(escaped)[0]["text"] == 'He said "hi", twice'
     said = open_source(write("c.tsv", 'text\tlabel\n"a"\tx\nb\ty\n'), quotes=True)
-    assert values(said)[0]["text"] == "a"
+    assert read_values(said)[0]["text"] == "a"
 
 
 def test_bad_rows_of_a_table(write: Write) -> None:
@@ -193,7 +193,7 @@ def test_json_lines(write: Write) -> None:
     rows = list(source.rows())
     assert isinstance(rows[0], Row)
     assert rows[0].values == {"text": "a", "label": 1}
-    assert [row.problem for row in bad(source)] == [
+    assert [row.problem for row in list_bad_rows(source)] == [
         "not an object",
         "broken JSON",
         "not an object",
@@ -208,10 +208,10 @@ def test_a_json_list(write: Write) -> None:
     for indent in (None, 2):
         source = open_source(write("a.json", json.dumps(rows, indent=indent, ensure_ascii=False)))
         assert source.kind == "json"
-        assert values(source) == rows
+        assert read_values(source) == rows
     lines = open_source(write("b.json", "\n".join(json.dumps(row) for row in rows)))  # as others write them
     assert lines.kind == "jsonl"
-    assert values(lines) == rows
+    assert read_values(lines) == rows
     broken = list(open_source(write("c.json", '[{"text": "a"}, 5, {"text": ')).rows())
     assert [type(row) for row in broken] == [Row, BadRow, BadRow]
     assert [row.problem for row in broken if isinstance(row, BadRow)] == ["not an object", "broken JSON"]
@@ -230,7 +230,7 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.parquet", "a.parquet.gz"):
         source = open_source(tmp_path / name)
         assert source.kind == "parquet"
-        assert values(source) == rows == values(source)
+        assert read_values(source) == rows == read_values(source)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(InputError, match="is not a readable Parquet file"):
         open_source(tmp_path / "b.parquet")
@@ -261,7 +261,7 @@ def test_folders_of_texts(tmp_path: Path) -> None:
     for part in ("train", "test"):
         (tmp_path / "parts" / part / "a").mkdir(parents=True)
         (tmp_path / "parts" / part / "a" / "1.txt").write_text("text")
-    assert [row["split"] for row in values(open_source(tmp_path / "parts"))] == ["test", "train"]
+    assert [row["split"] for row in read_values(open_source(tmp_path / "parts"))] == ["test", "train"]
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "train.csv").write_text("text,label\n")
     with pytest.raises(InputError, match=r"name one of its files: train\.csv"):
@@ -271,21 +271,21 @@ def test_folders_of_texts(tmp_path: Path) -> None:
 def test_plain_text_is_a_text_a_line(write: Write) -> None:
     source = open_source(write("a.txt", "Hello, world\n\nSecond; line\n"))
     assert source.kind == "lines"
-    assert values(source) == [{"text": "Hello, world"}, {"text": "Second; line"}]
+    assert read_values(source) == [{"text": "Hello, world"}, {"text": "Second; line"}]
 
 
 @pytest.mark.parametrize("name", ["msr_paraphrase_train.txt", "mrpc.tsv", "mrpc.csv"])
 def test_names_of_columns_are_kept_as_they_are(name: str, write: Write) -> None:
     names = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
     rows = [
-        (str(place % 2), str(place), str(place + 50), f"the red drum number {place} is loud", f"drum {place} is loud")
-        for place in range(20)
+        (str(index % 2), str(index), str(index + 50), f"the red drum number {index} is loud", f"drum {index} is loud")
+        for index in range(20)
     ]
     content = "\n".join("\t".join(row) for row in (names, *rows))
     source = open_source(write(name, content + "\n"))
     assert source.columns == names
-    found = guess_columns(source)
-    assert (found.text, found.text_b, found.label) == ("#1 String", "#2 String", "Quality")
+    columns = guess_columns(source)
+    assert (columns.text, columns.text_b, columns.label) == ("#1 String", "#2 String", "Quality")
     named = guess_columns(source, "#1 String", "#2 String", "Quality")
     assert (named.text, named.text_b, named.label) == ("#1 String", "#2 String", "Quality")
     assert open_source(write("odd.csv", "#text,# label\na,1\nb,0\n")).columns == ("#text", "# label")
@@ -297,7 +297,7 @@ def test_handles(write: Write) -> None:
     for handle in (io.BytesIO(content.encode()), io.StringIO(content), io.BytesIO(gzip.compress(content.encode()))):
         source = open_source(handle)
         assert source.is_rereadable
-        assert values(source) == ROWS == values(source)
+        assert read_values(source) == ROWS == read_values(source)
     with pytest.raises(InputError, match=r"sys\.stdin\.buffer"):
         open_source("-")
 
@@ -317,21 +317,21 @@ def test_a_pipe_is_read_once() -> None:
         assert not source.is_rereadable
         assert len(source.sample(10)) == 10
         assert len(source.sample(2000)) == 2000
-        assert [row["n"] for row in values(source)] == list(range(50_000))
+        assert [row["n"] for row in read_values(source)] == list(range(50_000))
         with pytest.raises(InputError, match="only once"):
             source.rows()
     writer.join()
 
 
 def test_python_values() -> None:
-    assert values(open_source(ROWS)) == ROWS
-    assert values(open_source({"text": ["good, film", "bad film"], "label": ["1", "0"]})) == ROWS
-    assert values(open_source(["a", "b"])) == [{"text": "a"}, {"text": "b"}]
-    once = open_source(dict(row) for row in ROWS)
-    assert once.columns == ("text", "label")
-    assert not once.is_rereadable
-    assert values(once) == ROWS
-    assert [row.problem for row in bad(open_source([ROWS[0], 5, None]))] == ["not an object"] * 2
+    assert read_values(open_source(ROWS)) == ROWS
+    assert read_values(open_source({"text": ["good, film", "bad film"], "label": ["1", "0"]})) == ROWS
+    assert read_values(open_source(["a", "b"])) == [{"text": "a"}, {"text": "b"}]
+    one_time_source = open_source(dict(row) for row in ROWS)
+    assert one_time_source.columns == ("text", "label")
+    assert not one_time_source.is_rereadable
+    assert read_values(one_time_source) == ROWS
+    assert [row.problem for row in list_bad_rows(open_source([ROWS[0], 5, None]))] == ["not an object"] * 2
     with pytest.raises(InputError, match="different lengths: a: 2, b: 1"):
         open_source({"a": ["x", "y"], "b": ["z"]})
     for wrong in (None, 5, b"bytes", {"a": "text"}, {}, object()):
@@ -344,30 +344,33 @@ def test_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pandas.DataFrame({"text": ["a", None, "c"], "label": [1, 2, 3], "score": [0.5, float("nan"), 1.0]})
     source = open_source(frame)
     assert source.columns == ("text", "label", "score")
-    assert values(source)[1] == {"text": None, "label": 2, "score": None}
+    assert read_values(source)[1] == {"text": None, "label": 2, "score": None}
     mixed = pandas.DataFrame({"text": ["a", "b"], "label": ["x", 5]}, dtype=object)
-    assert values(open_source(mixed))[1] == {"text": "b", "label": 5}
+    assert read_values(open_source(mixed))[1] == {"text": "b", "label": 5}
 
 
 def test_polars() -> None:
     polars = pytest.importorskip("polars")
     source = open_source(polars.DataFrame({"text": ["a", None], "label": [True, False], "tags": [["x"], []]}))
-    assert values(source) == [{"text": "a", "label": True, "tags": ["x"]}, {"text": None, "label": False, "tags": []}]
+    assert read_values(source) == [
+        {"text": "a", "label": True, "tags": ["x"]},
+        {"text": None, "label": False, "tags": []},
+    ]
 
 
 def test_arrow() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"text": ["a", "b"], "label": [1, None]})
-    assert values(open_source(table)) == [{"text": "a", "label": 1}, {"text": "b", "label": None}]
-    once = open_source(table.to_reader())
-    assert not once.is_rereadable
-    assert len(values(once)) == 2
+    assert read_values(open_source(table)) == [{"text": "a", "label": 1}, {"text": "b", "label": None}]
+    one_time_source = open_source(table.to_reader())
+    assert not one_time_source.is_rereadable
+    assert len(read_values(one_time_source)) == 2
 
     class Foreign:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             return table.__arrow_c_stream__(requested_schema)
 
-    assert len(values(open_source(Foreign()))) == 2
+    assert len(read_values(open_source(Foreign()))) == 2
 
 
 def test_hugging_face_data_sets() -> None:
@@ -377,7 +380,7 @@ def test_hugging_face_data_sets() -> None:
     )
     data = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features)
     source = open_source(data)
-    assert values(source) == [{"text": "a", "label": "spam"}, {"text": "b", "label": "ham"}] == values(source)
+    assert read_values(source) == [{"text": "a", "label": "spam"}, {"text": "b", "label": "ham"}] == read_values(source)
     assert "ham, spam" in source.messages[1]
     with pytest.raises(InputError, match="give one of them"):
         open_source(datasets.DatasetDict({"train": data}))
@@ -416,5 +419,5 @@ def test_a_named_pipe(tmp_path: Path) -> None:
     writer = threading.Thread(target=lambda: (tmp_path / "pipe.csv").write_text("text,label\ngood,1\nbad,0\n"))
     writer.start()
     source = open_source(tmp_path / "pipe.csv")
-    assert [row["text"] for row in values(source)] == ["good", "bad"]
+    assert [row["text"] for row in read_values(source)] == ["good", "bad"]
     writer.join()

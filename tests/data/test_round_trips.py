@@ -27,10 +27,10 @@ TABLES = st.integers(2, 4).flatmap(lambda width: st.lists(st.lists(CELLS, min_si
 HEADER = ("text", "label", "id", "split")
 
 
-def read(content: bytes, name: str, **said: object) -> list[dict[str, object]]:
+def read_file(content: bytes, name: str, **options: object) -> list[dict[str, object]]:
     handle = io.BytesIO(content)
     handle.name = name
-    source = open_source(handle, **said)  # type: ignore[arg-type]
+    source = open_source(handle, **options)  # type: ignore[arg-type]
     rows = list(source.rows())
     assert all(isinstance(row, Row) for row in rows), rows
     return [row.values for row in rows if isinstance(row, Row)]
@@ -46,8 +46,10 @@ def test_tables_in_quotes(delimiter: str, table: list[list[str]], encoding: str,
     writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows([names, *table])
     data = text.getvalue().encode(encoding)
-    found = read(gzip.compress(data) if packed else data, "a.csv", delimiter=delimiter, header=True, quotes=True)
-    assert found == [dict(zip(names, row, strict=True)) for row in table]
+    rows_read = read_file(
+        gzip.compress(data) if packed else data, "a.csv", delimiter=delimiter, header=True, quotes=True
+    )
+    assert rows_read == [dict(zip(names, row, strict=True)) for row in table]
 
 
 CHOICE = [
@@ -74,7 +76,7 @@ def test_tables_as_python_writes_them_need_nothing_said() -> None:
         table = [row for row in table if "".join(row).strip(" \n")]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([names, *table])
-        assert read(text.getvalue().encode(), "a.csv") == [dict(zip(names, row, strict=True)) for row in table]
+        assert read_file(text.getvalue().encode(), "a.csv") == [dict(zip(names, row, strict=True)) for row in table]
 
 
 PLAIN = st.text(st.characters(exclude_characters="\0\t\r\n", exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -85,7 +87,7 @@ PLAIN = st.text(st.characters(exclude_characters="\0\t\r\n", exclude_categories=
 def test_tab_separated_without_quotes(table: list[tuple[str, str]]) -> None:
     table = [row for row in table if any(cell.strip(" ") for cell in row)] or [("a", "b")]
     content = "".join("\t".join(row) + "\n" for row in [("text", "label"), *table])
-    assert read(content.encode(), "a.tsv", quotes=False, header=True) == [
+    assert read_file(content.encode(), "a.tsv", quotes=False, header=True) == [
         {"text": text, "label": label} for text, label in table
     ]
 
@@ -104,7 +106,7 @@ OBJECTS = st.lists(st.dictionaries(st.sampled_from(HEADER), VALUES, min_size=1),
 def test_json(name: str, rows: list[dict[str, object]], plain: bool) -> None:
     texts = [json.dumps(row, ensure_ascii=plain) for row in rows]
     content = json.dumps(rows, ensure_ascii=plain) if name == "a.json" else "\n".join(texts)
-    assert read(content.encode(), name) == rows
+    assert read_file(content.encode(), name) == rows
 
 
 SEEDS = {
@@ -134,19 +136,19 @@ PIECES = (
 )
 
 
-def mutated(data: bytes, chance: random.Random) -> bytes:
+def mutate_bytes(data: bytes, chance: random.Random) -> bytes:
     changed = bytearray(data)
     for _ in range(chance.randint(1, 6)):
-        place = chance.randrange(len(changed) + 1)
+        index = chance.randrange(len(changed) + 1)
         kind = chance.randrange(4)
-        if kind == 0 and place < len(changed):
-            changed[place] = chance.randrange(256)
+        if kind == 0 and index < len(changed):
+            changed[index] = chance.randrange(256)
         elif kind == 1:
-            changed[place:place] = chance.choice(PIECES) * chance.choice((1, 1, 2, 50))
+            changed[index:index] = chance.choice(PIECES) * chance.choice((1, 1, 2, 50))
         elif kind == 2:
-            del changed[place : place + chance.randint(1, 10)]
+            del changed[index : index + chance.randint(1, 10)]
         else:
-            changed[place:place] = changed[: chance.randrange(len(changed) + 1)]
+            changed[index:index] = changed[: chance.randrange(len(changed) + 1)]
     return bytes(changed)
 
 
@@ -154,7 +156,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 def test_damaged_files_give_rows_or_one_sentence(name: str) -> None:
     chance = random.Random(7)
     for _ in range(300):
-        data = mutated(SEEDS[name], chance)
+        data = mutate_bytes(SEEDS[name], chance)
         handle = io.BytesIO(data)
         handle.name = name
         with suppress(ClearheadError):

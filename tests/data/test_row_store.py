@@ -18,12 +18,12 @@ from clearhead.data.sources.row_store import RowStore, store_rows
 from clearhead.data.sources.source import BadRow, Row, Source
 
 
-class Reader:
+class CountingReader:
     """Rows that count how often they are read, and how many of them."""
 
     def __init__(self, rows: list[Row | BadRow], fails_at: int | None = None) -> None:
         self.rows, self.fails_at = rows, fails_at
-        self.passes = self.given = 0
+        self.passes = self.rows_given = 0
 
     def __call__(self) -> Iterator[Row | BadRow]:
         self.passes += 1
@@ -31,11 +31,11 @@ class Reader:
             if row.number == self.fails_at:
                 self.fails_at = None
                 raise KeyboardInterrupt
-            self.given += 1
+            self.rows_given += 1
             yield row
 
 
-def rows(count: int, seed: int = 0) -> list[Row | BadRow]:
+def make_rows(count: int, seed: int = 0) -> list[Row | BadRow]:
     draw = random.Random(seed)
     made: list[Row | BadRow] = []
     for number in range(1, count + 1):
@@ -49,30 +49,30 @@ def rows(count: int, seed: int = 0) -> list[Row | BadRow]:
 
 
 def test_every_pass_gives_the_same_rows_and_the_file_is_read_once() -> None:
-    reader = Reader(rows(1000))
+    reader = CountingReader(make_rows(1000))
     store = RowStore(reader, ("text", "label"))
     assert list(islice(store(), 10)) == reader.rows[:10]
-    assert reader.given == 10  # no more than were asked for
+    assert reader.rows_given == 10  # no more than were asked for
     for _ in range(3):
         assert repr(list(store())) == repr(reader.rows)  # repr: -0.0 and 0.0, True and 1 are equal
-    assert (reader.passes, reader.given) == (1, 1000)
+    assert (reader.passes, reader.rows_given) == (1, 1000)
 
 
 def test_passes_may_be_under_way_together() -> None:
-    reader = Reader(rows(900))
+    reader = CountingReader(make_rows(900))
     store, draw = RowStore(reader, ("text", "label")), random.Random(1)
     passes = [store() for _ in range(4)]
     seen: list[list[Row | BadRow]] = [[] for _ in passes]
     while any(len(some) < 900 for some in seen):
-        place = draw.randrange(4)
-        seen[place] += islice(passes[place], draw.randrange(200))
+        index = draw.randrange(4)
+        seen[index] += islice(passes[index], draw.randrange(200))
     assert all(some == reader.rows for some in seen)
     assert reader.passes == 1
 
 
 def test_more_rows_than_memory_go_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MEMORY_BYTES", 10_000)
-    reader = Reader(rows(3000))
+    reader = CountingReader(make_rows(3000))
     store = RowStore(reader, ("text", "label"))
     for _ in range(2):
         assert list(store()) == reader.rows
@@ -84,11 +84,11 @@ def test_more_rows_than_memory_go_to_a_file(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_room_the_file_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MEMORY_BYTES", 10_000)
     monkeypatch.setattr(module, "MIN_FREE_BYTES", 1 << 62)
-    reader = Reader(rows(3000))
+    reader = CountingReader(make_rows(3000))
     store = RowStore(reader, ("text", "label"))
     for _ in range(3):
         assert list(store()) == reader.rows
-    assert (reader.passes, reader.given) == (3, 9000)  # the first pass goes on where it was
+    assert (reader.passes, reader.rows_given) == (3, 9000)  # the first pass goes on where it was
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_without_room_the_file_is_read_again(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_a_value_of_another_kind_is_not_stored(odd: object) -> None:
     some: list[Row | BadRow] = [Row(number, {"text": odd if number == 300 else "a"}) for number in range(1, 601)]
-    reader = Reader(some)
+    reader = CountingReader(some)
     store = RowStore(reader, ("text",))
     early = store()
     first = list(islice(early, 20))
@@ -111,7 +111,7 @@ def test_a_value_of_another_kind_is_not_stored(odd: object) -> None:
 
 
 def test_a_pass_that_was_broken_off_is_begun_anew() -> None:
-    reader = Reader(rows(700), fails_at=400)
+    reader = CountingReader(make_rows(700), fails_at=400)
     store = RowStore(reader, ("text", "label"))
     early = store()
     first = list(islice(early, 100))

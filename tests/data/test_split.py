@@ -13,13 +13,13 @@ from clearhead.data import split_from_column, split_rows
 from clearhead.errors import InputError
 
 
-def hashes(count: int) -> np.ndarray:
+def make_hashes(count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 2**63, count).astype(np.uint64)
 
 
 def test_shares_and_strata() -> None:
     labels = np.array([0] * 700 + [1] * 200 + [2] * 100)
-    parts = split_rows(labels, hashes(1000), dev=0.1, test=0.2, seed=3)
+    parts = split_rows(labels, make_hashes(1000), dev=0.1, test=0.2, seed=3)
     assert Counter(parts.tolist()) == {"train": 700, "dev": 100, "test": 200}
     for label, count in enumerate((700, 200, 100)):
         assert Counter(parts[labels == label].tolist()) == {
@@ -27,21 +27,21 @@ def test_shares_and_strata() -> None:
             "dev": count // 10,
             "test": count // 5,
         }
-    assert (parts == split_rows(labels, hashes(1000), dev=0.1, test=0.2, seed=3)).all()
-    assert (parts != split_rows(labels, hashes(1000), dev=0.1, test=0.2, seed=4)).any()
-    assert set(split_rows(labels, hashes(1000), dev=0.1, test=0).tolist()) == {"train", "dev"}
+    assert (parts == split_rows(labels, make_hashes(1000), dev=0.1, test=0.2, seed=3)).all()
+    assert (parts != split_rows(labels, make_hashes(1000), dev=0.1, test=0.2, seed=4)).any()
+    assert set(split_rows(labels, make_hashes(1000), dev=0.1, test=0).tolist()) == {"train", "dev"}
 
 
 def test_numbers_and_several_labels() -> None:
     values = np.random.default_rng(1).normal(size=1000)
-    parts = split_rows(values, hashes(1000), kind="number")
+    parts = split_rows(values, make_hashes(1000), kind="number")
     for low in np.quantile(values, np.linspace(0, 0.9, 10)):
         assert (parts[values >= low] == "dev").sum() >= 5
     assert abs(values[parts == "dev"].mean() - values.mean()) < 0.15
     table = (np.random.default_rng(2).random((1000, 5)) < [0.5, 0.3, 0.2, 0.05, 0.02]).astype(np.uint8)
-    parts = split_rows(table, hashes(1000), kind="multilabel")
-    for place in range(5):
-        share = table[parts == "dev", place].sum() / table[:, place].sum()
+    parts = split_rows(table, make_hashes(1000), kind="multilabel")
+    for index in range(5):
+        share = table[parts == "dev", index].sum() / table[:, index].sum()
         assert 0.02 < share < 0.25
 
 
@@ -85,7 +85,7 @@ def test_large_groups_still_give_a_dev_part() -> None:
 
 
 def test_a_million_rows() -> None:
-    parts = split_rows(np.arange(1_000_000) % 7, hashes(1_000_000))
+    parts = split_rows(np.arange(1_000_000) % 7, make_hashes(1_000_000))
     assert Counter(parts.tolist()) == {"train": 800_000, "dev": 100_000, "test": 100_000}
 
 

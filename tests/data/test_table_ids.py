@@ -22,7 +22,7 @@ WORDS = st.lists(st.sampled_from(["keeper", "of", "the", "lighthouse", "sea,", "
 TEXT = WORDS.map(" ".join).filter(str.strip)
 
 
-class Whole:
+class EncodingTokenizer:
     """The same tokenizer without its shorter way."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -33,17 +33,17 @@ class Whole:
         return self.tokenizer.encode_batch(items, max_length=max_length)
 
 
-class Counting(Whole):
+class CountingTokenizer(EncodingTokenizer):
     """Keeps count of the whole encodings that are asked for."""
 
-    asked = 0
+    encoded_count = 0
 
     def encode_ids(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Any]:
         return self.tokenizer.encode_ids(items, max_length=max_length)
 
     def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:
         items = list(items)
-        self.asked += len(items)
+        self.encoded_count += len(items)
         return super().encode_batch(items, max_length=max_length)
 
 
@@ -53,7 +53,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     return load_tokenizer(folder, write_bert_cased(folder), {}).source
 
 
-def equal(a: TokenTable, b: TokenTable) -> None:
+def assert_equal_tables(a: TokenTable, b: TokenTable) -> None:
     for name in ("ids", "starts", "segment_starts", "window_rows", "labels", "rows", "hashes", "truncated"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), strict=True)
     assert a.space == b.space
@@ -71,21 +71,21 @@ def test_the_same_table(
     tokenizer: Tokenizer, texts: list[Any], pairs: bool, most: int | None, long: str, stride: int
 ) -> None:
     rows = [
-        {"text": one, "label": "ab"[i % 2]} | ({"other": two or one} if pairs else {})
-        for i, (one, two) in enumerate(texts)
+        {"text": text, "label": "ab"[i % 2]} | ({"other": text_b or text} if pairs else {})
+        for i, (text, text_b) in enumerate(texts)
     ]
     columns = COLUMNS if pairs else Columns(text="text", label="label")
-    how: dict[str, Any] = {"max_length": most, "long": long, "stride": stride}
-    counting = Counting(tokenizer)
-    made = encode_table(open_source(rows), columns, counting, **how)
-    equal(made, encode_table(open_source(rows), columns, Whole(tokenizer), **how))
+    options: dict[str, Any] = {"max_length": most, "long": long, "stride": stride}
+    counting = CountingTokenizer(tokenizer)
+    table = encode_table(open_source(rows), columns, counting, **options)
+    assert_equal_tables(table, encode_table(open_source(rows), columns, EncodingTokenizer(tokenizer), **options))
     # the long way only where something becomes windows: what is kept or cut needs no more than its ids
     items = [(row["text"], row["other"]) if pairs else row["text"] for row in rows]
-    lengths = [len(whole) for whole in tokenizer.encode_batch(items)]
-    assert counting.asked == sum(most is not None and long == "window" and length > most for length in lengths)
+    lengths = [len(encoding) for encoding in tokenizer.encode_batch(items)]
+    assert counting.encoded_count == sum(most is not None and long == "window" and length > most for length in lengths)
     for ours, theirs in zip(
-        encode_stream(open_source(rows), columns, tokenizer, made.space, **how),
-        encode_stream(open_source(rows), columns, Whole(tokenizer), made.space, **how),
+        encode_stream(open_source(rows), columns, tokenizer, table.space, **options),
+        encode_stream(open_source(rows), columns, EncodingTokenizer(tokenizer), table.space, **options),
         strict=True,
     ):
-        equal(ours, theirs)
+        assert_equal_tables(ours, theirs)

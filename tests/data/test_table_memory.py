@@ -13,17 +13,17 @@ from clearhead.data.table import encode_rows, encode_stream, encode_table
 from clearhead.text.encoding import Encoding
 
 
-class Letters:
+class LetterTokenizer:
     """A token a letter, and how much it was given at once."""
 
     vocab_size = 256
 
     def __init__(self) -> None:
-        self.given: list[int] = []
+        self.batch_sizes: list[int] = []
 
     def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:
         texts = list(items)
-        self.given.append(sum(map(len, texts)))
+        self.batch_sizes.append(sum(map(len, texts)))
         return [self._one(text) for text in texts]
 
     def _one(self, text: str) -> Encoding:
@@ -41,17 +41,17 @@ class Letters:
 
 
 def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"text": "x" * (1 + place % 40)} for place in range(200)]
+    rows = [{"text": "x" * (1 + index % 40)} for index in range(200)]
     source, columns = open_source(rows), Columns(text="text")
-    whole = encode_table(source, columns, Letters())
+    whole = encode_table(source, columns, LetterTokenizer())
     monkeypatch.setattr(table, "CHUNK_CHARACTERS", 100)
-    letters = Letters()
+    letters = LetterTokenizer()
     bounded = encode_table(source, columns, letters)
-    assert max(letters.given) <= 100 + 40
-    assert len(letters.given) > 10
+    assert max(letters.batch_sizes) <= 100 + 40
+    assert len(letters.batch_sizes) > 10
     assert np.array_equal(bounded.ids, whole.ids)
     assert np.array_equal(bounded.rows, whole.rows)
-    streamed = list(encode_stream(source, columns, Letters(), chunk=50))
+    streamed = list(encode_stream(source, columns, LetterTokenizer(), chunk=50))
     assert sum(map(len, streamed)) == len(whole)
     checked: list[Any] = list(check_rows(source, columns))
-    assert np.array_equal(encode_rows(checked, columns, Letters()).ids, whole.ids)
+    assert np.array_equal(encode_rows(checked, columns, LetterTokenizer()).ids, whole.ids)
