@@ -74,6 +74,17 @@ else:
             "split": ("sample_rows", "fold_rows", "split_from_column", "split_rows"),
             "table": ("TokenTable", "encode_rows", "encode_stream", "encode_table", "read_rows", "survey_rows"),
         },
+        former={
+            "Alike": "Duplicates",
+            "Encoder": "TextEncoder",
+            "checked_row": "check_row",
+            "checked_rows": "check_rows",
+            "columns_beside": "match_columns",
+            "draw_rows": "sample_rows",
+            "findings_of": "collect_findings",
+            "survey": "survey_rows",
+            "text_hash": "hash_text",
+        },
     )
 
 __all__ = [
