@@ -33,7 +33,7 @@ def trained(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.learns
-def test_finds_and_judges(trained: Run) -> None:
+def test_finds_aspects_and_polarities(trained: Run) -> None:
     assert trained.task == "aspect"
     assert trained.labels == ("negative", "positive")
     assert set(trained.rows) == {"train", "dev", "test"}
@@ -47,7 +47,7 @@ def test_finds_and_judges(trained: Run) -> None:
     assert saved["parts"]["test"]["metrics"]["f1"]["value"] == pytest.approx(trained.metrics["f1"].value)
 
 
-def test_some_of_the_reviews(tiny: str, tmp_path: Path) -> None:
+def test_a_subset_of_the_reviews(tiny: str, tmp_path: Path) -> None:
     quick = QUICK | {"epochs": 1}
     settings: dict[str, Any] = {"dev": make_reviews(40, seed=3), "output": tmp_path / "some", "model": tiny}
     run = train(make_reviews(240), rows=30, report=False, **settings, **quick)
@@ -63,7 +63,7 @@ def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
     assert all(0.3 < span.probability <= 1 for answer in answers for span in answer.spans or ())
 
 
-def test_both_parts_see_the_same_split(trained: Run) -> None:
+def test_both_models_use_the_same_split(trained: Run) -> None:
     splits = [
         json.loads((trained.folder / name / "clearhead.json").read_text())["trained"]["data"]
         for name in ("find", "judge")
@@ -85,7 +85,7 @@ def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
     assert "<mark" in page.read_text()  # what is true and what was said, in the text
 
 
-def test_the_rows_held_out_are_found_again(trained: Run) -> None:
+def test_held_out_rows_are_reproduced(trained: Run) -> None:
     evaluation = evaluate(trained.folder, make_reviews(240), part="test")
     assert evaluation.rows == trained.rows["test"]
     assert evaluation.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
@@ -129,7 +129,7 @@ def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
     ]
 
 
-def test_without_a_place_the_first_occurrence_is_meant() -> None:
+def test_without_an_offset_the_first_occurrence_is_used() -> None:
     rows = [{"text": "good wine and wine again", "aspect": "wine", "label": "positive"}] * 3
     review_list = read_reviews(open_source(rows), make_plan({"task": "aspect"}), lambda _: None)
     assert review_list[0].spans == ((5, 9, "positive"),)
@@ -145,7 +145,7 @@ def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([{"text": f"the film was {n}", "spans": []} for n in range(20)], "has no aspects in any text"),
         (
@@ -154,24 +154,24 @@ def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], message: str, tiny: str, tmp_path: Path) -> None:
+def test_data_without_aspects_is_refused(rows: list[dict[str, Any]], message: str, tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         train(rows, output=tmp_path / "run", model=tiny, **QUICK)
 
 
-def test_methods_that_cannot_are_said(tiny: str, tmp_path: Path) -> None:
+def test_unsuitable_methods_are_refused(tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="aspect is trained with finetune, head, features, not with tfidf"):
         train(make_reviews(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
 
 
-def test_an_unsure_model_may_stay_silent(trained: Run) -> None:
+def test_an_unconfident_model_abstains(trained: Run) -> None:
     abstaining = load_predictor(trained.folder, abstain_below=1.0)
     assert [answer.spans for answer in predict(abstaining, ["the plot was sad today"])] == [None]
     with pytest.raises(InputError, match="abstain_below must be from 0 to 1"):
         load_predictor(trained.folder, abstain_below=2)
 
 
-def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
+def test_a_changed_label_is_refused(trained: Run, tmp_path: Path) -> None:
     import shutil
 
     folder_copy = tmp_path / "copy"
@@ -182,7 +182,7 @@ def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
         load_predictor(folder_copy)
 
 
-def test_what_is_found_stays_found_however_unsure_its_polarity() -> None:
+def test_found_aspects_are_kept_with_unsure_polarity() -> None:
     from clearhead.aspects.predictor import combine_probabilities
 
     probs = np.array([[0.4, 0.6, 0.0], [0.9, 0.05, 0.05]])  # O, B, I

@@ -68,7 +68,7 @@ CASES: list[tuple[Answer, dict[str, Any], dict[str, Any]]] = [
         {"prediction": "A", "probability": 0.75, "probabilities": [0.75, 0.25]},
     ),
 ]
-OWN = ("label", "labels", "value", "probability", "text", "tags", "spans", "answer", "option", "place")
+TASK_FIELDS = ("label", "labels", "value", "probability", "text", "tags", "spans", "answer", "option", "place")
 
 
 @pytest.mark.parametrize(("answer", "plain", "columns"), CASES, ids=lambda value: type(value).__name__)
@@ -92,7 +92,7 @@ def test_the_schema_has_what_the_json_has(answer: Answer, plain: dict[str, Any],
 def test_attributes_of_other_tasks_are_none(answer: Answer) -> None:
     assert isinstance(answer, clearhead.Prediction)
     own_fields = {field.name for field in dataclasses.fields(answer)} | ({"place"} if answer.answer else set())
-    assert {name for name in OWN if getattr(answer, name) is not None} <= own_fields
+    assert {name for name in TASK_FIELDS if getattr(answer, name) is not None} <= own_fields
     assert answer.nbest == () or "nbest" in own_fields
     assert answer.probabilities == {} or "probabilities" in own_fields
     with pytest.raises(AttributeError):
@@ -104,12 +104,12 @@ def test_values_cannot_be_changed() -> None:
         CASES[0][0].row = 2  # type: ignore[misc]
 
 
-def test_every_type_of_answer_is_here() -> None:
+def test_all_answer_types_are_covered() -> None:
     types = {answer_type for task in TASKS.values() for answer_type in task.answers.answer_types}
     assert types == {type(answer) for answer, _, _ in CASES}
 
 
-def test_options_are_named_by_their_texts_where_these_differ() -> None:
+def test_options_are_named_by_their_texts_if_unique() -> None:
     choice = CASES[-1][0]
     assert choice.with_option_names(["red", "blue"]).probabilities == {"red": 0.75, "blue": 0.25}
     assert choice.with_option_names(["red", "blue"]).label == "red"

@@ -34,10 +34,10 @@ CHOICE = get_task("choice")
 SPACE = LabelSpace(names=("0", "1", "2", "3"), kind="options", scheme="0")
 COLUMNS = Columns(text="question", label="label", options=("options",))
 TEXTS = ["a boat", "a net", "a letter", "a storm"]
-Q = "What did the keeper write?"
+QUESTION = "What did the keeper write?"
 
 
-def look(rows_or_path: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
+def read_rows(rows_or_path: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
     source = open_source(rows_or_path)
     assert CHOICE.rows.label_counter is not None
     columns = resolve_columns(source, CHOICE.rows.layout)
@@ -47,53 +47,58 @@ def look(rows_or_path: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
     return columns, space, [row for row in rows if isinstance(row, TextRow)]
 
 
-def each(stem: str, names: str = "0123") -> dict[str, str]:
+def name_texts(stem: str, names: str = "0123") -> dict[str, str]:
     return {f"{stem}{name}": text for name, text in zip(names, TEXTS, strict=True)}
 
 
 LETTERS = {"text": TEXTS, "label": ["A", "B", "C", "D"]}
-FORMS: dict[str, tuple[dict[str, Any], dict[int, Any]]] = {  # a row without its label, and labels by place
-    "SWAG": ({"sent1": "A man sits.", "sent2": "He", **each("ending")}, {0: 0, 2: 2, 3: 3}),
-    "OpenBookQA": ({"question_stem": Q, "choices": LETTERS}, {0: "A", 2: "C", 3: "D"}),
+NOTATIONS: dict[str, tuple[dict[str, Any], dict[int, Any]]] = {  # a row without its label, and labels by place
+    "SWAG": ({"sent1": "A man sits.", "sent2": "He", **name_texts("ending")}, {0: 0, 2: 2, 3: 3}),
+    "OpenBookQA": ({"question_stem": QUESTION, "choices": LETTERS}, {0: "A", 2: "C", 3: "D"}),
     "list of objects": (
-        {"question": Q, "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)]},
+        {"question": QUESTION, "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)]},
         {0: "A", 2: "C"},
     ),
     "as ARC was published": (
-        {"question": {"stem": Q, "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)]}},
+        {
+            "question": {
+                "stem": QUESTION,
+                "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)],
+            }
+        },
         {0: "A", 2: "C"},
     ),
-    "keys that are numbers": ({"question": Q, "choices": {"text": TEXTS, "label": [1, 2, 3, 4]}}, {0: 1, 3: 4}),
-    "ARC's keys": ({"question": Q, "choices": {"text": TEXTS, "label": ["1", "2", "3", "4"]}}, {0: "1", 3: "4"}),
-    "RACE": ({"article": "Long ago.", "question": Q, "options": TEXTS}, {0: "A", 3: "D"}),
+    "keys that are numbers": ({"question": QUESTION, "choices": {"text": TEXTS, "label": [1, 2, 3, 4]}}, {0: 1, 3: 4}),
+    "ARC's keys": ({"question": QUESTION, "choices": {"text": TEXTS, "label": ["1", "2", "3", "4"]}}, {0: "1", 3: "4"}),
+    "RACE": ({"article": "Long ago.", "question": QUESTION, "options": TEXTS}, {0: "A", 3: "D"}),
     "HellaSwag": ({"ctx": "A man sits.", "endings": TEXTS}, {0: "0", 3: "3"}),
-    "counted from 1": ({"question": Q, **each("option_", "1234")}, {0: 1, 3: 4}),
-    "letters": ({"question": Q, **each("option_", "abcd")}, {0: "A", 3: "D"}),
-    "small letters": ({"question": Q, **each("choice", "1234")}, {0: "a", 3: "d"}),
-    "the text itself": ({"question": Q, **each("option ", "1234")}, {0: "a boat", 3: "a storm"}),
-    "A to D": ({"question": Q, "A": TEXTS[0], "B": TEXTS[1], "C": TEXTS[2], "D": TEXTS[3]}, {0: "A", 3: "D"}),
-    "MMLU": ({"question": Q, "subject": "sea", "choices": TEXTS}, {0: 0, 3: 3}),
+    "counted from 1": ({"question": QUESTION, **name_texts("option_", "1234")}, {0: 1, 3: 4}),
+    "letters": ({"question": QUESTION, **name_texts("option_", "abcd")}, {0: "A", 3: "D"}),
+    "small letters": ({"question": QUESTION, **name_texts("choice", "1234")}, {0: "a", 3: "d"}),
+    "the text itself": ({"question": QUESTION, **name_texts("option ", "1234")}, {0: "a boat", 3: "a storm"}),
+    "A to D": ({"question": QUESTION, "A": TEXTS[0], "B": TEXTS[1], "C": TEXTS[2], "D": TEXTS[3]}, {0: "A", 3: "D"}),
+    "MMLU": ({"question": QUESTION, "subject": "sea", "choices": TEXTS}, {0: 0, 3: 3}),
     "PIQA": ({"goal": "To write", "sol1": "take a pen", "sol2": "take a net"}, {0: 0, 1: 1}),
     "Winogrande": ({"sentence": "It was _.", "option1": "red", "option2": "wet"}, {0: 1, 1: 2}),
     "COPA": ({"premise": "It rained.", "choice1": "wet", "choice2": "dry", "question": "effect"}, {0: 0, 1: 1}),
-    "JSON in a cell": ({"question": Q, "options": json.dumps(TEXTS)}, {0: 0, 3: 3}),
-    "objects in a cell": ({"question": Q, "options": json.dumps(LETTERS)}, {0: "A", 3: "D"}),
-    "bars in a cell": ({"question": Q, "options": " | ".join(TEXTS)}, {0: 0, 3: 3}),
+    "JSON in a cell": ({"question": QUESTION, "options": json.dumps(TEXTS)}, {0: 0, 3: 3}),
+    "objects in a cell": ({"question": QUESTION, "options": json.dumps(LETTERS)}, {0: "A", 3: "D"}),
+    "bars in a cell": ({"question": QUESTION, "options": " | ".join(TEXTS)}, {0: 0, 3: 3}),
     "ReClor": ({"context": "Ada met Tim.", "question": "Whom?", "answers": TEXTS}, {0: 0, 3: 3}),
     "numbers as options": ({"question": "1 + 2?", "options": [5, 4, 3, 2]}, {0: 5, 2: 3, 3: 2}),
 }
-KEY = {"as ARC was published": "answerKey"}
-KEY |= {"OpenBookQA": "answerKey", "list of objects": "answerKey", "RACE": "answer", "Winogrande": "answer"}
+LABEL_COLUMNS = {"as ARC was published": "answerKey"}
+LABEL_COLUMNS |= {"OpenBookQA": "answerKey", "list of objects": "answerKey", "RACE": "answer", "Winogrande": "answer"}
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read(form: str, tmp_path: Path) -> None:
-    values, labels = FORMS[form]
-    key = KEY.get(form, "label")
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_every_notation_is_read(notation: str, tmp_path: Path) -> None:
+    values, labels = NOTATIONS[notation]
+    key = LABEL_COLUMNS.get(notation, "label")
     rows = [{**values, key: label} for label in labels.values()]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns, space, parsed_rows = look(path)
+    columns, space, parsed_rows = read_rows(path)
     assert columns.label == key
     assert [row.label for row in parsed_rows] == list(labels)
     assert detect_task(open_source(path)) is CHOICE
@@ -101,31 +106,31 @@ def test_every_form_is_read(form: str, tmp_path: Path) -> None:
         written = name_option(index, row.extra, space.scheme)
         assert written.casefold() == str(labels[index]).casefold()
     if not any(isinstance(value, dict | list) for value in values.values()):
-        assert [row.label for row in look(write_csv(tmp_path / "rows.csv", rows))[2]] == list(labels)
+        assert [row.label for row in read_rows(write_csv(tmp_path / "rows.csv", rows))[2]] == list(labels)
 
 
-def test_what_is_read_for_each_option() -> None:
-    swag = look([{**FORMS["SWAG"][0], "label": 0}])[2][0]
+def test_text_pairs_of_each_option() -> None:
+    swag = read_rows([{**NOTATIONS["SWAG"][0], "label": 0}])[2][0]
     assert swag.extra.items()[1] == ("A man sits.", "He a net")
-    assert look([{**FORMS["letters"][0], "label": "A"}])[2][0].extra.items()[2] == (Q, "a letter")
+    assert read_rows([{**NOTATIONS["letters"][0], "label": "A"}])[2][0].extra.items()[2] == (QUESTION, "a letter")
 
 
 def test_rows_may_have_fewer_options() -> None:
     rows = [
-        {"question": Q, "option1": "a", "option2": "b", "option3": "c", "label": 3},
-        {"question": Q, "option1": "a", "option2": "b", "option3": "", "label": 1},
+        {"question": QUESTION, "option1": "a", "option2": "b", "option3": "c", "label": 3},
+        {"question": QUESTION, "option1": "a", "option2": "b", "option3": "", "label": 1},
     ]
-    columns, space, parsed_rows = look(rows)
+    columns, space, parsed_rows = read_rows(rows)
     assert [len(row.extra.texts) for row in parsed_rows] == [3, 2]
     assert space == LabelSpace(names=("0", "1", "2"), kind="options", scheme="1")
     bad_row = check_row(
-        Row(1, {"question": Q, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space
+        Row(1, {"question": QUESTION, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space
     )
     assert isinstance(bad_row, BadRow)
     assert "an option before the last one is empty" in str(bad_row)
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
+BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "null": ({"options": None}, "options is not a list of options"),
     "a number": ({"options": 5}, "options is not a list of options"),
     "an object of others": ({"options": {"a": 1}}, "options is not a list of options"),
@@ -151,30 +156,32 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_rows_that_cannot_be_used_are_said(case: str) -> None:
-    values, message = BAD[case]
-    checked = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_unusable_rows_are_reported(case: str) -> None:
+    values, message = BAD_ROWS[case]
+    checked = check_row(Row(3, {"question": QUESTION, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
     assert isinstance(checked, BadRow), checked
     assert message in str(checked)
     assert len(str(checked)) < 300
-    unlabeled_row = check_row(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
+    unlabeled_row = check_row(Row(3, {"question": QUESTION, "options": TEXTS, "label": 0} | values), COLUMNS, None)
     if isinstance(unlabeled_row, TextRow):  # what the labels are is not known yet
         assert CHOICE.rows.label_counter is not None
         CHOICE.rows.label_counter().add(unlabeled_row.label)
 
 
-def test_all_of_them_are_in_one_error() -> None:
+def test_all_bad_rows_are_in_one_error() -> None:
     rows = [
-        {"question": Q, "options": TEXTS, "label": 0} | values for values, _ in BAD.values() if "label" not in values
+        {"question": QUESTION, "options": TEXTS, "label": 0} | values
+        for values, _ in BAD_ROWS.values()
+        if "label" not in values
     ]
     with pytest.raises(InputError, match=f"{len(rows)} of {len(rows) + 1} rows cannot be used"):
-        look([*rows, {"question": Q, "options": TEXTS, "label": 0}])
+        read_rows([*rows, {"question": QUESTION, "options": TEXTS, "label": 0}])
 
 
-def test_keys_that_come_twice_are_no_names() -> None:
+def test_duplicate_keys_are_not_used_as_names() -> None:
     checked = check_row(
-        Row(1, {"question": Q, "options": {"text": ["a", "b"], "label": ["A", "A"]}, "label": 1}), COLUMNS, SPACE
+        Row(1, {"question": QUESTION, "options": {"text": ["a", "b"], "label": ["A", "A"]}, "label": 1}), COLUMNS, SPACE
     )
     assert isinstance(checked, TextRow)
     assert checked.extra.keys == ()
@@ -187,11 +194,13 @@ def test_a_label_means_one_option() -> None:
     assert name_option(30, Options(tuple(map(str, range(40)))), "A") == "30"
 
 
-def batch(counts: list[int], length: int | None = None) -> Any:
+def make_dataset(counts: list[int], length: int | None = None) -> Any:
     rows = []
     for number, count in enumerate(counts):
         texts = [f"option {'keeper ' * (position + number % 3)}{position}" for position in range(count)]
-        row = check_row(Row(number + 1, {"question": Q, "options": texts, "label": number % count}), COLUMNS, SPACE)
+        row = check_row(
+            Row(number + 1, {"question": QUESTION, "options": texts, "label": number % count}), COLUMNS, SPACE
+        )
         assert isinstance(row, TextRow)
         rows.append(row)
     table = encode_rows(
@@ -203,13 +212,13 @@ def batch(counts: list[int], length: int | None = None) -> Any:
 @settings(max_examples=scaled(40), deadline=None)
 @given(counts=st.lists(st.integers(2, 6), min_size=1, max_size=6), seed=st.integers(0, 2**31), long=st.booleans())
 def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[int], seed: int, long: bool) -> None:
-    dataset = batch(counts, 20 if long else None)
+    dataset = make_dataset(counts, 20 if long else None)
     order = np.random.default_rng(seed).permutation(len(counts))
-    part = dataset.take(order)
+    batch = dataset.take(order)
     torch.manual_seed(seed)
-    logits = torch.randn(len(part.lengths), 1, requires_grad=True)
-    losses = ChoiceCrossEntropy().loss(NetworkOutput(logits=logits), part)
-    smooth = ChoiceCrossEntropy(smoothing=0.1).loss(NetworkOutput(logits=logits), part)
+    logits = torch.randn(len(batch.lengths), 1, requires_grad=True)
+    losses = ChoiceCrossEntropy().loss(NetworkOutput(logits=logits), batch)
+    smooth = ChoiceCrossEntropy(smoothing=0.1).loss(NetworkOutput(logits=logits), batch)
     window = 0
     for index, row in enumerate(order.tolist()):
         scores = []
@@ -232,7 +241,7 @@ def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[
 
 
 def test_scores_of_windows_are_collected_by_option() -> None:
-    dataset = batch([2, 5, 3], 20)
+    dataset = make_dataset([2, 5, 3], 20)
     assert int(dataset.annotations.window_counts.max()) > 1
     windows = int(dataset.row_windows.sum())
     values = np.random.default_rng(0).normal(size=(windows, 1)).astype(np.float32)

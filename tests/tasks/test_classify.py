@@ -27,35 +27,35 @@ def softmax(values: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(-1, keepdims=True)
 
 
-def probs_of(answers: Answers) -> np.ndarray:
+def get_probs(answers: Answers) -> np.ndarray:
     assert answers.probs is not None
     return answers.probs
 
 
-def drawn(probs: np.ndarray, seed: int = 0) -> np.ndarray:
+def draw_classes(probs: np.ndarray, seed: int = 0) -> np.ndarray:
     """A class for each row, as likely as its probabilities say."""
     return (probs.cumsum(1) > np.random.default_rng(seed).random((len(probs), 1))).argmax(1).astype(np.int32)
 
 
 def test_classes_are_read_by_softmax() -> None:
     answers = decode(LOGITS, THREE, Calibration())
-    np.testing.assert_allclose(probs_of(answers), softmax(LOGITS.astype(np.float64)), atol=1e-12)
+    np.testing.assert_allclose(get_probs(answers), softmax(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [0, 1, 2]
     assert answers.abstained is None
     assert len(answers) == 3
 
 
-def test_a_temperature_changes_how_sure_an_answer_is_and_not_which_it_is() -> None:
+def test_temperature_changes_confidence_but_not_the_answer() -> None:
     unscaled, sharpened, softened = (decode(LOGITS, THREE, Calibration(temperature=t)) for t in (1.0, 0.5, 4.0))
     assert unscaled.labels.tolist() == sharpened.labels.tolist() == softened.labels.tolist()
-    np.testing.assert_allclose(probs_of(softened), softmax(LOGITS.astype(np.float64) / 4), atol=1e-12)
+    np.testing.assert_allclose(get_probs(softened), softmax(LOGITS.astype(np.float64) / 4), atol=1e-12)
     assert (get_confidence(sharpened) > get_confidence(unscaled)).all()
     assert (get_confidence(softened) < get_confidence(unscaled)).all()
 
 
 def test_several_labels_are_read_by_sigmoids_and_thresholds() -> None:
     answers = decode(LOGITS, SEVERAL, Calibration())
-    np.testing.assert_allclose(probs_of(answers), sigmoid(LOGITS.astype(np.float64)), atol=1e-12)
+    np.testing.assert_allclose(get_probs(answers), sigmoid(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]  # 0.5 is enough
     strict = decode(LOGITS, SEVERAL, Calibration(thresholds=(0.9, 0.6, 0.4)))
     assert strict.labels.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
@@ -72,7 +72,7 @@ def test_abstaining_marks_rows_and_keeps_their_labels() -> None:
     assert not never_abstained.any()
 
 
-def test_of_several_labels_the_least_sure_decision_counts() -> None:
+def test_confidence_of_multilabel_rows_is_that_of_the_least_confident_decision() -> None:
     answers = decode(LOGITS, SEVERAL, Calibration())
     expected = sigmoid(np.array([1.0, 0.0, 0.0]))  # the smallest |logit| of each row
     np.testing.assert_allclose(get_confidence(answers), expected, atol=1e-12)
@@ -87,18 +87,18 @@ def test_a_row_is_right_when_all_its_labels_are() -> None:
     assert is_correct(decode(LOGITS, SEVERAL, Calibration()), targets).tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("true", [0.4, 1.0, 3.0])
-def test_a_known_temperature_is_found_again(temperature: float) -> None:
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
+def test_a_known_temperature_is_recovered(temperature: float) -> None:
     calibrated_logits = np.random.default_rng(1).normal(0, 2, (8000, 3))
     calibration = fit_calibration(
-        (calibrated_logits * temperature).astype(np.float32), drawn(softmax(calibrated_logits)), THREE
+        (calibrated_logits * temperature).astype(np.float32), draw_classes(softmax(calibrated_logits)), THREE
     )
     assert calibration.temperature == pytest.approx(temperature, rel=0.06)
     assert calibration.thresholds == ()
     assert calibration.abstain_below is None
 
 
-def test_a_known_temperature_of_several_labels_is_found_again() -> None:
+def test_a_known_temperature_is_recovered_from_multilabel_rows() -> None:
     generator = np.random.default_rng(2)
     calibrated_logits = generator.normal(0, 2, (6000, 3))
     targets = (generator.random(calibrated_logits.shape) < sigmoid(calibrated_logits)).astype(np.uint8)
@@ -107,7 +107,7 @@ def test_a_known_temperature_of_several_labels_is_found_again() -> None:
 
 @pytest.mark.parametrize("margin", [0.5, 5.0, 50.0])
 @pytest.mark.parametrize("rows", [10, 20, 200])
-def test_rows_that_are_all_right_do_not_make_a_model_infallible(margin: float, rows: int) -> None:
+def test_a_perfect_dev_set_does_not_lead_to_infinite_confidence(margin: float, rows: int) -> None:
     targets = (np.arange(rows) % 3).astype(np.int32)
     logits = np.eye(3)[targets] * margin
     calibration = fit_calibration(logits, targets, THREE)
@@ -117,7 +117,7 @@ def test_rows_that_are_all_right_do_not_make_a_model_infallible(margin: float, r
     )  # as sure as one error in all of them and one more
 
 
-def test_a_handful_of_rows_says_nothing_about_a_temperature() -> None:
+def test_few_rows_keep_the_default_temperature() -> None:
     targets = np.array([0, 1, 2], np.int32)
     assert fit_calibration(np.eye(3) * 9, targets, THREE).temperature == 1.0
 
@@ -144,7 +144,7 @@ def test_thresholds_of_each_label_beat_one_half_on_skewed_logits() -> None:
     assert calibration.thresholds[0] < calibration.thresholds[1] < calibration.thresholds[2]
 
 
-def test_a_label_that_dev_never_saw_keeps_one_half() -> None:
+def test_a_label_without_dev_rows_keeps_the_default_threshold() -> None:
     generator = np.random.default_rng(4)
     targets = (generator.random((100, 3)) < (0.3, 0.3, 0.0)).astype(np.uint8)
     logits = 3 * targets + generator.normal(0, 1, targets.shape) - 3
@@ -165,7 +165,7 @@ def test_every_metric_of_classes_comes_with_an_interval() -> None:
     assert quick["accuracy"].value == metrics["accuracy"].value
 
 
-def test_a_number_is_read_as_it_is() -> None:
+def test_a_number_is_decoded_unchanged() -> None:
     task = get_task("regress")
     for logits in (np.array([[1.5], [-2.0]], np.float32), np.array([1.5, -2.0], np.float32)):
         answers = task.decoding.decode(logits, LabelSpace(kind="number"), Calibration(temperature=9.0))

@@ -17,11 +17,11 @@ from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 
 CLASSIFY, REGRESS = get_task("classify"), get_task("regress")
 THREE = LabelSpace(names=("a", "b", "c"))
-SEVERAL = LabelSpace(names=("a", "b", "c"), kind="multilabel")
+MULTILABEL = LabelSpace(names=("a", "b", "c"), kind="multilabel")
 NUMBERS = LabelSpace(kind="number")
 
 
-def classes(rows: int = 400, scale: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
+def make_classes(rows: int = 400, scale: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
     """Logits that are far too sure of themselves, and the true classes."""
     generator = np.random.default_rng(0)
     calibrated_logits = generator.normal(0, 1.5, (rows, 3))
@@ -30,20 +30,20 @@ def classes(rows: int = 400, scale: float = 4.0) -> tuple[np.ndarray, np.ndarray
     return (calibrated_logits * scale).astype(np.float32), targets.astype(np.int32)
 
 
-def several(rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def make_multilabel(rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(1)
     targets = (generator.random((rows, 3)) < 0.4).astype(np.uint8)
     return (2 * targets - 1 + generator.normal(0, 1.5, targets.shape)).astype(np.float32), targets
 
 
-def strict(evaluation: Evaluation) -> dict[str, Any]:
+def to_strict_json(evaluation: Evaluation) -> dict[str, Any]:
     """As JSON that knows no NaN, and back."""
     plain: dict[str, Any] = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
     return plain
 
 
 def test_classes() -> None:
-    logits, targets = classes()
+    logits, targets = make_classes()
     evaluation = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), resamples=50)
     predicted = logits.argmax(1)
     assert evaluation.value == evaluation.metrics["accuracy"].value == pytest.approx(accuracy_score(targets, predicted))
@@ -60,8 +60,8 @@ def test_classes() -> None:
         assert interval.low <= interval.value <= interval.high
 
 
-def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
-    logits, targets = classes(1000)
+def test_temperature_improves_calibration_only() -> None:
+    logits, targets = make_classes(1000)
     calibration = CLASSIFY.decoding.fit(logits, targets, THREE)
     evaluation = evaluate_logits(CLASSIFY, THREE, logits, targets, calibration, resamples=20)
     plain = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), resamples=20)
@@ -79,7 +79,7 @@ def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
 
 
 def test_coverage_falls_and_its_accuracy_rises() -> None:
-    logits, targets = classes(1000)
+    logits, targets = make_classes(1000)
     evaluation = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(temperature=4.0), resamples=20)
     thresholds = [point.threshold for point in evaluation.coverage]
     assert thresholds == sorted(thresholds, reverse=True)
@@ -93,8 +93,8 @@ def test_coverage_falls_and_its_accuracy_rises() -> None:
     assert 0 < evaluation.coverage_area < 1 - evaluation.value
 
 
-def test_abstentions_are_counted_and_do_not_flatter() -> None:
-    logits, targets = classes()
+def test_abstentions_are_counted_and_do_not_change_the_metrics() -> None:
+    logits, targets = make_classes()
     without_threshold = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), resamples=20)
     with_threshold = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(abstain_below=0.9), resamples=20)
     assert without_threshold.abstained == 0
@@ -103,9 +103,9 @@ def test_abstentions_are_counted_and_do_not_flatter() -> None:
 
 
 def test_several_labels() -> None:
-    logits, targets = several()
+    logits, targets = make_multilabel()
     calibration = Calibration(thresholds=(0.5, 0.9, 0.1))
-    evaluation = evaluate_logits(CLASSIFY, SEVERAL, logits, targets, calibration, resamples=20)
+    evaluation = evaluate_logits(CLASSIFY, MULTILABEL, logits, targets, calibration, resamples=20)
     predicted = 1 / (1 + np.exp(-logits)) >= np.array(calibration.thresholds)
     assert evaluation.main == "f1_micro"
     assert evaluation.value == pytest.approx(f1_score(targets, predicted, average="micro"))
@@ -115,7 +115,7 @@ def test_several_labels() -> None:
     assert [score.label for score in evaluation.label_scores] == ["a", "b", "c"]
     assert evaluation.calibration is not None
     assert evaluation.coverage[-1].accuracy == pytest.approx(accuracy_score(targets, predicted))
-    assert strict(evaluation)["metrics"]["f1_micro"]["value"] == pytest.approx(evaluation.value)
+    assert to_strict_json(evaluation)["metrics"]["f1_micro"]["value"] == pytest.approx(evaluation.value)
 
 
 def test_numbers() -> None:
@@ -140,11 +140,11 @@ def test_numbers() -> None:
     }
     worst = evaluation.slices[0]  # the largest mean error comes first
     assert worst.value == max(entry.value for entry in evaluation.slices)
-    strict(evaluation)
+    to_strict_json(evaluation)
 
 
-def test_slices_of_classes_are_shares_of_right_answers() -> None:
-    logits, targets = classes()
+def test_slices_of_classes_have_accuracies() -> None:
+    logits, targets = make_classes()
     names = [THREE.names[target] for target in targets]
     evaluation = evaluate_logits(CLASSIFY, THREE, logits, targets, Calibration(), slices={"label": names}, resamples=20)
     is_correct = logits.argmax(1) == targets
@@ -159,22 +159,22 @@ def test_slices_of_classes_are_shares_of_right_answers() -> None:
     ("task", "space", "logits", "targets"),
     [
         (CLASSIFY, THREE, np.array([[1.0, 0.0, 0.0]]), np.array([0])),
-        (CLASSIFY, SEVERAL, np.array([[1.0, 0.0, 0.0]]), np.array([[0, 0, 0]])),
+        (CLASSIFY, MULTILABEL, np.array([[1.0, 0.0, 0.0]]), np.array([[0, 0, 0]])),
         (REGRESS, NUMBERS, np.array([[1.0]]), np.array([2.0])),
     ],
     ids=["classes", "several", "number"],
 )
-def test_one_row_leaves_much_unknown_and_the_json_strict(
+def test_unknown_numbers_of_a_single_row_are_null_in_json(
     task: Any, space: LabelSpace, logits: np.ndarray, targets: np.ndarray
 ) -> None:
     evaluation = evaluate_logits(task, space, logits, targets, Calibration(), slices={"column": [None]})
-    plain = strict(evaluation)
+    plain = to_strict_json(evaluation)
     assert plain["rows"] == 1
     assert None in [each["low"] for each in plain["metrics"].values()]  # one row has no interval
     assert set(plain["metrics"]["roc_auc" if task is CLASSIFY else "pearson"]) == {"value", "low", "high"}
 
 
-def test_a_square_of_very_many_classes_is_not_kept() -> None:
+def test_large_confusion_matrices_are_not_stored() -> None:
     space = LabelSpace(names=tuple(f"c{index}" for index in range(MAX_CONFUSION_LABELS + 1)))
     logits = np.eye(len(space), dtype=np.float32)
     evaluation = evaluate_logits(
@@ -184,10 +184,10 @@ def test_a_square_of_very_many_classes_is_not_kept() -> None:
     assert len(evaluation.label_scores) == len(space)
 
 
-def test_counts_of_the_way_are_kept() -> None:
-    logits, targets = classes(20)
+def test_row_counts_are_stored() -> None:
+    logits, targets = make_classes(20)
     evaluation = evaluate_logits(
         CLASSIFY, THREE, logits, targets, Calibration(), resamples=0, skipped={"empty text": 2}, truncated=3, windowed=4
     )
-    plain = strict(evaluation)
+    plain = to_strict_json(evaluation)
     assert (plain["skipped"], plain["truncated"], plain["windowed"]) == ({"empty text": 2}, 3, 4)

@@ -30,17 +30,17 @@ SPANS = Columns(text="question", text_b="context", label="answers")
 ANSWERS = LabelSpace(kind="answers", scheme="all")
 
 
-def table_of(
+def make_table(
     rows: list[TextRow], columns: Columns, length_policy: LengthPolicy, codec: RowCodec = TEXT_ROWS, space: Any = None
 ) -> TokenTable:
     return encode_rows(rows, columns, make_tokenizer("bert_cased"), space, length_policy, codec)
 
 
-def text_row(text: str) -> TextRow:
+def make_text_row(text: str) -> TextRow:
     return TextRow(number=1, text=text, text_b=None, label=None, id=None, split=None)
 
 
-def checked(codec: RowCodec, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
+def check_values(codec: RowCodec, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
     row = codec.check_row(Row(1, values), columns, space)
     assert isinstance(row, TextRow), row
     return row
@@ -49,7 +49,7 @@ def checked(codec: RowCodec, columns: Columns, values: dict[str, Any], space: La
 @pytest.mark.parametrize("stride", [0, 5])
 def test_windows_of_a_long_text_are_bounded(stride: int) -> None:
     length_policy = LengthPolicy(max_length=20, stride=stride, max_tokens=100)
-    table = table_of([text_row(LONG)], Columns(text="text"), length_policy)
+    table = make_table([make_text_row(LONG)], Columns(text="text"), length_policy)
     encoding = make_tokenizer("bert_cased").encode(LONG)
     assert int(table.truncated[0]) == len(encoding) - 100  # what is read and what is not, together
     assert len(table.starts) - 1 == len(range(0, 98 - stride, 18 - stride))
@@ -60,8 +60,8 @@ def test_rows_up_to_the_limit_are_read_whole() -> None:
     text = WORDS * 15
     encoding = make_tokenizer("bert_cased").encode(text)
     columns = Columns(text="text")
-    limited = table_of([text_row(text)], columns, LengthPolicy(max_length=20, max_tokens=len(encoding)))
-    unlimited = table_of([text_row(text)], columns, LengthPolicy(max_length=20))
+    limited = make_table([make_text_row(text)], columns, LengthPolicy(max_length=20, max_tokens=len(encoding)))
+    unlimited = make_table([make_text_row(text)], columns, LengthPolicy(max_length=20))
     assert limited.ids.tolist() == unlimited.ids.tolist()
     assert not limited.truncated.any()
 
@@ -80,15 +80,15 @@ def test_the_tokens_that_are_read_by_default() -> None:
 
 def test_a_row_that_is_read_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clearhead.data.row_codec.MAX_UNSPLIT_TOKENS", 50)
-    table = table_of([text_row(LONG)], Columns(text="text"), LengthPolicy())
+    table = make_table([make_text_row(LONG)], Columns(text="text"), LengthPolicy())
     assert table.lengths.tolist() == [50]
     assert int(table.truncated[0]) == len(make_tokenizer("bert_cased").encode(LONG)) - 50
 
 
 def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
     columns, space = Columns(text="text"), LabelSpace(names=("O",), kind="tags", scheme="plain")
-    row = checked(TAG_ROWS, columns, {"text": LONG}, space)
-    table = table_of([row], columns, LengthPolicy(max_length=20, stride=4, max_tokens=100), TAG_ROWS)
+    row = check_values(TAG_ROWS, columns, {"text": LONG}, space)
+    table = make_table([row], columns, LengthPolicy(max_length=20, stride=4, max_tokens=100), TAG_ROWS)
     word_tokens = table.annotations.word_tokens.values
     read_words = np.flatnonzero(word_tokens >= 0)
     assert 50 < len(read_words) < 100
@@ -100,14 +100,14 @@ def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkey
     lengths: list[int] = []
     trim_offsets = asked._trim_offsets
 
-    def counted(offsets: Any, passage: str) -> Any:
+    def count_characters(offsets: Any, passage: str) -> Any:
         lengths.append(len(passage))
         return trim_offsets(offsets, passage)
 
-    monkeypatch.setattr(asked, "_trim_offsets", counted)
+    monkeypatch.setattr(asked, "_trim_offsets", count_characters)
     values = {"question": "Who wrote?", "context": LONG, "answers": [{"text": "keeper", "answer_start": 4}]}
-    row = checked(SPAN_ROWS, SPANS, values, ANSWERS)
-    table = table_of([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
+    row = check_values(SPAN_ROWS, SPANS, values, ANSWERS)
+    table = make_table([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
     assert int(table.truncated[0]) == len(make_tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
     assert sum(lengths) < 3 * len(LONG)  # not the whole passage for each window
     assert (

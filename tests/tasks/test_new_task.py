@@ -46,7 +46,7 @@ class RankedAnswer(Answer):
         }
 
 
-def build(
+def build_answer(
     answers: Answers, index: int, row: TextRow, space: LabelSpace, max_candidates: int, common: dict[str, Any]
 ) -> RankedAnswer:
     order = (-answers.probs[index]).argsort(kind="stable")
@@ -63,7 +63,7 @@ RANK = Task(
         decode=CLASSIFY.decoding.decode, fit=CLASSIFY.decoding.fit, confidence=CLASSIFY.decoding.confidence
     ),
     answers=AnswerCodec(
-        build=build,
+        build=build_answer,
         answer_types=(RankedAnswer,),
         purpose="orders labels",
         model_kind="classifier",
@@ -83,7 +83,7 @@ RANK = Task(
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def register_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "rank", RANK)
     monkeypatch.setattr(plan, "TASK_NAMES", (*plan.TASK_NAMES, "rank"))  # these are made of TASKS at import
     monkeypatch.setattr(plan, "ONE_VECTOR_TASKS", (*plan.ONE_VECTOR_TASKS, "rank"))
@@ -95,7 +95,7 @@ def predictor(registered: None, tiny: str, tmp_path: Path) -> Predictor:
     return clearhead.load_predictor(tmp_path / "run")
 
 
-def test_a_task_of_ones_own_is_trained_and_asked(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_custom_task_trains_and_predicts(predictor: Predictor, tmp_path: Path) -> None:
     assert predictor.task is RANK
     first, second = predictor.answer(["a good film", "a bad film"])
     assert isinstance(first, RankedAnswer)

@@ -20,13 +20,13 @@ from clearhead.tasks.task import Answers, Calibration
 TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
 
 
-def row(task: str, values: dict[str, Any], **columns: Any) -> TextRow:
+def make_row(task: str, values: dict[str, Any], **columns: Any) -> TextRow:
     checked = TASKS[task].rows.check_row(Row(1, values), Columns(label=None, **columns), None)
     assert isinstance(checked, TextRow)
     return checked
 
 
-def watching(task: str, selected: SelectedRow, row: TextRow, space: LabelSpace) -> OcclusionPlan:
+def make_plan(task: str, selected: SelectedRow, row: TextRow, space: LabelSpace) -> OcclusionPlan:
     plan = TASKS[task].examples.plan_occlusion(
         selected, row, lambda logits: TASKS[task].decoding.decode(logits, space, Calibration())
     )
@@ -34,12 +34,12 @@ def watching(task: str, selected: SelectedRow, row: TextRow, space: LabelSpace) 
     return plan
 
 
-def words(text: str, plan: OcclusionPlan) -> list[list[str]]:
+def list_words(text: str, plan: OcclusionPlan) -> list[list[str]]:
     return [[text[piece.start : piece.end] for piece in run] for run in plan.runs]
 
 
-def test_words_of_passage_and_question_are_left_out_and_no_option() -> None:
-    row_without_labels = row(
+def test_words_of_passage_and_question_are_omitted_but_not_options() -> None:
+    row_without_labels = make_row(
         "choice",
         {"p": "It rained all day.", "q": "Was it dry?", "o": ["yes", "no"]},
         text="p",
@@ -47,8 +47,8 @@ def test_words_of_passage_and_question_are_left_out_and_no_option() -> None:
         options=("o",),
     )
     selected = SelectedRow(row=1, truth="1", answer="0", option_indices=(1, 0))
-    plan = watching("choice", selected, row_without_labels, LabelSpace(kind="options", names=("0", "1")))
-    assert words(row_without_labels.text, plan) == [["It", "rained", "all", "day."], ["Was", "it", "dry?"]]
+    plan = make_plan("choice", selected, row_without_labels, LabelSpace(kind="options", names=("0", "1")))
+    assert list_words(row_without_labels.text, plan) == [["It", "rained", "all", "day."], ["Was", "it", "dry?"]]
     shortened = [plan.omit(row_without_labels, run[-1]) for run in plan.runs]
     assert [shortened_row.extra.items() for shortened_row in shortened if shortened_row is not None] == [
         [("It rained all", "Was it dry? yes"), ("It rained all", "Was it dry? no")],
@@ -56,13 +56,13 @@ def test_words_of_passage_and_question_are_left_out_and_no_option() -> None:
     ]
     value = plan.measure(to_ragged([[0.0, 0.0], [2.0, 0.0]], "float32"), [None, plan.runs[0][0]])
     assert value == pytest.approx([0.5, 1 / (1 + np.exp(-2))])
-    row_without_passage = row("choice", {"q": "Dry?", "o": ["yes", "no"]}, text="q", options=("o",))
-    plan = watching("choice", selected, row_without_passage, LabelSpace(kind="options", names=("0", "1")))
+    row_without_passage = make_row("choice", {"q": "Dry?", "o": ["yes", "no"]}, text="q", options=("o",))
+    plan = make_plan("choice", selected, row_without_passage, LabelSpace(kind="options", names=("0", "1")))
     assert plan.omit(row_without_passage, plan.runs[1][0]) is None  # nothing would be asked
 
 
-def test_an_answer_is_followed_wherever_it_ranks() -> None:
-    row_without_labels = row("span", {"q": "who wrote it", "c": "Anna and Ben wrote it"}, text="q", text_b="c")
+def test_an_answer_is_measured_at_any_rank() -> None:
+    row_without_labels = make_row("span", {"q": "who wrote it", "c": "Anna and Ben wrote it"}, text="q", text_b="c")
     predicted = SelectedRow(
         row=1,
         truth="Ben",
@@ -79,13 +79,13 @@ def test_an_answer_is_followed_wherever_it_ranks() -> None:
         scores=np.log([[0.6, 0.2], [0.5, 0.3], [0.7, 0.1]]),
         no_answer=np.log([0.2, 0.2, 0.2]),
     )
-    plan = watching("span", predicted, row_without_labels, space)
-    assert words("who wrote it", plan) == [["who", "wrote", "it"]]
+    plan = make_plan("span", predicted, row_without_labels, space)
+    assert list_words("who wrote it", plan) == [["who", "wrote", "it"]]
     assert plan.measure(logits, [None, *plan.runs[0][:2]]) == pytest.approx([0.6, 0.3, 0.0])
     shortened = plan.omit(row_without_labels, plan.runs[0][1])
     assert shortened is not None
     assert (shortened.text, shortened.text_b) == ("who it", row_without_labels.text_b)
-    no_answer_plan = watching(
+    no_answer_plan = make_plan(
         "span",
         SelectedRow(row=1, truth="Ben", answer="(no answer)", spans=predicted.spans[:1]),
         row_without_labels,
@@ -95,7 +95,7 @@ def test_an_answer_is_followed_wherever_it_ranks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("true", "said", "place", "name"),
+    ("true", "predicted", "word_range", "name"),
     [
         ([0, 0, 1, 0], [0, 0, 1, 2], (2, 4), "“Ben today” as PER"),  # too long
         ([0, 0, 1, 0], [0, 0, 0, 0], (2, 3), "“Ben” as nothing"),  # missed
@@ -103,26 +103,26 @@ def test_an_answer_is_followed_wherever_it_ranks() -> None:
         ([0, 0, 0, 0], [1, 0, 0, 0], (0, 1), "“we” as PER"),  # found in vain
     ],
 )
-def test_the_words_of_the_surest_mistake_stay(
-    true: list[int], said: list[int], place: tuple[int, int], name: str
+def test_words_of_the_error_are_not_omitted(
+    true: list[int], predicted: list[int], word_range: tuple[int, int], name: str
 ) -> None:
-    row_without_labels = row("tag", {"t": "we met Ben today"}, text="t")
+    row_without_labels = make_row("tag", {"t": "we met Ben today"}, text="t")
     probs = np.full((4, 3), 0.1)
-    probs[range(4), said] = 0.8
-    answers = Answers(labels=to_ragged([said], "int64"), probs=to_ragged([probs.tolist()], "float64"))
+    probs[range(4), predicted] = 0.8
+    answers = Answers(labels=to_ragged([predicted], "int64"), probs=to_ragged([probs.tolist()], "float64"))
     (selected,) = select_tag_errors(answers, to_ragged([true], "int64"), TAGS, [1]).worst
-    assert (selected.word_range, selected.predicted_tags) == (place, tuple(said[slice(*place)]))
-    plan = watching("tag", selected, row_without_labels, TAGS)
+    assert (selected.word_range, selected.predicted_tags) == (word_range, tuple(predicted[slice(*word_range)]))
+    plan = make_plan("tag", selected, row_without_labels, TAGS)
     assert plan.target_name == name
     all_words = row_without_labels.text.split()
-    assert words(row_without_labels.text, plan) == [all_words[: place[0]], all_words[place[1] :]]
+    assert list_words(row_without_labels.text, plan) == [all_words[: word_range[0]], all_words[word_range[1] :]]
     full_value = plan.measure(to_ragged([np.log(probs).tolist()], "float64"), [None])
-    assert full_value == pytest.approx(0.8 ** (place[1] - place[0]))
+    assert full_value == pytest.approx(0.8 ** (word_range[1] - word_range[0]))
 
 
-def test_tags_are_watched_where_their_words_then_stand() -> None:
-    row_without_labels = row("tag", {"t": "we met Ben today"}, text="t")
-    plan = watching(
+def test_tags_are_measured_at_shifted_words() -> None:
+    row_without_labels = make_row("tag", {"t": "we met Ben today"}, text="t")
+    plan = make_plan(
         "tag", SelectedRow(row=1, truth="", answer="", word_range=(2, 3), predicted_tags=(1,)), row_without_labels, TAGS
     )
     before, after = plan.runs
@@ -133,7 +133,7 @@ def test_tags_are_watched_where_their_words_then_stand() -> None:
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_borders_go_with_their_words(listed: bool) -> None:
+def test_offsets_are_shifted_with_their_words(listed: bool) -> None:
     generator = Random(1)
     for _ in range(200):
         text = "".join(
@@ -141,10 +141,10 @@ def test_borders_go_with_their_words(listed: bool) -> None:
         )
         if not text.strip():
             continue
-        row_without_labels = row("tag", {"t": text.split() if listed else text}, text="t")
+        row_without_labels = make_row("tag", {"t": text.split() if listed else text}, text="t")
         words_of_row = [row_without_labels.text[start:end] for start, end in row_without_labels.extra.offsets]
         first = generator.randrange(len(words_of_row))
-        plan = watching(
+        plan = make_plan(
             "tag",
             SelectedRow(row=1, truth="", answer="", word_range=(first, first + 1), predicted_tags=(0,)),
             row_without_labels,
@@ -160,9 +160,9 @@ def test_borders_go_with_their_words(listed: bool) -> None:
             assert "".join(shortened.text.split()) == "".join(remaining)
 
 
-def test_a_sign_that_is_left_out_does_not_join_words() -> None:
-    row_without_labels = row("tag", {"t": "a well-made film"}, text="t")
-    plan = watching(
+def test_omitted_punctuation_does_not_join_words() -> None:
+    row_without_labels = make_row("tag", {"t": "a well-made film"}, text="t")
+    plan = make_plan(
         "tag", SelectedRow(row=1, truth="", answer="", word_range=(0, 1), predicted_tags=(0,)), row_without_labels, TAGS
     )
     shortened = [plan.omit(row_without_labels, piece) for piece in plan.runs[1]]
@@ -174,8 +174,8 @@ def test_a_sign_that_is_left_out_does_not_join_words() -> None:
     ]
 
 
-def test_places_beyond_the_words_are_left_alone() -> None:
-    row_without_labels = row("tag", {"t": "we met"}, text="t")
+def test_word_ranges_outside_the_text_are_ignored() -> None:
+    row_without_labels = make_row("tag", {"t": "we met"}, text="t")
     selected = SelectedRow(row=1, truth="", answer="", word_range=(2, 3), predicted_tags=(1,))
     assert TASKS["tag"].examples.plan_occlusion(selected, row_without_labels, lambda _: Answers(labels=None)) is None
     assert (

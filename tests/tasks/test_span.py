@@ -54,7 +54,7 @@ ANSWERS = (
 )
 
 
-def row_of(
+def make_row(
     answer: str | None, start: int | None = None, question: str = "Who wrote what?", story: str = STORY
 ) -> TextRow:
     offset = story.find(answer) if answer is not None and start is None else start
@@ -64,11 +64,11 @@ def row_of(
     return checked
 
 
-def table_of(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> TokenTable:
+def make_table(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> TokenTable:
     return encode_rows(rows, COLUMNS, make_tokenizer(kind), ALL, length_policy, SPAN_ROWS)
 
 
-def perfect(dataset: PackedDataset) -> Array:
+def make_perfect_logits(dataset: PackedDataset) -> Array:
     """Logits that are right in every window."""
     values = np.zeros((int(dataset.row_tokens.sum()), 2), np.float32)
     start = 0
@@ -83,10 +83,10 @@ def perfect(dataset: PackedDataset) -> Array:
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("length", [None, 72, 90])
 def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -> None:
-    row = row_of(answer)
-    dataset = pack_table(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
+    row = make_row(answer)
+    dataset = pack_table(make_table([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
     assert (dataset.annotations.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
-    answers = decode(collect_candidates(perfect(dataset), dataset), ALL, Calibration())
+    answers = decode(collect_candidates(make_perfect_logits(dataset), dataset), ALL, Calibration())
     candidates: Candidates = answers.extra
     start, end = int(candidates.starts[0, 0]), int(candidates.ends[0, 0])
     predicted = STORY[start:end]
@@ -101,10 +101,10 @@ def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: str) -> None:
-    row = row_of(None)
+    row = make_row(None)
     encoding = make_tokenizer(kind).encode(row.text, row.text_b)
     question_ids = [token_id for token_id, side in zip(encoding.ids, encoding.sides, strict=True) if side == 0]
-    table = table_of([row], kind, LengthPolicy(max_length=40, stride=10))
+    table = make_table([row], kind, LengthPolicy(max_length=40, stride=10))
     assert len(table.starts) > 3
     assert int(table.lengths.max()) <= 40
     seen_starts: set[int] = set()
@@ -119,7 +119,7 @@ def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: 
                 table.annotations.token_bounds[window] : table.annotations.token_bounds[window + 1]
             ].tolist()
         )
-    whole_table = table_of([row], kind, LengthPolicy())
+    whole_table = make_table([row], kind, LengthPolicy())
     assert seen_starts == set(whole_table.annotations.char_starts.tolist())
     assert int(table.truncated[0]) == 0
 
@@ -128,8 +128,8 @@ def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
     words = " ".join(f"keeper{index % 10}" for index in range(60))
     for index in range(0, 50):
         start = words.index(" ", 8 * index) + 1
-        row = row_of(words[start : start + 15], start, story=words)
-        table = table_of([row], "distilbert", LengthPolicy(max_length=40, stride=20))
+        row = make_row(words[start : start + 15], start, story=words)
+        table = make_table([row], "distilbert", LengthPolicy(max_length=40, stride=20))
         annotations = table.annotations
         hits = 0
         for window, (first, last) in enumerate(annotations.targets.tolist()):
@@ -149,18 +149,18 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
     """Word pieces drop a zero-width space and control signs: the answer is still there."""
     story = "The keeper wrote \u200ba letter\x07 today"
     answer = "\u200ba letter\x07"
-    row = row_of(answer, story=story)
-    dataset = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
+    row = make_row(answer, story=story)
+    dataset = pack_table(make_table([row], "distilbert", LengthPolicy()), segments=False)
     assert dataset.annotations.targets.tolist() != [[0, 0]]
-    answers = decode(collect_candidates(perfect(dataset), dataset), ALL, Calibration())
+    answers = decode(collect_candidates(make_perfect_logits(dataset), dataset), ALL, Calibration())
     assert get_answer_texts(answers, np.array([row.label], object)) == ["a letter"]
 
 
-def test_spaces_are_no_answer() -> None:
+def test_spaces_are_never_an_answer() -> None:
     """Sentence pieces have tokens of nothing but a space; none of them may be an answer."""
     story = "a  \u3000 b\t\tc   d"
     for kind in KINDS:
-        dataset = pack_table(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
+        dataset = pack_table(make_table([make_row("b", story=story)], kind, LengthPolicy()), segments=False)
         values = np.random.default_rng(0).normal(size=(int(dataset.row_tokens.sum()), 2)).astype(np.float32)
         candidates = collect_candidates(values, dataset)
         for start, end, score in zip(candidates.starts[0], candidates.ends[0], candidates.scores[0], strict=True):
@@ -173,9 +173,9 @@ def test_spaces_are_no_answer() -> None:
 @given(seed=st.integers(0, 2**31), longest=st.integers(1, 12), length=st.sampled_from((None, 40)))
 def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longest: int, length: int | None) -> None:
     story = "Rain fell on 👩‍👩‍👧‍👦 and the 東京 nets  of Nai\u0308ve fishermen in silence, far from home and harbour."
-    rows = [row_of(None, story=story), row_of(None, question="Where?", story="A small boat.")]
+    rows = [make_row(None, story=story), make_row(None, question="Where?", story="A small boat.")]
     dataset = pack_table(
-        table_of(rows, kind, LengthPolicy(max_length=length, stride=8, max_answer=longest)), segments=False
+        make_table(rows, kind, LengthPolicy(max_length=length, stride=8, max_answer=longest)), segments=False
     )
     generator = np.random.default_rng(seed)
     values = generator.normal(size=(int(dataset.row_tokens.sum()), 2)).astype(np.float32)
@@ -216,9 +216,9 @@ def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longes
 @pytest.mark.parametrize("count", [20, 60, 500])
 def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
     question = " ".join(["keeper"] * count)
-    row = row_of("1921", question=question)
-    short = row_of("boat", question=question, story="A small boat.")
-    table = table_of([row, short], "distilbert", LengthPolicy(max_length=40, stride=30, long=long))
+    row = make_row("1921", question=question)
+    short = make_row("boat", question=question, story="A small boat.")
+    table = make_table([row, short], "distilbert", LengthPolicy(max_length=40, stride=30, long=long))
     assert int(table.lengths.max()) <= 40
     window_rows = table.window_rows.tolist()
     special_tokens = 3
@@ -242,8 +242,8 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
 
 
 def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
-    rows = [row_of("1921"), row_of(None, question="Where?", story="A small boat."), row_of("NETS")]
-    dataset = pack_table(table_of(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
+    rows = [make_row("1921"), make_row(None, question="Where?", story="A small boat."), make_row("NETS")]
+    dataset = pack_table(make_table(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
     batch = dataset.take(np.array([2, 0, 1]))
     torch.manual_seed(0)
     logits = torch.randn(len(batch.ids), 2, requires_grad=True)
@@ -268,22 +268,22 @@ def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     assert float(logits.grad.abs().sum()) > 0
 
 
-def candidates(scores: list[float], no_answer: list[float]) -> Candidates:
+def make_candidates(scores: list[float], no_answer: list[float]) -> Candidates:
     score_array = np.full((len(no_answer), MAX_CANDIDATES), -np.inf, np.float32)
     score_array[:, 0] = scores
     starts = np.zeros((len(no_answer), MAX_CANDIDATES), np.int32)
     return Candidates(starts=starts, ends=starts + 4, scores=score_array, no_answer=np.array(no_answer, np.float32))
 
 
-def test_no_answer_is_said_from_the_threshold_on() -> None:
-    found = candidates([5.0, 5.0, 5.0], [4.0, 6.0, 9.0])
-    assert no_answer_margin(found).tolist() == [-1.0, 1.0, 4.0]
-    assert decode(found, SOME, Calibration()).labels.tolist() == [0, -1, -1]
-    assert decode(found, SOME, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, -1]
-    assert decode(found, ALL, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
-    probs = decode(found, SOME, Calibration()).probs
+def test_no_answer_above_the_threshold() -> None:
+    candidates = make_candidates([5.0, 5.0, 5.0], [4.0, 6.0, 9.0])
+    assert no_answer_margin(candidates).tolist() == [-1.0, 1.0, 4.0]
+    assert decode(candidates, SOME, Calibration()).labels.tolist() == [0, -1, -1]
+    assert decode(candidates, SOME, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, -1]
+    assert decode(candidates, ALL, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
+    probs = decode(candidates, SOME, Calibration()).probs
     np.testing.assert_allclose(probs.sum(1), 1.0)
-    np.testing.assert_allclose(decode(found, ALL, Calibration()).probs[:, -1], 0.0)
+    np.testing.assert_allclose(decode(candidates, ALL, Calibration()).probs[:, -1], 0.0)
 
 
 def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
@@ -295,18 +295,18 @@ def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
     ]
     targets = np.empty(4, object)
     targets[:] = truths
-    found = candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
-    calibration = fit_calibration(found, targets, SOME)
-    assert decode(found, SOME, calibration).labels.tolist() == [0, -1, 0, -1]
-    assert fit_calibration(found, targets, ALL) == Calibration()
-    assert decode(found, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
+    candidates = make_candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
+    calibration = fit_calibration(candidates, targets, SOME)
+    assert decode(candidates, SOME, calibration).labels.tolist() == [0, -1, 0, -1]
+    assert fit_calibration(candidates, targets, ALL) == Calibration()
+    assert decode(candidates, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
 
 
 def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
     story = "\u200b\x07\u200b"
     row = check_row(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)
-    dataset = pack_table(table_of([row], "distilbert", LengthPolicy()), segments=False)
+    dataset = pack_table(make_table([row], "distilbert", LengthPolicy()), segments=False)
     answers = decode(
         collect_candidates(np.zeros((int(dataset.row_tokens.sum()), 2), np.float32), dataset), ALL, Calibration()
     )

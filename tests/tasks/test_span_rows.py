@@ -21,7 +21,7 @@ STORY = "Ada met Tim in Bern. Tim was late."
 COLUMNS = Columns(text="question", text_b="context", label="answers")
 
 
-def read(rows_or_path: Any) -> tuple[list[AnswerTruth], str]:
+def read_truths(rows_or_path: Any) -> tuple[list[AnswerTruth], str]:
     """What the rows of a source say, and whether questions may have no answer."""
     source: Source = open_source(rows_or_path)
     assert SPAN.rows.label_counter is not None
@@ -32,7 +32,7 @@ def read(rows_or_path: Any) -> tuple[list[AnswerTruth], str]:
     return [row.label for row in rows if isinstance(row, TextRow)], str(space.scheme)
 
 
-def nested(*questions: dict[str, Any], version: str = "v2.0", qas_first: bool = False) -> dict[str, Any]:
+def make_nested_file(*questions: dict[str, Any], version: str = "v2.0", qas_first: bool = False) -> dict[str, Any]:
     paragraph = {"qas": list(questions), "context": STORY} if qas_first else {"context": STORY, "qas": list(questions)}
     return {"version": version, "data": [{"title": "Ada", "paragraphs": [paragraph]}]}
 
@@ -51,18 +51,18 @@ NONE = {
 @pytest.mark.parametrize("first", [False, True])
 def test_nested_files_of_both_versions(first: bool, tmp_path: Path) -> None:
     old_file, new_file = tmp_path / "train-v1.1.json", tmp_path / "dev-v2.0.json"
-    old_file.write_text(json.dumps(nested(FIRST, version="1.1", qas_first=first)))
-    new_file.write_text(json.dumps(nested(FIRST, NONE, qas_first=first), indent=1))
+    old_file.write_text(json.dumps(make_nested_file(FIRST, version="1.1", qas_first=first)))
+    new_file.write_text(json.dumps(make_nested_file(FIRST, NONE, qas_first=first), indent=1))
     truth = AnswerTruth(STORY, ("Tim", "Tim"), (8, 21))
-    assert read(old_file) == ([truth], "all")
-    assert read(new_file) == ([truth, AnswerTruth(STORY)], "some")
+    assert read_truths(old_file) == ([truth], "all")
+    assert read_truths(new_file) == ([truth, AnswerTruth(STORY)], "some")
     assert detect_task(open_source(new_file)) is SPAN
     rows = [row for row in open_source(new_file).rows() if isinstance(row, Row)]
     assert [row.values["id"] for row in rows] == ["q1", "q2"]
     assert "plausible_answers" not in rows[1].values
 
 
-FORMS: dict[str, dict[str, Any]] = {
+NOTATIONS: dict[str, dict[str, Any]] = {
     "lists side by side": {"answers": {"text": ["Tim"], "answer_start": [8]}},
     "objects": {"answers": [TIM]},
     "one object": {"answers": TIM},
@@ -76,21 +76,21 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
-    row = {"question": "Whom?", "context": STORY, **FORMS[form]}
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_every_notation_is_read_the_same(notation: str, tmp_path: Path) -> None:
+    row = {"question": "Whom?", "context": STORY, **NOTATIONS[notation]}
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row) + "\n")
     truth = [AnswerTruth(STORY, ("Tim",), (8,))]
-    assert read(path) == (truth, "all")
+    assert read_truths(path) == (truth, "all")
     assert detect_task(open_source(path)) is SPAN
     if not any(isinstance(value, dict | list) for value in row.values()):
         table = write_csv(tmp_path / "rows.csv", [row, row])
-        assert read(table) == (truth * 2, "all")
+        assert read_truths(table) == (truth * 2, "all")
 
 
 @pytest.mark.parametrize(
-    "none",
+    "row_without_answer",
     [
         {"answers": []},
         {"answers": {"text": [], "answer_start": []}},
@@ -103,7 +103,10 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_no_answer_is_an_answer(row_without_answer: dict[str, Any]) -> None:
-    assert read([{"question": "Whom?", "context": STORY, **row_without_answer}]) == ([AnswerTruth(STORY)], "some")
+    assert read_truths([{"question": "Whom?", "context": STORY, **row_without_answer}]) == (
+        [AnswerTruth(STORY)],
+        "some",
+    )
 
 
 def test_answers_are_exact_and_may_have_brackets() -> None:
@@ -133,7 +136,7 @@ def test_answers_are_exact_and_may_have_brackets() -> None:
     assert (spaced_answer.label.answers, spaced_answer.label.starts) == (("in",), (23,))
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
+BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "elsewhere": (
         {"answers": [{"text": "Tim", "answer_start": 9}]},
         "character 9 of the passage: expected the answer 'Tim', got 'im '",
@@ -158,9 +161,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_an_answer_that_is_not_there_is_said(case: str) -> None:
-    values, message = BAD[case]
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_invalid_answers_are_reported(case: str) -> None:
+    values, message = BAD_ROWS[case]
     checked = check_row(Row(4, {"question": "Whom?", "context": STORY} | values), COLUMNS, None)
     assert isinstance(checked, BadRow), checked
     assert message in str(checked)
@@ -168,10 +171,10 @@ def test_an_answer_that_is_not_there_is_said(case: str) -> None:
     assert len(str(checked)) < 300
 
 
-def test_all_of_them_are_in_one_error() -> None:
-    rows = [{"question": "Whom?", "context": STORY} | values for values, _ in BAD.values()]
-    with pytest.raises(InputError, match=f"{len(BAD)} of {len(BAD) + 1} rows cannot be used"):
-        read([*rows, {"question": "Whom?", "context": STORY, "answers": ["Tim"]}])
+def test_all_bad_rows_are_in_one_error() -> None:
+    rows = [{"question": "Whom?", "context": STORY} | values for values, _ in BAD_ROWS.values()]
+    with pytest.raises(InputError, match=f"{len(BAD_ROWS)} of {len(BAD_ROWS) + 1} rows cannot be used"):
+        read_truths([*rows, {"question": "Whom?", "context": STORY, "answers": ["Tim"]}])
 
 
 @pytest.mark.parametrize(
@@ -186,15 +189,15 @@ def test_all_of_them_are_in_one_error() -> None:
         '{"data": [{"paragraphs": ["context"]}]}',
     ],
 )
-def test_a_broken_nest_is_one_sentence(text: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_in_one_sentence(text: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text(text)
     with pytest.raises(InputError) as refused:
-        read(path)
+        read_truths(path)
     assert len(str(refused.value)) < 600
 
 
-def test_options_with_a_passage_are_no_answers() -> None:
+def test_options_with_a_passage_are_not_answers() -> None:
     rows = [{"context": STORY, "question": "Whom?", "answers": ["Tim", "Bob"], "label": 0}]
     checked = detect_task(open_source(rows))
     assert checked is None or checked.name == "choice"

@@ -27,7 +27,7 @@ BILOU = ["U-PER", "O", "B-PER", "L-PER", "O", "U-LOC", "O"]
 IOBES = ["S-PER", "O", "B-PER", "E-PER", "O", "S-LOC", "O"]
 
 
-def look(rows_or_path: Any) -> tuple[Source, Columns, LabelSpace]:
+def read_source(rows_or_path: Any) -> tuple[Source, Columns, LabelSpace]:
     source = open_source(rows_or_path)
     assert TAG.rows.label_counter is not None
     columns = resolve_columns(source, TAG.rows.layout)
@@ -36,19 +36,19 @@ def look(rows_or_path: Any) -> tuple[Source, Columns, LabelSpace]:
     return source, columns, space
 
 
-def tags_of(rows_or_path: Any) -> list[list[str]]:
-    source, columns, space = look(rows_or_path)
+def read_tags(rows_or_path: Any) -> list[list[str]]:
+    source, columns, space = read_source(rows_or_path)
     rows = [check_row(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return [[space.names[tag] for tag in row.label] for row in rows if isinstance(row, TextRow)]
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
 OBJECTS = [{"start": a, "end": b, "label": kind} for a, b, kind in SPANS]
-FORMS: dict[str, dict[str, Any]] = {
+NOTATIONS: dict[str, dict[str, Any]] = {
     "objects": {"text": TEXT, "spans": OBJECTS},
     "lists": {"text": TEXT, "entities": [list(span) for span in SPANS]},
     "doccano, old": {"id": 1, "text": TEXT, "label": [list(span) for span in SPANS]},
@@ -81,36 +81,38 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.jsonl", [FORMS[form]] * 3)
-    assert tags_of(path) == [IOB2] * 3
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_every_notation_is_read_the_same(notation: str, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "rows.jsonl", [NOTATIONS[notation]] * 3)
+    assert read_tags(path) == [IOB2] * 3
     assert detect_task(open_source(path)) is TAG
 
 
 @pytest.mark.parametrize(
-    "form", ["JSON in a cell", "objects in a cell", "tags in a cell", "lists in cells", "Python's lists in cells"]
+    "notation", ["JSON in a cell", "objects in a cell", "tags in a cell", "lists in cells", "Python's lists in cells"]
 )
-def test_cells_of_a_table_do_as_well(form: str, tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "rows.csv", [FORMS[form]] * 3)
-    assert tags_of(path) == [IOB2] * 3
+def test_notations_in_table_cells(notation: str, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", [NOTATIONS[notation]] * 3)
+    assert read_tags(path) == [IOB2] * 3
     assert detect_task(open_source(path)) is TAG
 
 
 @pytest.mark.parametrize("tags", [IOB1, IOB2, BILOU, IOBES])
-@pytest.mark.parametrize("between", [" ", "\t"])
+@pytest.mark.parametrize("separator", [" ", "\t"])
 def test_columns_of_every_scheme_become_the_same_tags(tags: list[str], separator: str, tmp_path: Path) -> None:
     lines = [f"{word}{separator}NN{separator}{tag}" for word, tag in zip(WORDS, tags, strict=True)]
     path = tmp_path / "rows.conll"
     path.write_text("-DOCSTART- -X- O\n\n" + "\n\n".join(["\n".join(lines)] * 4) + "\n")
-    assert tags_of(path) == [IOB2] * 4
-    assert look(path)[2] == LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="bio")
+    assert read_tags(path) == [IOB2] * 4
+    assert read_source(path)[2] == LabelSpace(
+        names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="bio"
+    )
 
 
 def test_plain_tags_stay_as_they_are() -> None:
     rows = [{"tokens": ["a", "cat"], "pos_tags": ["DET", "NOUN"]}, {"tokens": ["go"], "pos_tags": ["VERB"]}]
-    assert look(rows)[2] == LabelSpace(names=("DET", "NOUN", "VERB"), kind="tags", scheme="plain")
-    assert tags_of(rows) == [["DET", "NOUN"], ["VERB"]]
+    assert read_source(rows)[2] == LabelSpace(names=("DET", "NOUN", "VERB"), kind="tags", scheme="plain")
+    assert read_tags(rows) == [["DET", "NOUN"], ["VERB"]]
 
 
 def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
@@ -125,10 +127,10 @@ def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
         )
         tag_ids = [names.index(tag) for tag in IOB2]
         dataset = datasets.Dataset.from_dict({"tokens": [WORDS] * 2, "ner_tags": [tag_ids] * 2}, features=features)
-        assert tags_of(dataset) == [IOB2] * 2
+        assert read_tags(dataset) == [IOB2] * 2
         assert dataset[0]["ner_tags"] == tag_ids  # theirs is as it was
         dataset.to_parquet(tmp_path / "rows.parquet")
-        assert tags_of(tmp_path / "rows.parquet") == [IOB2] * 2
+        assert read_tags(tmp_path / "rows.parquet") == [IOB2] * 2
         assert open_source(tmp_path / "rows.parquet").label_names == {"ner_tags": tuple(names)}
 
 
@@ -144,7 +146,7 @@ def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
         b"[" * 50_000,
     ],
 )
-def test_odd_names_in_a_file_are_passed_over(metadata: bytes, tmp_path: Path) -> None:
+def test_damaged_label_names_in_a_file_are_ignored(metadata: bytes, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = pyarrow.table({"text": ["a", "b"], "label": [0, 1]}).replace_schema_metadata({b"huggingface": metadata})
@@ -159,11 +161,11 @@ def test_arrays_in_a_frame_are_lists() -> None:
     import numpy as np
 
     row = {"tokens": np.array(WORDS), "tags": np.array(IOB2)}
-    assert tags_of(pandas.DataFrame([row, row])) == [IOB2] * 2
-    assert tags_of([row, row]) == [IOB2] * 2
+    assert read_tags(pandas.DataFrame([row, row])) == [IOB2] * 2
+    assert read_tags([row, row]) == [IOB2] * 2
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
+BAD_SPANS: dict[str, tuple[dict[str, Any], str]] = {
     "inside a word": ({"text": TEXT, "spans": [[0, 2, "PER"]]}, "the span 0 to 2 .PER, 'Ad'. ends inside a word"),
     "at a space": ({"text": TEXT, "spans": [[3, 7, "PER"]]}, "begins inside a word or at a space"),
     "outside": ({"text": TEXT, "spans": [[18, 99, "LOC"]]}, "exceeds the text of 23 characters"),
@@ -190,9 +192,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_span_that_does_not_fit_is_said(case: str) -> None:
-    values, message = BAD[case]
+@pytest.mark.parametrize("case", BAD_SPANS)
+def test_invalid_spans_are_reported(case: str) -> None:
+    values, message = BAD_SPANS[case]
     checked = check_row(Row(7, values, 9), Columns(text="text", label="spans"), None)
     assert isinstance(checked, BadRow), checked
     assert re.search(message, str(checked)), str(checked)
@@ -201,7 +203,7 @@ def test_a_span_that_does_not_fit_is_said(case: str) -> None:
     assert len(str(checked)) < 400
 
 
-LISTED: dict[str, tuple[Any, Any, str]] = {
+BAD_WORDS: dict[str, tuple[Any, Any, str]] = {
     "too few tags": (["a", "b"], ["O"], "2 words and 1 tags"),
     "too many tags": (["a"], ["O", "O"], "1 words and 2 tags"),
     "no words": ([], [], "tokens has no words"),
@@ -219,9 +221,9 @@ LISTED: dict[str, tuple[Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", LISTED)
-def test_words_and_tags_that_do_not_fit_are_said(case: str) -> None:
-    words, tags, message = LISTED[case]
+@pytest.mark.parametrize("case", BAD_WORDS)
+def test_invalid_words_and_tags_are_reported(case: str) -> None:
+    words, tags, message = BAD_WORDS[case]
     checked = check_row(Row(7, {"tokens": words, "tags": tags}), Columns(text="tokens", label="tags"), None)
     assert isinstance(checked, BadRow), checked
     assert message in str(checked)
@@ -229,14 +231,14 @@ def test_words_and_tags_that_do_not_fit_are_said(case: str) -> None:
 
 def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
     good = {"text": TEXT, "spans": OBJECTS}
-    rows = [good, *(dict(values) for values, _ in BAD.values()), good]
+    rows = [good, *(dict(values) for values, _ in BAD_SPANS.values()), good]
     source = open_source(rows)
     columns = Columns(text="text", label="spans")
     assert TAG.rows.label_counter is not None
     with pytest.raises(InputError) as refused:
         survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter())
     message = str(refused.value)
-    assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in message
+    assert f"{len(BAD_SPANS):,} of {len(rows):,} rows cannot be used" in message
     assert "row 2:" in message
     assert "row 20:" in message
     space = survey_rows(source, columns, check=check_row, counter=TAG.rows.label_counter(), skip_bad_rows=True)
@@ -251,7 +253,7 @@ def test_a_text_may_look_like_a_list() -> None:
         assert checked.text == text
 
 
-def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
+def test_json_with_as_many_parts_as_words_is_still_spans() -> None:
     checked = check_row(
         Row(1, {"text": "Ada saw Tim", "spans": '[[0, 3, "PER"]]'}), Columns(text="text", label="spans"), None
     )
@@ -267,28 +269,28 @@ def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
         (("O", *(f"{mark}-{kind}" for kind in ("LOC", "PER") for mark in "BIES")), IOBES),
     ],
 )
-def test_other_peoples_models_are_measured_in_their_own_tags(names: tuple[str, ...], tags: list[str]) -> None:
+def test_foreign_checkpoints_are_measured_in_their_own_tags(names: tuple[str, ...], tags: list[str]) -> None:
     space = LabelSpace(names=names, kind="tags", scheme="iob")
     checked = check_row(Row(1, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
     assert isinstance(checked, TextRow)
     assert [names[tag] for tag in checked.label] == tags
 
 
-def test_a_tag_that_training_did_not_have_is_said() -> None:
+def test_an_unknown_tag_is_reported() -> None:
     space = LabelSpace(names=("O", "B-LOC", "I-LOC"), kind="tags", scheme="bio")
     checked = check_row(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
     assert isinstance(checked, BadRow)
     assert "tag 'B-PER' is not one of O, B-LOC, I-LOC" in str(checked)
 
 
-def test_several_labels_of_a_text_are_no_tags() -> None:
+def test_multiple_labels_of_a_text_are_not_tags() -> None:
     rows = [{"tokens": ["good", "film"] * index, "labels": ["x", "y"]} for index in range(1, 9)]
     assert detect_task(open_source(rows)) is None
     sparse = [{"text": TEXT, "spans": OBJECTS if index == 7 else []} for index in range(12)]
     assert detect_task(open_source(sparse)) is TAG
 
 
-def test_a_file_without_tags_says_so(tmp_path: Path) -> None:
+def test_a_file_without_tags_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", [{"text": "a b", "length": 3}])
     with pytest.raises(InputError, match="no column of tags or spans among text, length; say which one with label="):
-        look(path)
+        read_source(path)

@@ -20,7 +20,7 @@ IOBES = ("S-X", "E-X", "O", "I-X", "B-X")
 PLAIN = ("NOUN", "VERB", "O")
 
 
-def valid(tags: tuple[str, ...], *, ends: bool) -> bool:
+def is_valid(tags: tuple[str, ...], *, ends: bool) -> bool:
     """By the words of each scheme's definition; `ends`: it has letters for the end of an entity."""
     previous = "O"
     for tag in (*tags, "O"):
@@ -37,7 +37,7 @@ def valid(tags: tuple[str, ...], *, ends: bool) -> bool:
 @pytest.mark.parametrize("names", [BIO, BILOU, IOBES])
 @settings(max_examples=scaled(60), deadline=None)
 @given(data=st.data())
-def test_it_is_the_best_of_all_that_may_be(names: tuple[str, ...], data: st.DataObject) -> None:
+def test_the_best_valid_sequence_is_found(names: tuple[str, ...], data: st.DataObject) -> None:
     ends = any(name[:2] in ("L-", "E-") for name in names)
     counts = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
     seed = data.draw(st.integers(0, 2**31))
@@ -48,14 +48,14 @@ def test_it_is_the_best_of_all_that_may_be(names: tuple[str, ...], data: st.Data
         valid_sequences = [
             ids
             for ids in product(range(len(names)), repeat=count)
-            if valid(tuple(names[tag] for tag in ids), ends=ends)
+            if is_valid(tuple(names[tag] for tag in ids), ends=ends)
         ]
         best = max(valid_sequences, key=lambda ids: sum(row_scores[word, tag] for word, tag in enumerate(ids)))
         assert decoded.row(row).tolist() == list(best)
 
 
 @pytest.mark.parametrize(("names", "lenient"), [(INSIDE, False), (PLAIN, False), (BIO, True)])
-def test_where_everything_may_follow_each_word_is_for_itself(names: tuple[str, ...], lenient: bool) -> None:
+def test_without_constraints_words_are_independent(names: tuple[str, ...], lenient: bool) -> None:
     scores = np.random.default_rng(1).normal(size=(40, len(names)))
     decoded = decode_best_tags(RaggedArray(values=scores, bounds=compute_bounds([10, 0, 30])), names, lenient=lenient)
     assert decoded.values.tolist() == scores.argmax(1).tolist()

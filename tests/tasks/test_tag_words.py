@@ -29,7 +29,7 @@ from tests.variation import scaled
 
 SPACE = LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="spans")
 COLUMNS = Columns(text="text", label="spans")
-BITS = (
+FRAGMENTS = (
     "The old keeper",
     "lighthouse",
     "写信",
@@ -67,7 +67,7 @@ BITS = (
     "#tag",
     "a@b.de",
 )
-TEXTS = st.lists(st.sampled_from(BITS) | st.sampled_from(" abcXYZ,!"), min_size=1, max_size=12).map("".join)
+TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.sampled_from(" abcXYZ,!"), min_size=1, max_size=12).map("".join)
 ANY = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=30)
 
 
@@ -99,7 +99,7 @@ def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> Non
         ("\tא ב\u00a0ג  ", ["א", "ב", "ג"]),
     ],
 )
-def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
+def test_words_match_human_segmentation(text: str, words: list[str]) -> None:
     assert [text[start:end] for start, end in find_word_spans(text)] == words
 
 
@@ -158,13 +158,13 @@ def test_a_model_of_lists_cuts_a_text_into_such_words() -> None:
         assert len(checked.extra.offsets) == 4
 
 
-def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
+def make_row(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
     checked = check_row(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
     assert isinstance(checked, TextRow), checked
     return checked
 
 
-def perfect(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
+def make_perfect_logits(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
     """Logits that are right at every token that is read, and noise elsewhere."""
     values = np.random.default_rng(0).normal(size=(int(dataset.row_tokens.sum()), outputs)).astype(np.float32)
     annotations = dataset.pack_annotations(np.arange(len(dataset)))
@@ -173,11 +173,11 @@ def perfect(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
     return values
 
 
-def read_back(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> list[list[tuple[int, int, str]]]:
+def decode_spans(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> list[list[tuple[int, int, str]]]:
     """Spans in letters, out of perfect logits."""
     table = encode_rows(rows, COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
     dataset = pack_table(table, segments=False)
-    answers = decode(collect_words(perfect(dataset, len(SPACE)), dataset), SPACE, Calibration())
+    answers = decode(collect_words(make_perfect_logits(dataset, len(SPACE)), dataset), SPACE, Calibration())
     spans_by_row = []
     for index, row in enumerate(rows):
         borders = row.extra.offsets
@@ -188,20 +188,20 @@ def read_back(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> li
     return spans_by_row
 
 
-def places_of(text: str, kind: str, length_policy: LengthPolicy) -> list[int]:
-    table = encode_rows([row_of(text, [])], COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
+def align_text(text: str, kind: str, length_policy: LengthPolicy) -> list[int]:
+    table = encode_rows([make_row(text, [])], COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
     return [int(token) for token in table.annotations.word_tokens.values]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=scaled(120), deadline=None)
 @given(text=TEXTS, seed=st.integers(0, 10**6), length=st.sampled_from((None, 8, 16)))
-def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length: int | None) -> None:
+def test_spans_survive_encoding_and_decoding(kind: str, text: str, seed: int, length: int | None) -> None:
     borders = find_word_spans(text)
     if not borders:
         return
     length_policy = LengthPolicy(max_length=length, stride=2 if length else 0)
-    word_tokens = places_of(text, kind, length_policy)
+    word_tokens = align_text(text, kind, length_policy)
     generator = random.Random(seed)
     spans, at = [], 0
     while at < len(borders):
@@ -217,9 +217,9 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
         if is_learnable and has_tokens and generator.random() < 0.6 and NO_TOKEN not in word_tokens[at : last + 1]:
             spans.append((borders[at][0], borders[last - 1][1], generator.choice(("PER", "LOC"))))
         at = last
-    row = row_of(text, spans)
+    row = make_row(text, spans)
     assert row.text == text
-    assert read_back([row], kind, length_policy) == [spans]
+    assert decode_spans([row], kind, length_policy) == [spans]
 
 
 @pytest.mark.thin(3)
@@ -227,7 +227,7 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
 def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None:
     text = "The old keeper wrote a letter to his daughter every evening, and she does not answer. " * 12
     count = len(find_word_spans(text))
-    unsplit_tokens = places_of(text, kind, LengthPolicy())
+    unsplit_tokens = align_text(text, kind, LengthPolicy())
     assert len(unsplit_tokens) == count
     assert min(unsplit_tokens) >= 0
     assert sorted(set(unsplit_tokens)) == unsplit_tokens  # one each, in order
@@ -236,10 +236,10 @@ def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None
         LengthPolicy(max_length=9),
         LengthPolicy(max_length=40, stride=13),
     ):
-        word_tokens = places_of(text, kind, length_policy)
+        word_tokens = align_text(text, kind, length_policy)
         assert min(word_tokens) >= 0
         assert len(set(word_tokens)) == count
-        row = row_of(text, [])
+        row = make_row(text, [])
         table = encode_rows([row], COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
         first_ids = [int(table.ids[token]) for token in word_tokens]
         assert first_ids == [make_tokenizer(kind).encode(text).ids[token] for token in unsplit_tokens]
@@ -248,7 +248,7 @@ def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None
 def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     text = " ".join(["keeper"] * 40)
     length_policy = LengthPolicy(max_length=12, stride=6)
-    table = encode_rows([row_of(text, [])], COLUMNS, make_tokenizer("distilbert"), SPACE, length_policy, TAG_ROWS)
+    table = encode_rows([make_row(text, [])], COLUMNS, make_tokenizer("distilbert"), SPACE, length_policy, TAG_ROWS)
     lengths = (table.starts[1:] - table.starts[:-1]).tolist()
     windows = np.searchsorted(table.starts, table.annotations.word_tokens.values, side="right") - 1
     position = table.annotations.word_tokens.values - table.starts[windows]
@@ -302,7 +302,7 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
     np.testing.assert_allclose(answers.probs.values.sum(1), 1.0)
 
 
-def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
+def test_words_in_a_shared_token_inherit_its_tag() -> None:
     from clearhead.tasks.ragged import RaggedArray
 
     space = LabelSpace(names=("ADJ", "NOUN"), kind="tags", scheme="plain")
