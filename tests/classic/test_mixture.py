@@ -95,5 +95,5 @@ def test_what_cannot_be_weighed_is_said() -> None:
     for scores, gamma in (([], 1.0), ([float("nan")], 1.0), ([1e9], 1.0), ([0.0], -1.0), ([0.0], float("nan"))):
         with pytest.raises(InputError, match="weighted layers"):
             scalar_mix_weights(scores, gamma)
-    with pytest.raises(InputError, match="2 layers are weighted, and the model has 1"):
+    with pytest.raises(InputError, match="Got weights for 2 layers, but the model has 1"):
         choose_layer([np.zeros((1, 2))], (0.5, 0.5))

@@ -185,7 +185,7 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
             "--num-return-sequences",
             "2",
         ),
-        "the model numbers 48": ("generate", gpt2, "a text " * 60),
+        "the model has 48 positions": ("generate", gpt2, "a text " * 60),
         "--max-length must be": ("generate", gpt2, "a text", "--max-length", "0"),
     }
     for said, arguments in wrong.items():

@@ -249,6 +249,6 @@ def test_a_c_locale_in_a_child(places: dict[str, Path]) -> None:
 def test_warnings_are_sentences(places: dict[str, Path], tmp_path: Path) -> None:
     done = child(f"export {places['bert']} {tmp_path / 'int8'} --precision int8 --quiet")
     assert done.returncode == 0
-    assert done.stderr.startswith("clearhead: Nobody has measured what int8 costs")
+    assert done.stderr.startswith("clearhead: The int8 quality of")
     assert ".py:" not in done.stderr
     assert done.stderr.count("\n") == 1

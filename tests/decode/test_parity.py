@@ -224,6 +224,6 @@ def test_scores_and_the_n_best(family: str, runtime: str) -> None:
         writer = TextGenerator(
             ours(family, runtime, seed), num_beams=5, num_return_sequences=5, max_length=LENGTH, length_penalty=penalty
         )
-        answers = [answer for found in writer.decoder.generate(writer._given(ids, mask)) for answer in found]
+        answers = [answer for found in writer.decoder.generate(writer._check_rows(ids, mask)) for answer in found]
         assert [list(answer.ids) for answer in answers] == rows
         np.testing.assert_allclose([answer.score for answer in answers], scores, rtol=0, atol=1e-5)

@@ -156,7 +156,7 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
     if "gpt" in family:
         mask[:] = True
     writer = TextGenerator(model, num_beams=beam, max_length=12, no_repeat_ngram_size=3)
-    rows = writer._given(ids, mask)
+    rows = writer._check_rows(ids, mask)
     cached = writer.decoder.generate(rows)
     writer.decoder.runner = Uncached(model.runner)  # type: ignore[assignment]
     for one, other in zip(cached, writer.decoder.generate(rows), strict=True):
@@ -176,7 +176,7 @@ def test_alone_and_in_any_batch(family: str, choices: dict[str, Any], runtime: s
     seed = SEEDS[family][0]
     ids, mask = sources(family, seed, rows=7, longest=11)
     writer = TextGenerator(ours(family, runtime, seed), max_length=14, repetition_penalty=1.2, **choices)
-    rows = writer._given(ids, mask)
+    rows = writer._check_rows(ids, mask)
     together = writer.decoder.generate(rows)
     for place in (0, 2, 6):
         alone = writer.decoder.generate([rows[place]])[0]

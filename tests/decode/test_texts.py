@@ -149,7 +149,7 @@ def test_positions_end_cleanly() -> None:
         assert model.generate_ids([row], max_length=40, min_length=40)[0].tolist() == answer.tolist()
     with pytest.raises(InputError, match="numbers 64"):
         model.generate_ids([[5] * 65])
-    with pytest.raises(InputError, match="The prompt of row 1 has 66 tokens, and the model numbers 64"):
+    with pytest.raises(InputError, match="The prompt of row 1 has 66 tokens, but the model has 64 positions"):
         model.generate_ids([[5] * 3, [5] * 60], prefix=[6] * 6)
     with pytest.raises(InputError, match="numbers 96"):
         spoken("gpt2").generate(["word " * 400])
@@ -162,7 +162,7 @@ def test_when_every_word_is_forbidden(choices: dict[str, Any]) -> None:
     none = replace(model, generation={"eos_token_id": None})
     assert [len(row) for row in none.generate_ids([[5, 6], [7]], bad_words=[*range(60)], **choices)] == [0, 0]
     writer = TextGenerator(none, bad_words=[*range(60)], **choices)
-    assert writer.decoder.generate(writer._given([[5, 6]], None))[0][0].stopped == "blocked"
+    assert writer.decoder.generate(writer._check_rows([[5, 6]], None))[0][0].stopped == "blocked"
 
 
 def test_empty_input() -> None:
@@ -300,7 +300,7 @@ def test_coverage(runtime: str) -> None:
     ids, mask = sources("marian", 2)
     how: dict[str, Any] = {"num_beams": 5, "num_return_sequences": 5, "max_length": 5, "early_stopping": "never"}
     plain, judged = TextGenerator(model, **how), TextGenerator(model, **how, coverage_penalty=2.0)
-    rows = plain._given(ids, mask)
+    rows = plain._check_rows(ids, mask)
     alone = [judged.decoder.generate([row])[0] for row in rows]
     differs = 0
     for row, one, other, by_itself in zip(

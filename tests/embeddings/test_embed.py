@@ -109,7 +109,7 @@ def test_mistakes(encoder: Path, tmp_path: Path) -> None:
     for arguments, choices, problem in wrong:
         with pytest.raises(InputError, match=problem):
             clearhead.embed(encoder, *arguments, **choices)
-    with pytest.raises(InputError, match="precision is for a model that is loaded by its name"):
+    with pytest.raises(InputError, match="precision applies to a model given by name"):
         clearhead.embed(clearhead.load(encoder), TEXTS, precision="float")
 
 

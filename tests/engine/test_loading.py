@@ -59,7 +59,7 @@ def test_a_head_that_is_drawn_anew_needs_torch(folder: Path) -> None:
         ({"runtime": "fast"}, "runtime must be one of auto, engine, core"),
         ({"precision": "int4"}, "precision must be one of float, int8"),
         ({"runtime": "core", "precision": "int8"}, "int8 runs in the engine"),
-        ({"runtime": "engine", "device": "cuda"}, "The engine runs on the CPU"),
+        ({"runtime": "engine", "device": "cuda"}, "The engine runs only on the CPU"),
         ({"runtime": "engine", "threads": 0}, "threads must be an integer >= 1, got 0"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_worker_that_fails_raises(folder: Path) -> None:
 
 
 def test_int8_that_nobody_measured_warns(folder: Path) -> None:
-    with pytest.warns(UncheckedInt8Warning, match="Nobody has measured"):
+    with pytest.warns(UncheckedInt8Warning, match="has not been measured"):
         model = clearhead.load(folder, precision="int8")
     exact = clearhead.load(folder, precision="float")
     a, b = model.embed(TEXTS), exact.embed(TEXTS)

@@ -40,9 +40,9 @@ def test_it_only_runs_in_the_core(folder: Path, tmp_path: Path) -> None:
     options: dict[str, Any]
     for name, value in (("runtime", "engine"), ("precision", "int8")):
         options = {name: value}
-        with pytest.raises(InputError, match="ELMo runs in the core alone"):
+        with pytest.raises(InputError, match="ELMo runs only in the core"):
             clearhead.load(folder, **options)
-    with pytest.raises(InputError, match="runs in the core alone"):
+    with pytest.raises(InputError, match="runs only in the core"):
         clearhead.export(folder, tmp_path / "onnx")
     trace = clearhead.load(folder).trace("the film")
     assert len(trace.hidden) == 3

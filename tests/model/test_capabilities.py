@@ -36,7 +36,7 @@ def test_the_core_can_do_everything_and_the_engine_what_the_protocol_has(folder:
 def test_precision_is_that_of_the_matrices(folder: Path) -> None:
     assert clearhead.load(folder, "core").runner.precision == "float"
     assert clearhead.load(folder, "engine", precision="float").runner.precision == "float"
-    with pytest.warns(UserWarning, match="Nobody has measured"):
+    with pytest.warns(UserWarning, match="has not been measured"):
         assert clearhead.load(folder, precision="int8").runner.precision == "int8"
 
 

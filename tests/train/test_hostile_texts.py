@@ -26,7 +26,7 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_long_prompt_is_refused_before_generation(gpt: Any) -> None:
-    with pytest.raises(InputError, match=r"The prompt of row 1 has 500\d tokens, and the model numbers 48"):
+    with pytest.raises(InputError, match=r"The prompt of row 1 has 500\d tokens, but the model has 48 positions"):
         gpt.generate(["good", "!" * 5_000], max_length=2)
 
 

@@ -144,9 +144,9 @@ def test_a_folder_without_a_network_cannot_be_fine_tuned(words: Run, tmp_path: P
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"layer": 99}, "There is no layer 99; the model has 3"),
-        ({"layer": "top"}, "layer must be a number or one of first, last"),
-        ({"layer": "concat_last_four"}, "concat_last_four needs four layers, and this model has 2"),
+        ({"layer": 99}, "Layer 99 does not exist; the model has 3 layers"),
+        ({"layer": "top"}, "layer must be an integer or one of first, last"),
+        ({"layer": "concat_last_four"}, "concat_last_four requires four layers, but this model has 2"),
         ({"pooling": "median"}, "pooling must be one of first"),
     ],
 )

@@ -96,8 +96,8 @@ def max_new_tokens(plan: DecodingPlan, shape: ModelShape, length: int, what: str
         return most
     if length > top.max_length:
         raise InputError(
-            f"{what} has {length} tokens, and the model numbers {top.max_length}; shorten it to leave room for an "
-            "answer."
+            f"{what} has {length} tokens, but the model has {top.max_length} positions; shorten it to leave room for "
+            "an answer."
         )
     return min(most, top.max_length - length + 1)
 

@@ -1,6 +1,6 @@
-"""A model that is ready to use: a runner, tokenizers, a head and a passport.
+"""Models that are ready to use: a runner, tokenizers, a head and a passport.
 
-`load` and `create` make a `Model`; embedding, generation, alignment and description are functions of it.
+`load` and `create` return a `Model`; embedding, generation, alignment and description are functions of it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Guess:
-    """One word that could stand at a mask."""
+    """A candidate token for a mask, with its probability."""
 
     token: str
     probability: float
@@ -24,7 +24,7 @@ class Guess:
 
 
 def fill(model: Model, text: str, top: int) -> list[list[Guess]]:
-    """The `top` guesses of each mask, the most likely first."""
+    """Predict the `top` most likely tokens of each mask, most likely first."""
     import numpy as np
 
     if model.shape.head is None or model.shape.head.kind != "masked":
@@ -32,7 +32,7 @@ def fill(model: Model, text: str, top: int) -> list[list[Guess]]:
             f"This model has no masked-word head; on this machine, these have one: {format_fill_models()}."
         )
     if top < 1:
-        raise InputError(f"top must be at least 1, and it is {top}.")
+        raise InputError(f"top must be an integer >= 1, got {top}.")
     mask_token, mask_id = model.tokenizer.mask_token, model.tokenizer.mask_id
     if mask_token is None or mask_id is None:
         raise InputError("This model's tokenizer has no mask token.")

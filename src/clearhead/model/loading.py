@@ -1,4 +1,4 @@
-"""Loading a model: from a folder, the hub or an alias, with its tokenizer, labels and passport checked."""
+"""Loads models from a folder, the hub or an alias, and checks tokenizer, labels and passport."""
 
 from __future__ import annotations
 
@@ -61,69 +61,76 @@ def load(
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
 
-    `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
-    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`; a
-    warning says so, unless it is going to be trained (`fresh`).
-    `runtime` is the engine (ONNX Runtime on the CPU, on `threads` cores) or the core (torch); "auto" is the engine
-    wherever it can be, with the core made beside it when a trace, a gradient or a pruned head asks for it.
-    `precision` is "float" or "int8"; without it, int8 where `clearhead quantize` found it good enough, else float.
-    `head_pooling` is what a classify head reads: "first", the first token's state, as transformers has it; "mean", the
-    mean of all states; "auto", for a new head the mean where the folder pools so. None: as saved, or as "first".
-    `weights` of these files that are in memory already are not read again: a model, whose tensors an engine shares, or
-    tensors by name, which an engine shares and the core copies.
-    `progress` receives (file, bytes done, bytes in all) while the hub is asked.
+    `head` defaults to the one that was saved; another name ("classify", "tag", "span", "choice", "masked", ...) puts a
+    new head on the same encoder, and None loads only the encoder. A head that the checkpoint does not have is
+    initialized from `seed`, with a warning unless it is going to be trained (`fresh`).
+    `runtime` is the engine (ONNX Runtime on the CPU, on `threads` cores) or the core (torch). "auto" uses the engine
+    where possible, and loads the core beside it when a trace, a gradient or a pruned head needs it.
+    `precision` is "float" or "int8"; the default is int8 if `clearhead quantize` approved it, else float.
+    `head_pooling` is the input of a classify head: "first" is the state of the first token, as in transformers; "mean"
+    is the mean of all states; "auto" uses the mean for a new head if the folder pools by mean. None: as saved, or
+    "first".
+    `weights` are already loaded weights of the same files, which are not read again: a model, whose tensors an engine
+    shares, or tensors by name, which an engine shares and the core copies.
+    `progress` is called with (file, bytes done, total bytes) during a download.
     """
 
     if runtime not in RUNTIMES:
-        raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
+        raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, got {runtime!r}.")
     if precision not in (None, *PRECISIONS):
-        raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, and it is {precision!r}.")
+        raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}.")
     if precision == "int8" and runtime == "core":
-        raise InputError("int8 runs in the engine: leave runtime out, or say runtime='engine'.")
+        raise InputError("int8 runs in the engine: omit runtime, or use runtime='engine'.")
     if head_pooling not in (None, *HEAD_POOLINGS):
         raise InputError(f"head_pooling must be one of auto, first, mean, got {to_printable(head_pooling, 40)!r}.")
     located = locate(reference, offline=offline, progress=progress)
     sentences = read_modules(located.folder)
-    place = located.folder if sentences is None else sentences.encoder
-    automatic = head_pooling == "auto"
-    if automatic:
+    model_folder = located.folder if sentences is None else sentences.encoder
+    is_auto_pooling = head_pooling == "auto"
+    if is_auto_pooling:
         head_pooling = "mean" if sentences is not None and uses_mean_pooling(sentences.pooling) else None
-    read = read_checkpoint(place, head, _check_labels(labels), head_pooling, keep_head=automatic)
-    if read.has_mean_head:
+    checkpoint = read_checkpoint(model_folder, head, _check_labels(labels), head_pooling, keep_head=is_auto_pooling)
+    if checkpoint.has_mean_head:
         sentences = drop_mean_head_modules(sentences)
     if sentences is not None:
-        check_dense_widths(sentences.pooling, read.shape.stack.width)
-    passport = read_passport(place)
+        check_dense_widths(sentences.pooling, checkpoint.shape.stack.width)
+    passport = read_passport(model_folder)
     if passport is not None and head == AUTO and labels is None:
-        check_labels(passport, read.labels)
-    source, target = _load_tokenizers(place, read.family.model_type, read.config, passport)
-    pruned = _read_pruned_heads(read.shape, passport)
-    engine = runs_engine("engine" if precision == "int8" else runtime, device, read)
-    for warning in read.warnings:
+        check_labels(passport, checkpoint.labels)
+    source, target = _load_tokenizers(model_folder, checkpoint.family.model_type, checkpoint.config, passport)
+    pruned = _read_pruned_heads(checkpoint.shape, passport)
+    engine = runs_engine("engine" if precision == "int8" else runtime, device, checkpoint)
+    for warning in checkpoint.warnings:
         log.warning("%s", warning)
-    for note in read.notes:
-        log.log(logging.WARNING if read.new_tensors and not fresh else logging.INFO, "%s", note)
+    for note in checkpoint.notes:
+        log.log(logging.WARNING if checkpoint.new_tensors and not fresh else logging.INFO, "%s", note)
 
-    held = weights.runner.weights() if isinstance(weights, Model) else weights
-    copied = None if isinstance(weights, Model) else weights
+    loaded_weights = weights.runner.weights() if isinstance(weights, Model) else weights
+    weights_to_copy = None if isinstance(weights, Model) else weights
 
     def core() -> CoreRunner:
-        return _core_runner(_build_network(read, pruned, seed, copied), device)
+        return _core_runner(_build_network(checkpoint, pruned, seed, weights_to_copy), device)
 
     return Model(
-        runner=engine_runner(read, pruned, threads, passport, precision, source, held) if engine else core(),
+        runner=engine_runner(checkpoint, pruned, threads, passport, precision, source, loaded_weights)
+        if engine
+        else core(),
         make_core=core if engine else None,
-        config=read.config if read.head != "classify" else merge_cross_encoder_settings(read.config, located.folder),
-        family=read.family,
-        head=read.head,
-        labels=read.labels,
+        config=checkpoint.config
+        if checkpoint.head != "classify"
+        else merge_cross_encoder_settings(checkpoint.config, located.folder),
+        family=checkpoint.family,
+        head=checkpoint.head,
+        labels=checkpoint.labels,
         source_tokenizer=source,
         target_tokenizer=target,
         pooling=Pooling() if sentences is None else sentences.pooling,
         dense=() if sentences is None else sentences.dense,
-        generation=read_json(resolve_inside(place, GENERATION)) if (place / GENERATION).exists() else None,
-        notes=(*read.warnings, *read.notes),
-        fresh=read.new_tensors,
+        generation=read_json(resolve_inside(model_folder, GENERATION))
+        if (model_folder / GENERATION).exists()
+        else None,
+        notes=(*checkpoint.warnings, *checkpoint.notes),
+        fresh=checkpoint.new_tensors,
         reference=str(reference),
         passport=passport,
         trained=passport.trained if passport is not None and head == AUTO and labels is None else None,
@@ -141,45 +148,47 @@ def create(
     device: str = "auto",
     seed: int = 0,
 ) -> Model:
-    """A new model with fresh weights: a family, perhaps a preset size, and keys of its config.json."""
+    """Create a model with new weights: a family, an optional preset size, and keys of its config.json."""
     require_torch("Making a model")
     from clearhead.core.build import build_network
 
     names = _check_labels(labels) or ()
-    said = {} if tokenizer is None else {"vocab_size": tokenizer.vocab_size}
-    given, shape = new_shape(family, preset, {**said, **(config or {})}, head, len(names))
-    kind = FAMILIES[family]
+    tokenizer_config = {} if tokenizer is None else {"vocab_size": tokenizer.vocab_size}
+    full_config, shape = new_shape(family, preset, {**tokenizer_config, **(config or {})}, head, len(names))
+    family_info = FAMILIES[family]
     stack = shape.stack
     if tokenizer is not None:
         longest = stack.max_length if stack.positions == "learned" else None
         tokenizer = tokenizer.copy_for_model(longest, segments=stack.segments > 1)
     return Model(
         runner=_core_runner(build_network(shape, seed=seed), device),
-        config=given,
-        family=kind,
+        config=full_config,
+        family=family_info,
         head=head,
         labels=names,
         source_tokenizer=tokenizer,
-        reference=f"new {kind.title}",
+        reference=f"new {family_info.title}",
     )
 
 
 def new_shape(
     family: str, preset: str | None, config: Mapping[str, Any], head: str | None, labels: int = 0
 ) -> tuple[dict[str, Any], ModelShape]:
-    """The config and the architecture of a new model; one sentence for what cannot be."""
+    """Resolve the config and the architecture of a new model."""
     if family not in FAMILIES:
-        raise InputError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}.")
-    kind = FAMILIES[family]
-    if preset is not None and preset not in kind.presets:
-        raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
-    given = {**({} if preset is None else kind.preset_config(preset, config)), **config}
-    if unknown := sorted(given.keys() - kind.config_keys.keys()):
-        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.config_keys)}.")
-    shape = kind.model_shape(given, head, labels)
-    if shape.head is not None and shape.head.tied and given.get("tie_word_embeddings") is False:
-        shape = replace(shape, head=replace(shape.head, tied=False))  # of a file, its tensors tell it
-    return given, shape
+        raise InputError(f"Unknown family {family!r}, expected one of: {', '.join(FAMILIES)}.")
+    family_info = FAMILIES[family]
+    if preset is not None and preset not in family_info.presets:
+        raise InputError(f"{family_info.title} has no preset {preset!r}; it has {', '.join(family_info.presets)}.")
+    full_config = {**({} if preset is None else family_info.preset_config(preset, config)), **config}
+    if unknown := sorted(full_config.keys() - family_info.config_keys.keys()):
+        raise InputError(
+            f"{family_info.title} has no key {unknown[0]!r} in its config; it has {', '.join(family_info.config_keys)}."
+        )
+    shape = family_info.model_shape(full_config, head, labels)
+    if shape.head is not None and shape.head.tied and full_config.get("tie_word_embeddings") is False:
+        shape = replace(shape, head=replace(shape.head, tied=False))  # for a checkpoint, its tensors decide
+    return full_config, shape
 
 
 def _check_labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -188,41 +197,43 @@ def _check_labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(labels, str) or not all(isinstance(label, str) for label in labels) or not labels:
         raise InputError("labels must be a list of at least one name.")
     if len(set(labels)) != len(labels):
-        raise InputError("labels names one label twice.")
+        raise InputError("labels must not contain duplicates.")
     return tuple(labels)
 
 
 def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Tokenizer, Tokenizer | None]:
-    """A model's tokenizers without its weights: of the input, and of the target where that is another one."""
+    """Load the tokenizers of a model without its weights: of the input, and of the target if it differs."""
 
     folder = locate(reference).folder
     sentences = read_modules(folder)
-    place = folder if sentences is None else sentences.encoder
-    if not (place / "config.json").exists() and (place / "tokenizer.json").is_file():  # as learn-tokenizer leaves it
+    model_folder = folder if sentences is None else sentences.encoder
+    if (
+        not (model_folder / "config.json").exists() and (model_folder / "tokenizer.json").is_file()
+    ):  # as written by learn-tokenizer
         config, model_type = {}, None
     else:
-        config = read_config(place)
-        model_type = detect_model_type(config, () if "model_type" in config else list_tensors(place))
-    source, target = _load_tokenizers(place, str(model_type), config, read_passport(place))
+        config = read_config(model_folder)
+        model_type = detect_model_type(config, () if "model_type" in config else list_tensors(model_folder))
+    source, target = _load_tokenizers(model_folder, str(model_type), config, read_passport(model_folder))
     if source is None:
-        raise CheckpointError(f"{place} has no tokenizer files.")
+        raise CheckpointError(f"{model_folder} has no tokenizer files.")
     return source, target
 
 
 def _load_tokenizers(
-    place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
+    folder: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
-    for path in _list_entries(place):
-        if path.suffix in TOKENIZER_FILES and not resolve_inside(place, path.name).is_file():
+    for path in _list_entries(folder):
+        if path.suffix in TOKENIZER_FILES and not resolve_inside(folder, path.name).is_file():
             raise UnsafeError(f"{to_printable(path.name)} is not a regular file, so it is not opened.")
-    if not has_tokenizer(place):
+    if not has_tokenizer(folder):
         if passport is not None and passport.golden:
-            raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
+            raise CheckpointError(f"{folder} was saved with a tokenizer, but its files are missing.")
         return None, None
     try:
-        pair = load_tokenizer(place, model_type, dict(config))
+        pair = load_tokenizer(folder, model_type, dict(config))
     except TokenizerError as error:
-        raise TokenizerError(to_printable(error, 480)) from error  # it may quote whatever a file holds
+        raise TokenizerError(to_printable(error, 480)) from error  # the message may quote any content of a file
     if passport is not None:
         check_tokenization(passport.golden, pair.source.golden())
         if pair.target is not None:
@@ -230,34 +241,36 @@ def _load_tokenizers(
     return pair.source, pair.target
 
 
-def _list_entries(place: Path) -> list[Path]:
+def _list_entries(folder: Path) -> list[Path]:
     try:
-        return sorted(place.iterdir())
+        return sorted(folder.iterdir())
     except OSError as error:
-        raise CheckpointError(f"{place} cannot be read: {error.strerror or error}.") from error
+        raise CheckpointError(f"{folder} cannot be read: {error.strerror or error}.") from error
 
 
-def has_tokenizer(place: Path) -> bool:
-    """Whether a folder has any tokenizer file at all."""
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a folder has any tokenizer file."""
     names = ("tokenizer.json", "vocab.txt", "vocab.json", "encoder.json", "source.spm")
-    return any((place / name).exists() for name in names) or any(place.glob("*.model"))
+    return any((folder / name).exists() for name in names) or any(folder.glob("*.model"))
 
 
-def _build_network(read: Checkpoint, pruned: PrunedHeads, seed: int, held: Mapping[str, Array] | None) -> Network:
+def _build_network(
+    checkpoint: Checkpoint, pruned: PrunedHeads, seed: int, weights: Mapping[str, Array] | None
+) -> Network:
     require_torch("Running a model")
     from clearhead.core.build import build_network, convert_to_float32
 
-    arrays = shared_arrays(read, held, convert_to_float32, writable=True)
-    shared = held or {}
-    own = {name: copy_aligned(array) if array is shared.get(name) else array for name, array in arrays.items()}
-    network = build_network(read.shape, own.items(), seed=seed)
+    arrays = shared_arrays(checkpoint, weights, convert_to_float32, writable=True)
+    shared = weights or {}
+    private = {name: copy_aligned(array) if array is shared.get(name) else array for name, array in arrays.items()}
+    network = build_network(checkpoint.shape, private.items(), seed=seed)
     for part, blocks in pruned.items():
         network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return network
 
 
 def _read_pruned_heads(shape: ModelShape, passport: Passport | None) -> PrunedHeads:
-    """The heads that a passport says are gone, which the model must have had."""
+    """Read the pruned heads of a passport, and check that the model has them."""
     pruned = {} if passport is None else passport.pruned
     try:
         check_pruned(shape, pruned)
@@ -273,9 +286,9 @@ def _core_runner(network: Network, device: str) -> CoreRunner:
     return CoreRunner(network, device)
 
 
-def require_torch(what: str) -> None:
-    """Say which extra is missing before anything is done in vain."""
+def require_torch(action: str) -> None:
+    """Raise an error that names the missing extra if torch is not installed."""
     try:
         load_torch()
     except ImportError:
-        raise MissingExtraError(what, "train") from None
+        raise MissingExtraError(action, "train") from None

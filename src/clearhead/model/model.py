@@ -1,4 +1,4 @@
-"""Model: a runner, a tokenizer, a head and a passport, with the calls people use."""
+"""The `Model` class: a runner, a tokenizer, a head and a passport."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Model:
-    """A model that is ready to run; made by `clearhead.load` or `clearhead.create`."""
+    """A model that is ready to run; created by `clearhead.load` or `clearhead.create`."""
 
     runner: Runner
     config: Mapping[str, Any]
@@ -52,25 +52,25 @@ class Model:
     target_tokenizer: Tokenizer | None = None
     pooling: Pooling = field(default_factory=Pooling)
     dense: tuple[Mapping[str, Array], ...] = ()
-    generation: Mapping[str, Any] | None = None  # generation_config.json, kept for those who read it
+    generation: Mapping[str, Any] | None = None  # content of generation_config.json
     notes: tuple[str, ...] = ()
-    fresh: tuple[str, ...] = ()  # tensors that the checkpoint did not have, drawn anew
+    fresh: tuple[str, ...] = ()  # tensors missing in the checkpoint, newly initialized
     reference: str = ""
     passport: Passport | None = None
-    trained: TrainingRecord | None = None  # what it was trained for, if it was
-    make_core: Callable[[], CoreRunner] | None = None  # beside an engine: the same weights as torch modules
+    trained: TrainingRecord | None = None  # its training record, if it was trained
+    make_core: Callable[[], CoreRunner] | None = None  # loads the core beside an engine
     _core: CoreRunner | None = None
 
     @property
     def shape(self) -> ModelShape:
-        """The architecture as one value."""
+        """The architecture."""
         return self.runner.shape
 
     @property
     def core(self) -> CoreRunner:
-        """The torch runtime: the one that runs, or one beside the engine, made when it is first asked for.
+        """The torch runtime: the active one, or one beside the engine, loaded on first use.
 
-        Beside an engine it is for reading, as a trace does; `use_core` is for those who change its weights.
+        Beside an engine it is only for reading, as in a trace; call `use_core` before changing its weights.
         """
         if self.runner.capabilities.gradients:
             return cast("CoreRunner", self.runner)
@@ -81,9 +81,9 @@ class Model:
         return self._core
 
     def use_core(self) -> CoreRunner:
-        """Run in the core from now on, and return it: before weights are trained, pruned or changed.
+        """Switch to the core and return it; call this before weights are trained, pruned or changed.
 
-        An engine holds a copy of the weights. If it went on running, it would answer with the old ones.
+        An engine has its own copy of the weights and would keep using the old ones.
         """
         self.runner = core = self.core
         return core
@@ -109,12 +109,12 @@ class Model:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the input text."""
         if self.source_tokenizer is None:
-            raise InputError("This model has no tokenizer; give one when you create it, or use `run` with ids.")
+            raise InputError("This model has no tokenizer; pass one to create(), or use `run` with ids.")
         return self.source_tokenizer
 
     @property
     def parameters(self) -> int:
-        """How many numbers were learned, tied ones counted once."""
+        """Number of learned parameters, tied ones counted once."""
         if self.runner.capabilities.gradients:
             return sum(parameter.numel() for parameter in self.core.network.parameters())
         pruned = {} if self.passport is None else self.passport.pruned
@@ -133,7 +133,7 @@ class Model:
         *,
         head_scale: Any = None,
     ) -> Output:
-        """One pass over (batch, length) ids; mask=None: every token is real. Arrays out are numpy."""
+        """Run the model on (batch, length) ids; without a mask every token is real. Outputs are numpy arrays."""
         batch, choices = check_batch(self.shape, ids, mask, segments, target_ids, target_mask)
         if head_scale is None:
             out = self.runner.run(batch, hidden=hidden)
@@ -155,9 +155,9 @@ class Model:
         batch_tokens: int = BATCH_TOKENS,
         progress: KnownCountCallback | None = None,
     ) -> Array:
-        """One float32 vector per text, pooled as the folder says (mean where it is silent), or as you say.
+        """Compute one float32 vector per text, with the pooling of the folder (default: mean) or the one given here.
 
-        Another layer or pooling is a feature of its own: the folder's dense steps and unit length are then left out.
+        With another layer or pooling, the dense layers and the normalization of the folder are not applied.
         """
         embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
         return embedder.embed(texts, batch_tokens, from_counts(progress))
@@ -173,7 +173,7 @@ class Model:
         prompt_name: str | None = None,
         batch_tokens: int = BATCH_TOKENS,
     ) -> Iterator[Array]:
-        """The same for texts without end: the vectors of some of them at a time, in their order, in bounded memory."""
+        """Embed any number of texts in bounded memory; yields the vectors of some texts at a time, in order."""
         embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
         return embedder.stream(texts, batch_tokens)
 
@@ -195,7 +195,7 @@ class Model:
 
     @renamed_parameters(**FORMER_NAMES)
     def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
-        """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
+        """Generate the answer to one text in pieces, each as soon as it is final and at a character boundary."""
         return TextGenerator(self, **choices).stream(text)
 
     @renamed_parameters(**FORMER_NAMES)
@@ -209,11 +209,11 @@ class Model:
         no_repeat_ngram_size: int = 0,
         **choices: Any,
     ) -> list[Array]:
-        """The new ids for each row of (batch, length) ids, at most `max_length`: those that transformers would give.
+        """Generate new ids for each row of (batch, length) ids, at most `max_length`, as transformers does.
 
-        They come without the prompt or the start symbol, with the prefix and the end symbol, and without padding. Rows
-        may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
-        its id. `num_return_sequences` answers are that many rows, empty ones where there are fewer.
+        They include the forced prefix and the end token, but not the prompt, the start token or padding. Rows may be
+        lists of different length. Without a mask every token of a source is real; padding of prompts is recognized by
+        its id. With `num_return_sequences`, each input has that many output rows, padded with empty ones.
         """
         writer = TextGenerator(
             self,
@@ -235,36 +235,35 @@ class Model:
         prefix: str = "",
         progress: KnownCountCallback | None = None,
     ) -> list[Alignment]:
-        """The alignment of each source with its target, by one head of a decoder layer or the mean of its heads.
+        """Align the words of each source with those of its target, by one head of a layer or the mean of its heads.
 
-        Without `layer` it is the mean of the upper half of them. `prefix` is read before every source (T5's task) and
-        has no words of its own. Words beyond what the model reads have no weights. `progress` receives (texts done, in
-        all).
+        The default is the mean of the upper half of the layers. `prefix` is prepended to every source (T5's task) and
+        is not aligned. Words beyond the maximum length have no weights. `progress` is called with (texts done, total).
         """
         pairs = check_pairs(sources, targets)
         return Aligner(self, layer, head).align(pairs, prefix, from_counts(progress))
 
     def prompt_text(self, prompt: str | None, name: str | None) -> str:
-        """The text to put before each input."""
-        known = dict(self.pooling.prompts)
+        """Return the prompt that is prepended to each text."""
+        prompts = dict(self.pooling.prompts)
         if prompt is not None:
             return prompt
         name = name or self.pooling.default_prompt
         if name is None:
             return ""
-        if name not in known:
-            raise InputError(f"There is no prompt called {name!r}; this model has {', '.join(known) or 'none'}.")
-        return known[name]
+        if name not in prompts:
+            raise InputError(f"Unknown prompt {name!r}; this model has: {', '.join(prompts) or 'none'}.")
+        return prompts[name]
 
     def max_length(self, plan: Pooling | None = None) -> int | None:
-        """The longest text in tokens, by the folder, the tokenizer and the positions; None: no limit."""
+        """Return the maximum number of tokens per text, by folder, tokenizer and positions; None: no limit."""
         stack = self.shape.stack
-        known = (
+        limits = (
             plan.max_length if plan is not None else None,
             self.source_tokenizer.max_length if self.source_tokenizer is not None else None,
             stack.max_length if stack.positions == "learned" else None,
         )
-        return min((limit for limit in known if limit is not None), default=None)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def trace(
         self,
@@ -274,18 +273,18 @@ class Model:
         target: str | Sequence[int] | None = None,
         head_scale: Any = None,
     ) -> Trace:
-        """Every layer and head of one text: queries, keys, values, scores, probabilities, contexts, hidden states.
+        """Trace one text: queries, keys, values, scores, probabilities and contexts of every layer, and hidden states.
 
-        `target` is what a decoder writes: a text, or the ids of one that it wrote.
+        `target` is the decoder's output: a text, or token ids.
         """
         return trace_text(self, text, second, target, head_scale)
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
-        """The likeliest words at each mask of a text, one list per mask."""
+        """Predict the most likely tokens at each mask of a text, one list per mask."""
         return fill(self, text, top)
 
     def prune(self, heads: Mapping[int, Iterable[int]], part: str = "encoder") -> None:
-        """Remove attention heads for good: {block: heads}; parts are "encoder", "decoder" and "cross"."""
+        """Remove attention heads permanently: {block: heads}; parts are "encoder", "decoder" and "cross"."""
         network = self.use_core().network
         network.prune({int(block): {int(head) for head in removed} for block, removed in heads.items()}, part)
 
@@ -294,7 +293,7 @@ class Model:
         return save(self, Path(folder), shard_bytes)
 
     def tensor(self, name: str) -> Array:
-        """One learned tensor by its name here, such as stack.positions.table.weight."""
+        """Return one learned tensor by its internal name, such as stack.positions.table.weight."""
         arrays = self.runner.weights()
         if name not in arrays:
             raise InputError(f"This model has no tensor {name!r}.")
@@ -302,7 +301,7 @@ class Model:
 
     @property
     def has_labels(self) -> bool:
-        """Whether the head answers with labels."""
+        """Whether the head predicts labels."""
         return self.shape.head is not None and self.shape.head.kind in ("classify", "tag")
 
     def __repr__(self) -> str:

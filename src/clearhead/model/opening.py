@@ -1,4 +1,4 @@
-"""A model for a verb: loaded by its name or loaded already, and what stands before each of its sources."""
+"""Opens the model of a command: by name, or already loaded; and the prefix of its sources."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def as_model(
     precision: str | None = None,
     progress: Progress | None = None,
 ) -> Model:
-    """The model of a reference, or the one that is loaded already."""
+    """Load a model by its reference, or return it if it is already loaded."""
     if not isinstance(model, Model):
         return load(model, precision=precision, progress=progress)
     if precision is not None:
-        raise InputError(f"{setting('precision')} is for a model that is loaded by its name; load this one with it.")
+        raise InputError(f"{setting('precision')} applies to a model given by name; pass it to load() instead.")
     return model
 
 
 def source_prefix(model: Model) -> str:
-    """What the model was trained to find before every source."""
+    """Return the prefix that the model was trained to expect before every source."""
     settings = {} if model.trained is None else model.trained.settings
     prefix = settings.get("prefix")
     return prefix if isinstance(prefix, str) else ""

@@ -1,4 +1,4 @@
-"""Which runtime runs a model: the engine, in float or int8, or the core."""
+"""Selects the runtime of a model: the engine, in float or int8, or the core."""
 
 from __future__ import annotations
 
@@ -22,28 +22,32 @@ if TYPE_CHECKING:
 
 RUNTIMES = ("auto", "engine", "core")
 PRECISIONS = ("float", "int8")
-ALIGNMENT = 64  # bytes of a cache line, and of the widest vectors
-NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
+ALIGNMENT = 64  # bytes of a cache line and of the widest vector registers
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")  # exists if there may be a GPU that torch can use
 
 
 class UncheckedInt8Warning(UserWarning):
-    """A model runs in eight bits, and nobody has measured what that costs."""
+    """A model runs in int8 although its int8 quality has not been measured."""
 
 
-def runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
-    """Whether the engine runs this; "auto" leaves it to torch where that has a GPU, or must draw a new head."""
-    recurrent = read.shape.stack.recurrent is not None
+def runs_engine(runtime: str, device: str, checkpoint: Checkpoint) -> bool:
+    """Whether the engine runs the model; "auto" uses torch if it has a GPU or must initialize a new head."""
+    recurrent = checkpoint.shape.stack.recurrent is not None
     if runtime == "core" or (recurrent and runtime == "auto"):
         return False
     if recurrent:
-        raise InputError(f"A {read.family.title} runs in the core alone: there is no engine, int8 or ONNX for it.")
+        raise InputError(
+            f"{checkpoint.family.title} runs only in the core; the engine, int8 and ONNX do not support it."
+        )
     if runtime == "engine":
         if device not in ("auto", "cpu"):
-            raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")
-        if read.new_tensors:
-            raise InputError(f"The checkpoint has no {read.head} head to run; a new one is drawn with runtime='core'.")
+            raise InputError(f"The engine runs only on the CPU, got device {device!r}; use runtime='core'.")
+        if checkpoint.new_tensors:
+            raise InputError(
+                f"The checkpoint has no {checkpoint.head} head to run; use runtime='core' to initialize a new one."
+            )
         return True
-    if read.new_tensors or device not in ("auto", "cpu"):
+    if checkpoint.new_tensors or device not in ("auto", "cpu"):
         return False
     if device == "auto" and NVIDIA_DRIVER.exists():
         from importlib.util import find_spec
@@ -56,7 +60,7 @@ def runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
 
 
 def engine_runner(
-    read: Checkpoint,
+    checkpoint: Checkpoint,
     pruned: PrunedHeads,
     threads: int | None,
     passport: Passport | None,
@@ -64,49 +68,49 @@ def engine_runner(
     tokenizer: Tokenizer | None,
     weights: Mapping[str, Any] | None = None,
 ) -> EngineRunner:
-    """The engine with a folder's weights, in int8 where that is asked for or was measured to be good enough.
+    """Create an engine with the weights of a folder, in int8 if requested or measured as good enough.
 
-    `weights` are tensors of the folder that are in memory already.
+    `weights` are tensors of the folder that are already in memory.
     """
     from clearhead.engine.int8_file import read_plan
     from clearhead.engine.runner import EngineRunner, silence_pruned_heads
 
-    tensors = silence_pruned_heads(shared_arrays(read, None if pruned else weights), read.shape, pruned)
-    good = passport is not None and passport.int8 is not None and passport.int8.passed
-    if precision == "float" or (precision is None and not good):
-        return EngineRunner(read.shape, tensors, threads)
-    plan = read_plan(read.folder, tensors)
-    if not good or plan is None:
+    tensors = silence_pruned_heads(shared_arrays(checkpoint, None if pruned else weights), checkpoint.shape, pruned)
+    has_passed = passport is not None and passport.int8 is not None and passport.int8.passed
+    if precision == "float" or (precision is None and not has_passed):
+        return EngineRunner(checkpoint.shape, tensors, threads)
+    plan = read_plan(checkpoint.folder, tensors)
+    if not has_passed or plan is None:
         warnings.warn(
-            f"Nobody has measured what int8 costs {read.folder.name}: it is quantised now. clearhead quantize measures "
-            "it on your rows, and keeps the verdict.",
+            f"The int8 quality of {checkpoint.folder.name} has not been measured; it is quantized now. "
+            "clearhead quantize measures it on your data and stores the verdict.",
             UncheckedInt8Warning,
             stacklevel=3,
         )
     if plan is None:
-        plan = _quantize_now(read.shape, tensors, tokenizer)
-    return EngineRunner(read.shape, tensors, threads, plan)
+        plan = _quantize_now(checkpoint.shape, tensors, tokenizer)
+    return EngineRunner(checkpoint.shape, tensors, threads, plan)
 
 
 def shared_arrays(
-    read: Checkpoint,
+    checkpoint: Checkpoint,
     weights: Mapping[str, Any] | None,
     to_float: FloatConverter | None = None,
     *,
     writable: bool = False,
 ) -> dict[str, Any]:
-    """The tensors of a folder: `weights` that are in memory are not read again, unless one has another size."""
-    held, sizes = weights or {}, expected_sizes(read.shape)
-    shared = {ours: held[ours] for ours in read.match.slices if ours in held}
-    if any(tuple(array.shape) != tuple(sizes[ours]) for ours, array in shared.items() if ours in sizes):
+    """Return the tensors of a folder; `weights` in memory are not read again, unless the size of one differs."""
+    loaded_weights, sizes = weights or {}, expected_sizes(checkpoint.shape)
+    shared = {name: loaded_weights[name] for name in checkpoint.match.slices if name in loaded_weights}
+    if any(tuple(array.shape) != tuple(sizes[name]) for name, array in shared.items() if name in sizes):
         shared = {}
-    missing = read.match.slices.keys() - shared.keys()
-    loaded = dict(read.iter_arrays(to_float, writable=writable, names=missing)) if missing else {}
-    return {ours: shared[ours] if ours in shared else loaded[ours] for ours in read.match.slices}
+    missing = checkpoint.match.slices.keys() - shared.keys()
+    loaded = dict(checkpoint.iter_arrays(to_float, writable=writable, names=missing)) if missing else {}
+    return {name: shared[name] if name in shared else loaded[name] for name in checkpoint.match.slices}
 
 
 def copy_aligned(array: Any) -> Any:
-    """A copy with the same strides at the same address modulo 64: at another one BLAS may compute other bits."""
+    """Copy an array with the same strides and the same address modulo 64, because BLAS results depend on alignment."""
     import numpy as np
 
     if not array.size:
@@ -121,10 +125,10 @@ def copy_aligned(array: Any) -> Any:
 
 
 def _quantize_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
-    """A plan from everyday sentences, or without any where the model has no tokenizer."""
+    """Calibrate on everyday sentences, or use the default plan if the model has no tokenizer."""
     from clearhead.engine.calibrate import calibrate_int8
     from clearhead.engine.int8 import Int8Plan
 
-    if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan
+    if tokenizer is None or shape.decoder is not None:  # decoders scale each token and need no plan
         return Int8Plan()
-    return calibrate_int8(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])
+    return calibrate_int8(shape, tensors, [tokens.ids for tokens in tokenizer.encode_ids(SENTENCES)])

@@ -1,4 +1,4 @@
-"""A model as a folder that `load`, transformers and sentence-transformers read: what `Model.save` does."""
+"""Saves a model as a folder that `load`, transformers and sentence-transformers read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERATION = "generation_config.json"
 
 
 def save(model: Model, folder: Path, shard_bytes: int) -> Path:
-    """Write the folder, and return it."""
+    """Write the folder and return it."""
     try:
         _write_folder(model, folder, shard_bytes)
     except OSError as error:
@@ -29,12 +29,12 @@ def save(model: Model, folder: Path, shard_bytes: int) -> Path:
     return folder
 
 
-def _write_folder(model: Model, place: Path, shard_bytes: int) -> None:
+def _write_folder(model: Model, folder: Path, shard_bytes: int) -> None:
     from clearhead import __version__
 
     arrays, pruned = model.runner.weights(), list_pruned_heads(model)
     folders.write_checkpoint(
-        place,
+        folder,
         config=model.config,
         family=model.family,
         head=model.head,
@@ -44,24 +44,27 @@ def _write_folder(model: Model, place: Path, shard_bytes: int) -> None:
         shard_bytes=shard_bytes,
     )
     if model.generation is not None:
-        write_json(place / GENERATION, dict(model.generation))
+        write_json(folder / GENERATION, dict(model.generation))
     golden: dict[str, list[int]] = {}
     target_golden: dict[str, list[int]] = {}
     if model.source_tokenizer is not None:
-        model.source_tokenizer.save(place)
+        model.source_tokenizer.save(folder)
         golden = model.source_tokenizer.golden()
     if model.target_tokenizer is not None:
         target_golden = model.target_tokenizer.golden()
-        if model.config.get("target_vocab_size"):  # each language has a vocabulary; Marian's files hold both
-            model.target_tokenizer.save(place / "target")
-    plain = model.shape.head is None or model.shape.head.kind in ("masked", "replaced")  # taught further
-    if model.pooling.origin != Pooling().origin and plain:
-        sentence.write_modules(place, model.pooling, model.dense, model.shape.stack.width)
+        if model.config.get("target_vocab_size"):  # separate vocabularies; Marian's files contain both
+            model.target_tokenizer.save(folder / "target")
+    keeps_pooling = model.shape.head is None or model.shape.head.kind in (
+        "masked",
+        "replaced",
+    )  # continued pre-training
+    if model.pooling.origin != Pooling().origin and keeps_pooling:
+        sentence.write_modules(folder, model.pooling, model.dense, model.shape.stack.width)
     if model.head == "classify" and model.config.get(HEAD_POOLING) == "mean":
         longest = model.max_length(model.pooling) if model.trained is None else model.trained.max_length
-        write_mean_head(place, arrays, longest, model.trained, lowercase=model.pooling.lowercase)
+        write_mean_head(folder, arrays, longest, model.trained, lowercase=model.pooling.lowercase)
     write_passport(
-        place,
+        folder,
         Passport(
             clearhead=__version__,
             family=model.family.model_type,
@@ -76,7 +79,7 @@ def _write_folder(model: Model, place: Path, shard_bytes: int) -> None:
 
 
 def list_pruned_heads(model: Model) -> dict[str, dict[str, list[int]]]:
-    """The attention heads that were removed: of the network where it is the core that runs, else of the passport."""
+    """List the pruned heads: of the network if the core runs, else of the passport."""
     if not model.runner.capabilities.gradients:
         return {} if model.passport is None else model.passport.pruned
     from clearhead.core.build import find_pruned_heads

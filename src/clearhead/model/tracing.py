@@ -1,4 +1,4 @@
-"""A trace of one text by a model: what `Model.trace` does."""
+"""Traces of one text: the implementation of `Model.trace`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def trace_text(model: Model, text: str, second: str | None, target: str | Sequence[int] | None, scale: Any) -> Trace:
-    """Every step of every attention of one text, or of two, in the core."""
+    """Trace every attention step of one text or a pair, in the core."""
     core = model.core
     from clearhead.core.trace import trace
 
@@ -25,11 +25,11 @@ def trace_text(model: Model, text: str, second: str | None, target: str | Sequen
     texts: dict[str, Any] = {"text": text, "second": second, "special": list(encoding.special)}
     if target is not None:
         if model.shape.decoder is None:
-            raise InputError("target= is for models with a decoder.")
-        goal, next_tokens, target_info = _encode_target(model, target)
+            raise InputError("target requires a model with a decoder.")
+        ids, next_tokens, target_info = _encode_target(model, target)
         texts |= target_info
         start = model.shape.decoder_start_id or 0
-        target_ids = [[start, *goal[:-1]]]  # shifted right: each position predicts the next token
+        target_ids = [[start, *ids[:-1]]]  # shifted right: each position predicts the next token
         target_tokens = ["<start>", *next_tokens[:-1]]
     batch, _ = check_batch(model.shape, [encoding.ids], None, segments, target_ids, None)
     traced = trace(core, batch, list(encoding.tokens), target_tokens, next_tokens, head_scale=head_scale_by_part(scale))
@@ -37,11 +37,11 @@ def trace_text(model: Model, text: str, second: str | None, target: str | Sequen
 
 
 def _encode_target(model: Model, target: str | Sequence[int]) -> tuple[list[int], list[str], dict[str, Any]]:
-    """The ids and tokens of what a decoder writes, its text, and which tokens are no part of it."""
+    """Encode a target: its ids, its tokens, its text and which tokens are special."""
     tokenizer = model.target_tokenizer or model.tokenizer
     if isinstance(target, str):
-        goal = tokenizer.encode(target)
-        return list(goal.ids), list(goal.tokens), {"target": target, "next_special": list(goal.special)}
+        encoding = tokenizer.encode(target)
+        return list(encoding.ids), list(encoding.tokens), {"target": target, "next_special": list(encoding.special)}
     ids = [int(token) for token in target]
-    tokens, ends = tokenizer.tokens(ids), {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id}
-    return ids, tokens, {"target": tokenizer.decode(ids), "next_special": [token in ends for token in ids]}
+    tokens, special_ids = tokenizer.tokens(ids), {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id}
+    return ids, tokens, {"target": tokenizer.decode(ids), "next_special": [token in special_ids for token in ids]}
