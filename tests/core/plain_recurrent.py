@@ -22,7 +22,7 @@ def softmax(x: Array) -> Array:
 
 
 def gru(x: Array, memory: Memory, w: Array, u: Array, b: Array, c: Array) -> Memory:
-    """One word through a GRU, gate by gate."""
+    """Run one token through a GRU, gate by gate."""
     h = memory[0]
     (wr, wz, wn), (ur, uz, un) = np.split(w @ x + b, 3), np.split(u @ h + c, 3)
     r, z = sigmoid(wr + ur), sigmoid(wz + uz)
@@ -31,7 +31,7 @@ def gru(x: Array, memory: Memory, w: Array, u: Array, b: Array, c: Array) -> Mem
 
 
 def lstm(x: Array, memory: Memory, w: Array, u: Array, b: Array, c: Array) -> Memory:
-    """One word through an LSTM, gate by gate."""
+    """Run one token through an LSTM, gate by gate."""
     h, cell = memory
     i, f, g, o = np.split(w @ x + b + u @ h + c, 4)
     cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
@@ -42,7 +42,7 @@ CELLS: dict[str, Callable[..., Memory]] = {"gru": gru, "lstm": lstm}
 
 
 def scores(kind: str, t: Tensors, state: Array, memory: Array) -> Array:
-    """How well each encoder state fits a decoder state, one after the other."""
+    """Score each encoder state for a decoder state, one after the other."""
     if kind == "dot":
         return np.array([state @ h for h in memory])
     if kind == "general":
@@ -54,58 +54,58 @@ def scores(kind: str, t: Tensors, state: Array, memory: Array) -> Array:
     return np.array([v @ np.tanh(t["attention.both.weight"] @ np.concatenate([state, h])) for h in memory])
 
 
-def layer(config: Mapping[str, Any], t: Tensors, side: str, number: int, way: str = "") -> Callable[..., Memory]:
-    """One cell with its matrices."""
-    names = [f"{side}.{part}_l{number}{way}" for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+def layer(config: Mapping[str, Any], t: Tensors, side: str, index: int, direction: str = "") -> Callable[..., Memory]:
+    """Return one cell with its matrices."""
+    names = [f"{side}.{part}_l{index}{direction}" for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     return lambda x, memory: CELLS[config["cell"]](x, memory, *(t[name] for name in names))
 
 
 def encode(config: Mapping[str, Any], t: Tensors, ids: Array) -> tuple[Array, list[Memory]]:
-    """The top layer's states, and the end of every layer."""
+    """Return the states of the top layer and the final state of every layer."""
     x = t["embedding.weight"][ids]
-    ways = ("", "_reverse") if config["bidirectional"] else ("",)
-    half = config["width"] // len(ways)
-    ends: list[Memory] = []
-    for number in range(config["encoder_layers"]):
-        read, last = [], []
-        for way in ways:
+    directions = ("", "_reverse") if config["bidirectional"] else ("",)
+    half = config["width"] // len(directions)
+    final_states: list[Memory] = []
+    for index in range(config["encoder_layers"]):
+        outputs, final = [], []
+        for direction in directions:
             memory: Memory = (np.zeros(half),) * (2 if config["cell"] == "lstm" else 1)
             states = []
-            for word in x[::-1] if way else x:
-                memory = layer(config, t, "encoder", number, way)(word, memory)
+            for word in x[::-1] if direction else x:
+                memory = layer(config, t, "encoder", index, direction)(word, memory)
                 states.append(memory[0])
-            read.append(np.array(states[::-1] if way else states))
-            last.append(memory)
-        x = np.concatenate(read, 1)
-        ends.append(tuple(np.concatenate(parts) for parts in zip(*last, strict=True)))
-    return x, ends
+            outputs.append(np.array(states[::-1] if direction else states))
+            final.append(memory)
+        x = np.concatenate(outputs, 1)
+        final_states.append(tuple(np.concatenate(parts) for parts in zip(*final, strict=True)))
+    return x, final_states
 
 
 def translate(config: Mapping[str, Any], t: Tensors, ids: Array, target: Array) -> tuple[Array, Array]:
-    """Logits after each target word, and where each looked."""
-    memory, ends = encode(config, t, ids)
+    """Return logits after each target token, and its attention."""
+    memory, final_states = encode(config, t, ids)
     words = t.get("target_embedding.weight", t["embedding.weight"])
     layers: list[Memory] = []
-    for number in range(config["decoder_layers"]):
-        end = ends[max(0, number + config["encoder_layers"] - config["decoder_layers"])]
-        h = np.tanh(t[f"bridge.{number}.weight"] @ end[0] + t[f"bridge.{number}.bias"])
-        cells = [t[f"bridge_cell.{number}.weight"] @ c + t[f"bridge_cell.{number}.bias"] for c in end[1:]]
+    for index in range(config["decoder_layers"]):
+        final_state = final_states[max(0, index + config["encoder_layers"] - config["decoder_layers"])]
+        h = np.tanh(t[f"bridge.{index}.weight"] @ final_state[0] + t[f"bridge.{index}.bias"])
+        cells = [t[f"bridge_cell.{index}.weight"] @ c + t[f"bridge_cell.{index}.bias"] for c in final_state[1:]]
         layers.append((h, *cells))
-    said = np.zeros(config["width"])
-    logits, looks = [], []
+    attentional = np.zeros(config["width"])
+    logits, attention = [], []
     for word in target:
         x = words[word]
         if config["input_feeding"]:
-            x = np.concatenate([x, said])
-        for number in range(config["decoder_layers"]):
-            layers[number] = layer(config, t, "decoder", number)(x, layers[number])
-            x = layers[number][0]
+            x = np.concatenate([x, attentional])
+        for index in range(config["decoder_layers"]):
+            layers[index] = layer(config, t, "decoder", index)(x, layers[index])
+            x = layers[index][0]
         if config["attention"] != "none":
             probs = softmax(scores(config["attention"], t, x, memory))
             context = sum(p * h for p, h in zip(probs, memory, strict=True))
-            x = said = np.tanh(t["attention.mix.weight"] @ np.concatenate([context, x]))
-            looks.append(probs)
+            x = attentional = np.tanh(t["attention.mix.weight"] @ np.concatenate([context, x]))
+            attention.append(probs)
         if "narrow.weight" in t:
             x = t["narrow.weight"] @ x
         logits.append(t.get("output.weight", words) @ x + t.get("output.bias", 0.0))
-    return np.array(logits), np.array(looks)
+    return np.array(logits), np.array(attention)

@@ -31,12 +31,12 @@ SOURCE_MASK = SOURCE != 0
 WORDS = torch.randint(5, 40, (3, 11), generator=torch.Generator().manual_seed(5))
 
 
-def start(network: Network, rows: slice | list[int] = slice(None)) -> TransformerState:
+def start_state(network: Network, rows: slice | list[int] = slice(None)) -> TransformerState:
     """After reading the source, where there is one."""
     return start_decoding(network, SOURCE[rows], SOURCE_MASK[rows])
 
 
-def whole(network: Network, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
+def one_pass_logits(network: Network, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
     """Logits of all words in one pass; of one row, with its source cut to its real words."""
     if network.decoder is None:
         return network(words).logits
@@ -51,7 +51,7 @@ def no_gradients() -> Any:
         yield
 
 
-def same(a: torch.Tensor, b: torch.Tensor) -> None:
+def assert_equal_logits(a: torch.Tensor, b: torch.Tensor) -> None:
     torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
 
 
@@ -59,23 +59,23 @@ def same(a: torch.Tensor, b: torch.Tensor) -> None:
 @every_decoder
 def test_portions(family: str, changes: dict[str, Any], portions: tuple[int, ...]) -> None:
     network = network_of(family, **changes)
-    state, done, said = start(network), 0, []
+    state, position, step_logits = start_state(network), 0, []
     for size in portions:
-        logits, state = decode_step(network, state, WORDS[:, done : done + size])
+        logits, state = decode_step(network, state, WORDS[:, position : position + size])
         assert logits.shape[:2] == (3, size)
-        said.append(logits)
-        done += size
-    same(torch.cat(said, 1), whole(network, WORDS))
+        step_logits.append(logits)
+        position += size
+    assert_equal_logits(torch.cat(step_logits, 1), one_pass_logits(network, WORDS))
 
 
 @every_decoder
 def test_control_a_wrong_word_in_the_cache(family: str, changes: dict[str, Any]) -> None:
     network = network_of(family, **changes)
-    other = WORDS.clone()
-    other[:, 2] = (other[:, 2] + 1) % 40
-    logits, state = decode_step(network, start(network), other[:, :6])
+    changed = WORDS.clone()
+    changed[:, 2] = (changed[:, 2] + 1) % 40
+    logits, state = decode_step(network, start_state(network), changed[:, :6])
     logits, _ = decode_step(network, state, WORDS[:, 6:])
-    assert (logits - whole(network, WORDS)[:, 6:]).abs().max() > 1e-4
+    assert (logits - one_pass_logits(network, WORDS)[:, 6:]).abs().max() > 1e-4
 
 
 def right(lengths: list[int], most: int) -> torch.Tensor:
@@ -91,61 +91,61 @@ def left(lengths: list[int], most: int) -> torch.Tensor:
 def test_ragged_prompts(family: str, changes: dict[str, Any], side: Callable[[list[int], int], torch.Tensor]) -> None:
     """Prompts of different length in one batch, padded on either side: each row as if it were alone."""
     network = network_of(family, **changes)
-    lengths, more = [6, 2, 4], 4
+    lengths, extra = [6, 2, 4], 4
     mask = side(lengths, 6)
     prompt = torch.zeros(3, 6, dtype=torch.long)
     for row, length in enumerate(lengths):
         prompt[row, mask[row]] = WORDS[row, :length]
-    first, state = decode_step(network, start(network), prompt, mask)
+    first, state = decode_step(network, start_state(network), prompt, mask)
     later = []
-    for number in range(more):
+    for number in range(extra):
         words = torch.stack([WORDS[row, length + number] for row, length in enumerate(lengths)])[:, None]
         logits, state = decode_step(network, state, words)
         later.append(logits)
     for row, length in enumerate(lengths):
-        alone = whole(network, WORDS[row : row + 1, : length + more], row)
-        same(first[row, mask[row]], alone[0, :length])
-        same(torch.cat(later, 1)[row], alone[0, length:])
+        alone = one_pass_logits(network, WORDS[row : row + 1, : length + extra], row)
+        assert_equal_logits(first[row, mask[row]], alone[0, :length])
+        assert_equal_logits(torch.cat(later, 1)[row], alone[0, length:])
 
 
 @every_decoder
 def test_rows_that_wait(family: str, changes: dict[str, Any]) -> None:
     """A row may be padded in later steps too: it is left out of everything, as if the step had not been."""
     network = network_of(family, **changes)
-    _, state = decode_step(network, start(network), WORDS[:, :3])
+    _, state = decode_step(network, start_state(network), WORDS[:, :3])
     mask = torch.tensor([[True, True], [False, False], [True, False]])
     _, state = decode_step(network, state, torch.where(mask, WORDS[:, 3:5], 0), mask)
-    done = [5, 3, 4]
-    words = torch.stack([WORDS[row, length] for row, length in enumerate(done)])[:, None]
+    position = [5, 3, 4]
+    words = torch.stack([WORDS[row, length] for row, length in enumerate(position)])[:, None]
     logits, _ = decode_step(network, state, words)
-    for row, length in enumerate(done):
-        same(logits[row, 0], whole(network, WORDS[row : row + 1, : length + 1], row)[0, -1])
+    for row, length in enumerate(position):
+        assert_equal_logits(logits[row, 0], one_pass_logits(network, WORDS[row : row + 1, : length + 1], row)[0, -1])
 
 
 @every_decoder
 def test_reorder(family: str, changes: dict[str, Any]) -> None:
     """Beam search keeps some rows, doubles others and drops the rest."""
     network = network_of(family, **changes)
-    _, state = decode_step(network, start(network), WORDS[:, :5])
+    _, state = decode_step(network, start_state(network), WORDS[:, :5])
     rows = torch.tensor([2, 0, 0, 2])
     logits, after = decode_step(network, state.reorder(rows), WORDS[rows, 5:8])
     logits_two, _ = decode_step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 8:])
-    for place, row in enumerate(rows.tolist()):
-        same(logits[place], whole(network, WORDS[row : row + 1, :8], row)[0, 5:])
-    for place, row in enumerate([0, 2]):
-        same(logits_two[place], whole(network, WORDS[row : row + 1], row)[0, 8:])
+    for index, row in enumerate(rows.tolist()):
+        assert_equal_logits(logits[index], one_pass_logits(network, WORDS[row : row + 1, :8], row)[0, 5:])
+    for index, row in enumerate([0, 2]):
+        assert_equal_logits(logits_two[index], one_pass_logits(network, WORDS[row : row + 1], row)[0, 8:])
 
 
 @every_decoder
 def test_an_old_state_stays_usable(family: str, changes: dict[str, Any]) -> None:
     network = network_of(family, **changes)
-    _, state = decode_step(network, start(network), WORDS[:, :4])
+    _, state = decode_step(network, start_state(network), WORDS[:, :4])
     first, _ = decode_step(network, state, WORDS[:, 4:6])
-    other, _ = decode_step(network, state, WORDS[:, 7:9])
+    changed, _ = decode_step(network, state, WORDS[:, 7:9])
     again, _ = decode_step(network, state, WORDS[:, 4:6])
     assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    same(other, whole(network, torch.cat([WORDS[:, :4], WORDS[:, 7:9]], 1))[:, 4:])
+    assert not torch.equal(first, changed)
+    assert_equal_logits(changed, one_pass_logits(network, torch.cat([WORDS[:, :4], WORDS[:, 7:9]], 1))[:, 4:])
 
 
 @pytest.mark.parametrize("family", DECODERS)
@@ -155,29 +155,29 @@ def test_pruned_heads(family: str) -> None:
     network.prune({0: {0}}, part)
     if family in SEQ2SEQ_FAMILIES:
         network.prune({1: {1}}, "cross")
-    _, state = decode_step(network, start(network), WORDS[:, :4])
+    _, state = decode_step(network, start_state(network), WORDS[:, :4])
     logits, _ = decode_step(network, state, WORDS[:, 4:])
-    same(logits, whole(network, WORDS)[:, 4:])
+    assert_equal_logits(logits, one_pass_logits(network, WORDS)[:, 4:])
 
 
 @pytest.mark.parametrize("family", DECODERS)
 def test_the_runner_s_protocol(family: str) -> None:
     """Arrays in and out, as decoding uses it."""
-    network, given = network_of(family), batch_of(family)
+    network, batch = network_of(family), batch_of(family)
     runner = CoreRunner(network, "cpu")
-    target = given.target_ids if given.target_ids is not None else given.ids
-    source = Batch(ids=given.ids, mask=given.mask)
+    target = batch.target_ids if batch.target_ids is not None else batch.ids
+    source = Batch(ids=batch.ids, mask=batch.mask)
     state = runner.start(source)
-    said = []
-    for place in range(target.shape[1]):
-        logits, state = runner.step(state, target[:, place : place + 1])
-        said.append(logits)
-    batch = (
-        Batch(ids=given.ids, mask=given.mask, target_ids=target) if family in SEQ2SEQ_FAMILIES else Batch(ids=target)
+    step_logits = []
+    for index in range(target.shape[1]):
+        logits, state = runner.step(state, target[:, index : index + 1])
+        step_logits.append(logits)
+    whole_batch = (
+        Batch(ids=batch.ids, mask=batch.mask, target_ids=target) if family in SEQ2SEQ_FAMILIES else Batch(ids=target)
     )
-    expected = runner.run(batch).logits
+    expected = runner.run(whole_batch).logits
     assert expected is not None
-    np.testing.assert_allclose(np.concatenate(said, 1), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(step_logits, 1), expected, rtol=0, atol=1e-5)
     logits, _ = runner.step(state.reorder([1, 1]), [[7], [7]])
     np.testing.assert_allclose(logits[0], logits[1], rtol=0, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""ELMo: two directions that never see each other, padded and packed alike, and asked for both neighbours."""
+"""ELMo: two directions that never see each other_padding, padded and packed alike, and asked for both neighbours."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def model(request: pytest.FixtureRequest) -> Model:
     return clearhead.create("elmo", config=config, head="bilm", seed=2)
 
 
-def by_hand(model: Model, ids: list[int]) -> list[Tensor]:
+def reference_hidden(model: Model, ids: list[int]) -> list[Tensor]:
     """Every layer of one text, word by word, with torch's own cells."""
     words = torch.from_numpy(model.tensor("stack.embed.token.weight"))[ids]
     hidden = [torch.cat([words, words], -1)]
-    ways = {"forth": words, "back": words}
+    directions = {"forth": words, "back": words}
     for layer in range(model.shape.stack.layers):
-        for way, x in ways.items():
+        for direction, x in directions.items():
             cell = torch.nn.LSTMCell(6, 6)
             for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                value = torch.from_numpy(model.tensor(f"stack.layers.{layer}.{way}.{kind}_l0"))
+                value = torch.from_numpy(model.tensor(f"stack.layers.{layer}.{direction}.{kind}_l0"))
                 setattr(cell, kind, torch.nn.Parameter(value))
-            state, made = None, [torch.zeros(6)] * len(ids)
-            order = range(len(ids)) if way == "forth" else reversed(range(len(ids)))
-            for place in order:
-                state = cell(x[place], state)
-                added = x[place] if layer and model.config["residual"] else 0
-                made[place] = state[0] + added
-            ways[way] = torch.stack(made).detach()
-        hidden.append(torch.cat([ways["forth"], ways["back"]], -1))
+            state, outputs = None, [torch.zeros(6)] * len(ids)
+            order = range(len(ids)) if direction == "forth" else reversed(range(len(ids)))
+            for index in order:
+                state = cell(x[index], state)
+                added = x[index] if layer and model.config["residual"] else 0
+                outputs[index] = state[0] + added
+            directions[direction] = torch.stack(outputs).detach()
+        hidden.append(torch.cat([directions["forth"], directions["back"]], -1))
     return hidden
 
 
@@ -55,8 +55,8 @@ def test_every_layer_is_what_the_paper_says(model: Model) -> None:
     assert len(out.hidden) == 4
     for row, (ids, mask) in enumerate(zip(IDS, MASK, strict=True)):
         count = sum(mask)
-        for found, expected in zip(out.hidden, by_hand(model, ids[:count]), strict=True):
-            np.testing.assert_allclose(found[row, :count], expected.numpy(), atol=1e-6)
+        for result, expected in zip(out.hidden, reference_hidden(model, ids[:count]), strict=True):
+            np.testing.assert_allclose(result[row, :count], expected.numpy(), atol=1e-6)
 
 
 def test_padding_and_neighbours_change_nothing(model: Model) -> None:
@@ -64,12 +64,12 @@ def test_padding_and_neighbours_change_nothing(model: Model) -> None:
     assert out.logits is not None
     assert out.logits.shape == (3, 5, 2, 20)
     packed = model.core.run_packed([3, 4, 5, 6, 7, 8, 9, 3, 5], None, [5, 3, 1])
-    left = model.run([[0, 0, 8, 9, 3]], [[0, 0, 1, 1, 1]])
-    other = model.run([[8, 9, 3, 11, 12]], [[1, 1, 1, 0, 0]])
+    left_padded = model.run([[0, 0, 8, 9, 3]], [[0, 0, 1, 1, 1]])
+    other_padding = model.run([[8, 9, 3, 11, 12]], [[1, 1, 1, 0, 0]])
     alone = model.run([[8, 9, 3]])
     assert alone.logits is not None
-    for found in (out.logits[1, :3], packed[5:8], left.logits[0, 2:], other.logits[0, :3]):  # type: ignore[index]
-        np.testing.assert_allclose(found, alone.logits[0], atol=1e-6)
+    for result in (out.logits[1, :3], packed[5:8], left_padded.logits[0, 2:], other_padding.logits[0, :3]):  # type: ignore[index]
+        np.testing.assert_allclose(result, alone.logits[0], atol=1e-6)
 
 
 def test_the_two_directions_never_see_each_other(model: Model) -> None:
@@ -83,18 +83,18 @@ def test_the_two_directions_never_see_each_other(model: Model) -> None:
 
 def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> None:
     texts: TextPairs = [(np.array([3, 4, 5, 6, 7]), None, 0), (np.array([8, 9, 3]), None, 0), (np.array([5]), None, 0)]
-    none = np.zeros(20, bool)
-    kit = VocabInfo(size=20, is_special=none, is_continuation=none, ordinary_ids=np.arange(20))
-    lesson = make_bidirectional_batch(texts, kit, np.random.default_rng(0))
-    answers = score_targets(model.module.eval(), lesson, "cpu")["words"]
+    no_tokens = np.zeros(20, bool)
+    vocab_info = VocabInfo(size=20, is_special=no_tokens, is_continuation=no_tokens, ordinary_ids=np.arange(20))
+    pretrain_batch = make_bidirectional_batch(texts, vocab_info, np.random.default_rng(0))
+    answers = score_targets(model.module.eval(), pretrain_batch, "cpu")["words"]
     expected = []
     for text, *_ in texts:
         logs = torch.from_numpy(np.asarray(model.run([text.tolist()]).logits)[0]).log_softmax(-1)  # (length, 2, words)
-        for place in range(len(text)):
-            expected += [-float(logs[place, 0, text[place + 1]])] if place + 1 < len(text) else []
-            expected += [-float(logs[place, 1, text[place - 1]])] if place else []
+        for index in range(len(text)):
+            expected += [-float(logs[index, 0, text[index + 1]])] if index + 1 < len(text) else []
+            expected += [-float(logs[index, 1, text[index - 1]])] if index else []
     np.testing.assert_allclose(answers.losses, expected, atol=1e-5)
-    total = compute_pretrain_losses(model.module.eval(), lesson, {"words": 1.0}, "cpu")["words"].item()
+    total = compute_pretrain_losses(model.module.eval(), pretrain_batch, {"words": 1.0}, "cpu")["words"].item()
     assert total == pytest.approx(sum(expected), rel=1e-5)
 
 

@@ -12,7 +12,17 @@ import torch
 import clearhead
 from clearhead.core.models import Network
 from clearhead.errors import InputError
-from tests.core.networks import EVERY, HEAD, PARTS, batch_of, close, model_of, network_of, real, tensors_of
+from tests.core.networks import (
+    FAMILY_NAMES,
+    HEAD,
+    PARTS,
+    assert_close,
+    batch_of,
+    model_of,
+    network_of,
+    real_outputs,
+    tensors_of,
+)
 from tests.family_configs import SEQ2SEQ_FAMILIES
 from tests.parity_models import TokenBatch, compute_reference_outputs, load_in_transformers
 
@@ -32,7 +42,7 @@ TITLES = {
     "marian": "MarianMTModel",
 }
 every_part = pytest.mark.parametrize(("family", "part"), PARTS)
-every_family = pytest.mark.parametrize("family", EVERY)
+every_family = pytest.mark.parametrize("family", FAMILY_NAMES)
 
 
 def sizes(network: Network, part: str) -> tuple[int, int]:
@@ -40,9 +50,9 @@ def sizes(network: Network, part: str) -> tuple[int, int]:
     return shape.layers, shape.heads
 
 
-def run(network: Network, given: TokenBatch, **how: Any) -> list[torch.Tensor]:
+def run(network: Network, batch: TokenBatch, **options: Any) -> list[torch.Tensor]:
     with torch.no_grad():
-        return real(network(**tensors_of(given), **how), given)
+        return real_outputs(network(**tensors_of(batch), **options), batch)
 
 
 def order_of(network: Network, part: str) -> tuple[int, ...]:
@@ -55,20 +65,20 @@ def order_of(network: Network, part: str) -> tuple[int, ...]:
 @every_part
 def test_scaled_by_hand(family: str, part: str, factor: float) -> None:
     """A head's number is the same as multiplying its columns of W_O."""
-    network, given = network_of(family), batch_of(family)
+    network, batch = network_of(family), batch_of(family)
     layers, heads = sizes(network, part)
     block, head = len(network.attentions(part)) - 1, heads - 1
     scale = torch.ones(layers, heads)
     for layer, used in enumerate(order_of(network, part)):
         if used == block:
             scale[layer, head] = factor
-    before = run(network, given)
-    scaled = run(network, given, head_scale={part: scale})
+    before = run(network, batch)
+    scaled = run(network, batch, head_scale={part: scale})
     attention = network.attentions(part)[block]
     columns = slice(head * attention.head_width, (head + 1) * attention.head_width)
     with torch.no_grad():
         attention.out.weight[:, columns] *= factor
-    close(scaled, run(network, given))
+    assert_close(scaled, run(network, batch))
     moved = max((a - b).abs().max().item() for a, b in zip(before, scaled, strict=True))
     assert moved == 0 if factor == 1 else moved > 1e-4
 
@@ -76,14 +86,14 @@ def test_scaled_by_hand(family: str, part: str, factor: float) -> None:
 @every_part
 def test_gradient_of_the_scale(family: str, part: str) -> None:
     """What a head matters to first order: autograd's number is the slope that is measured."""
-    network, given = network_of(family).double(), batch_of(family)
+    network, batch = network_of(family).double(), batch_of(family)
     layers, heads = sizes(network, part)
     draws = torch.Generator().manual_seed(0)
-    weights = [torch.randn(x.shape, generator=draws, dtype=torch.float64) for x in run(network, given)]
+    weights = [torch.randn(x.shape, generator=draws, dtype=torch.float64) for x in run(network, batch)]
 
     def score(scale: torch.Tensor) -> torch.Tensor:
-        said = real(network(**tensors_of(given), head_scale={part: scale}), given)
-        return sum((x * w).sum() for x, w in zip(said, weights, strict=True))  # type: ignore[return-value]
+        outputs_list = real_outputs(network(**tensors_of(batch), head_scale={part: scale}), batch)
+        return sum((x * w).sum() for x, w in zip(outputs_list, weights, strict=True))  # type: ignore[return-value]
 
     scale = torch.rand(layers, heads, generator=draws, dtype=torch.float64).requires_grad_()
     (grad,) = torch.autograd.grad(score(scale), scale)
@@ -98,30 +108,30 @@ def test_gradient_of_the_scale(family: str, part: str) -> None:
 
 @every_part
 def test_pruned_is_scaled_by_zero(family: str, part: str) -> None:
-    network, given = network_of(family), batch_of(family)
+    network, batch = network_of(family), batch_of(family)
     layers, heads = sizes(network, part)
-    gone = {0: {0}} if len(network.attentions(part)) == 1 else {0: {heads - 1}, 1: {0}}
+    pruned = {0: {0}} if len(network.attentions(part)) == 1 else {0: {heads - 1}, 1: {0}}
     scale = torch.ones(layers, heads)
     for layer, block in enumerate(order_of(network, part)):
-        for head in gone.get(block, ()):
+        for head in pruned.get(block, ()):
             scale[layer, head] = 0
-    expected = run(network, given, head_scale={part: scale})
-    whole = sum(p.numel() for p in network.parameters())
-    network.prune(gone, part)
-    close(run(network, given), expected)
-    assert sum(p.numel() for p in network.parameters()) < whole
+    expected = run(network, batch, head_scale={part: scale})
+    full = sum(p.numel() for p in network.parameters())
+    network.prune(pruned, part)
+    assert_close(run(network, batch), expected)
+    assert sum(p.numel() for p in network.parameters()) < full
     # the heads that are left keep their numbers
     for attention in network.attentions(part):
         assert set(attention.kept_heads) <= set(range(attention.total_heads))
     half = torch.full((layers, heads), 0.5)
-    close(run(network, given, head_scale={part: half}), run(network, given, head_scale={part: half * scale}))
+    assert_close(run(network, batch, head_scale={part: half}), run(network, batch, head_scale={part: half * scale}))
 
 
 @every_part
 def test_gradients_after_pruning(family: str, part: str) -> None:
-    network, given = network_of(family), batch_of(family)
+    network, batch = network_of(family), batch_of(family)
     network.prune({0: {1}}, part)
-    torch.stack([(x**2).mean() for x in real(network(**tensors_of(given)), given)]).sum().backward()
+    torch.stack([(x**2).mean() for x in real_outputs(network(**tensors_of(batch)), batch)]).sum().backward()
     flat = [name for name, p in network.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     # a bias of all keys alike moves no probability, so its gradient is zero up to rounding
     assert not [name for name in flat if not name.endswith("k.bias")]
@@ -132,32 +142,32 @@ def test_gradients_after_pruning(family: str, part: str) -> None:
 @every_family
 def test_pruned_twice(family: str) -> None:
     """Heads keep their first numbers: {0} and then {2} is {0, 2}."""
-    one, two, given = network_of(family), network_of(family), batch_of(family)
-    one.prune({0: {0}})
-    one.prune({0: {2}})
-    two.prune({0: {0, 2}})
-    assert one.attentions("encoder")[0].kept_heads == two.attentions("encoder")[0].kept_heads == (1,)
-    close(run(one, given), run(two, given), 0)
+    first, second, batch = network_of(family), network_of(family), batch_of(family)
+    first.prune({0: {0}})
+    first.prune({0: {2}})
+    second.prune({0: {0, 2}})
+    assert first.attentions("encoder")[0].kept_heads == second.attentions("encoder")[0].kept_heads == (1,)
+    assert_close(run(first, batch), run(second, batch), 0)
 
 
 @every_family
 def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
-    model, given = model_of(family), batch_of(family)
+    model, batch = model_of(family), batch_of(family)
     model.prune({0: [1]})
     if family in SEQ2SEQ_FAMILIES:
         model.prune({1: [0]}, "decoder")
         model.prune({0: [1]}, "cross")
-    expected = model.run(**given.to_clearhead())
+    expected = model.run(**batch.to_clearhead())
     model.save(tmp_path)
-    again = clearhead.load(tmp_path, "core")
+    loaded = clearhead.load(tmp_path, "core")
     for part in ("encoder", "decoder", "cross"):
         kept = [attention.kept_heads for attention in model.module.attentions(part)]
-        assert [attention.kept_heads for attention in again.module.attentions(part)] == kept
-    np.testing.assert_array_equal(again.run(**given.to_clearhead()).logits, expected.logits)
+        assert [attention.kept_heads for attention in loaded.module.attentions(part)] == kept
+    np.testing.assert_array_equal(loaded.run(**batch.to_clearhead()).logits, expected.logits)
     # saved once more, nothing is lost or restored
-    again.save(tmp_path / "again")
+    loaded.save(tmp_path / "again")
     third = clearhead.load(tmp_path / "again", "core")
-    np.testing.assert_array_equal(third.run(**given.to_clearhead()).logits, expected.logits)
+    np.testing.assert_array_equal(third.run(**batch.to_clearhead()).logits, expected.logits)
     assert {n: p.shape for n, p in third.module.named_parameters()} == {
         n: p.shape for n, p in model.module.named_parameters()
     }
@@ -166,34 +176,34 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", TITLES)
 def test_pruned_and_read_by_transformers(family: str, tmp_path: Path) -> None:
     """Pruned heads are saved as zeros, which say nothing in any library."""
-    model, given = model_of(family), batch_of(family)
-    whole = model.run(**given.to_clearhead()).logits
+    model, batch = model_of(family), batch_of(family)
+    full = model.run(**batch.to_clearhead()).logits
     model.prune({0: [1]})
     if family in SEQ2SEQ_FAMILIES:
         model.prune({1: [0]}, "decoder")
         model.prune({0: [1]}, "cross")
-    logits = model.run(**given.to_clearhead()).logits
+    logits = model.run(**batch.to_clearhead()).logits
     model.save(tmp_path)
-    said = compute_reference_outputs(load_in_transformers(tmp_path, TITLES[family]), given)["logits"]
-    mask = given.mask if given.target_mask is None else given.target_mask
+    loaded_logits = compute_reference_outputs(load_in_transformers(tmp_path, TITLES[family]), batch)["logits"]
+    mask = batch.mask if batch.target_mask is None else batch.target_mask
     assert logits is not None
-    assert whole is not None
-    np.testing.assert_allclose(said[mask], logits[mask], rtol=0, atol=1e-5)
-    assert np.abs(logits - whole)[mask].max() > 1e-3
+    assert full is not None
+    np.testing.assert_allclose(loaded_logits[mask], logits[mask], rtol=0, atol=1e-5)
+    assert np.abs(logits - full)[mask].max() > 1e-3
 
 
 def test_layers_that_share_a_block_lose_a_head_together() -> None:
-    network, given = network_of("albert"), batch_of("albert")
+    network, batch = network_of("albert"), batch_of("albert")
     assert network.shape.stack.block_of_layer == (0, 0, 1)
     network_two = network_of("albert")
     network_two.prune({0: {1}})
     only = torch.ones(3, 3)
     only[:2, 1] = 0
-    close(run(network, given, head_scale={"encoder": only}), run(network_two, given))
+    assert_close(run(network, batch, head_scale={"encoder": only}), run(network_two, batch))
     # scaling tells the two layers apart
     only[0, 1] = 1
     with pytest.raises(AssertionError):
-        close(run(network, given, head_scale={"encoder": only}), run(network_two, given))
+        assert_close(run(network, batch, head_scale={"encoder": only}), run(network_two, batch))
 
 
 @pytest.mark.parametrize(
@@ -225,15 +235,15 @@ def test_nothing_is_pruned_when_one_head_is_wrong() -> None:
 
 
 def test_scales_that_do_not_fit() -> None:
-    model, given = model_of("bert"), batch_of("bert")
+    model, batch = model_of("bert"), batch_of("bert")
     with pytest.raises(InputError, match=r"must have shape \(3, 3\), got \(2, 3\)"):
-        model.run(**given.to_clearhead(), head_scale=[[1, 1, 1], [1, 1, 1]])
+        model.run(**batch.to_clearhead(), head_scale=[[1, 1, 1], [1, 1, 1]])
     with pytest.raises(InputError, match="no part 'cross'"):
-        model.run(**given.to_clearhead(), head_scale={"cross": np.ones((3, 3))})
-    out = model.run(**given.to_clearhead(), head_scale=np.ones((3, 3)))
-    np.testing.assert_array_equal(out.last, model.run(**given.to_clearhead()).last)
+        model.run(**batch.to_clearhead(), head_scale={"cross": np.ones((3, 3))})
+    out = model.run(**batch.to_clearhead(), head_scale=np.ones((3, 3)))
+    np.testing.assert_array_equal(out.last, model.run(**batch.to_clearhead()).last)
 
 
 def test_every_family_is_here() -> None:
-    assert set(TITLES) == set(EVERY) - {"transformer"}
-    assert set(HEAD) == set(EVERY)
+    assert set(TITLES) == set(FAMILY_NAMES) - {"transformer"}
+    assert set(HEAD) == set(FAMILY_NAMES)

@@ -13,7 +13,7 @@ import clearhead
 from clearhead.core.build import build_network
 from clearhead.families import FAMILIES
 from clearhead.shape import ModelShape
-from tests.core.networks import EVERY, shape_of
+from tests.core.networks import FAMILY_NAMES, shape_of
 from tests.family_configs import CLASSES, FIXED_CONFIGS
 from tests.parity_models import import_transformers, save_reference
 
@@ -45,11 +45,11 @@ def config(family: str) -> dict[str, Any]:
     )
 
 
-def drawn(shape: ModelShape, seed: int = 0) -> dict[str, torch.Tensor]:
+def initial_weights(shape: ModelShape, seed: int = 0) -> dict[str, torch.Tensor]:
     return {name: parameter.detach() for name, parameter in build_network(shape, seed=seed).named_parameters()}
 
 
-def spread(weight: torch.Tensor) -> float:
+def std_of(weight: torch.Tensor) -> float:
     return float(weight.std(correction=0))
 
 
@@ -61,83 +61,83 @@ def test_spread_as_in_transformers(family: str, title: str) -> None:
     torch.manual_seed(0)
     with save_reference(kind(kind.config_class(**config(family)))) as folder:
         model = clearhead.load(folder, "core")
-    ours = drawn(model.shape)
+    ours = initial_weights(model.shape)
     for name, theirs in model.module.named_parameters():
         if theirs.ndim == 1:
             assert torch.equal(ours[name], theirs.detach()), name
             continue
         allowed = 0.06 + 2 / math.sqrt(theirs.numel())
-        assert abs(math.log(spread(ours[name]) / spread(theirs.detach()))) < allowed, name
+        assert abs(math.log(std_of(ours[name]) / std_of(theirs.detach()))) < allowed, name
 
 
 def large(family: str, head: str | None = None, **changes: Any) -> ModelShape:
     return FAMILIES[family].model_shape(config(family) | changes, head, 3)
 
 
-def near(weight: torch.Tensor, std: float) -> None:
-    assert spread(weight) == pytest.approx(std, rel=0.06 + 2 / math.sqrt(weight.numel()))
+def assert_std(weight: torch.Tensor, std: float) -> None:
+    assert std_of(weight) == pytest.approx(std, rel=0.06 + 2 / math.sqrt(weight.numel()))
     assert abs(float(weight.mean())) < 4 * std / math.sqrt(weight.numel())
 
 
 def test_bert() -> None:
     """Every matrix from a normal distribution of deviation 0.02."""
-    for name, weight in drawn(large("bert", "pretrain")).items():
+    for name, weight in initial_weights(large("bert", "pretrain")).items():
         if weight.ndim > 1:
-            near(weight, 0.02)
+            assert_std(weight, 0.02)
         else:
             assert (weight == (1.0 if name.endswith("norm.weight") else 0.0)).all()
-    near(drawn(large("bert", initializer_range=0.3))["stack.blocks.1.attend.inner.q.weight"], 0.3)
+    assert_std(initial_weights(large("bert", initializer_range=0.3))["stack.blocks.1.attend.inner.q.weight"], 0.3)
 
 
 def test_gpt2() -> None:
     """What is added to the residual stream is 1/sqrt(2 layers) smaller; GPT-1 knows nothing of that yet."""
-    smaller = drawn(large("gpt2", "causal"))
-    plain = drawn(large("openai-gpt", "causal"))
+    smaller = initial_weights(large("gpt2", "causal"))
+    plain = initial_weights(large("openai-gpt", "causal"))
     for part in ("attend.inner.out.weight", "feed.inner.down.weight"):
-        near(smaller[f"stack.blocks.2.{part}"], 0.02 / math.sqrt(2 * 3))
-        near(plain[f"stack.blocks.2.{part}"], 0.02)
-    near(smaller["stack.blocks.2.feed.inner.up.weight"], 0.02)
+        assert_std(smaller[f"stack.blocks.2.{part}"], 0.02 / math.sqrt(2 * 3))
+        assert_std(plain[f"stack.blocks.2.{part}"], 0.02)
+    assert_std(smaller["stack.blocks.2.feed.inner.up.weight"], 0.02)
 
 
 def test_t5() -> None:
     """By what comes in: the score scale is folded into W_Q, and words are from a unit normal."""
-    made = drawn(large("t5", "seq2seq"))
-    near(made["stack.embed.token.weight"], 1.0)
+    weights = initial_weights(large("t5", "seq2seq"))
+    assert_std(weights["stack.embed.token.weight"], 1.0)
     for side in ("stack", "decoder"):
-        near(made[f"{side}.blocks.0.attend.inner.q.weight"], (96 * 32) ** -0.5)
-        near(made[f"{side}.blocks.0.attend.inner.k.weight"], 96**-0.5)
-        near(made[f"{side}.blocks.0.attend.inner.out.weight"], (3 * 32) ** -0.5)
-        near(made[f"{side}.blocks.0.feed.inner.up.weight"], 96**-0.5)
-        near(made[f"{side}.blocks.0.feed.inner.down.weight"], 160**-0.5)
+        assert_std(weights[f"{side}.blocks.0.attend.inner.q.weight"], (96 * 32) ** -0.5)
+        assert_std(weights[f"{side}.blocks.0.attend.inner.k.weight"], 96**-0.5)
+        assert_std(weights[f"{side}.blocks.0.attend.inner.out.weight"], (3 * 32) ** -0.5)
+        assert_std(weights[f"{side}.blocks.0.feed.inner.up.weight"], 96**-0.5)
+        assert_std(weights[f"{side}.blocks.0.feed.inner.down.weight"], 160**-0.5)
 
 
 def test_modernbert() -> None:
     """Cut at two deviations."""
-    made = drawn(large("modernbert", "masked"))
+    weights = initial_weights(large("modernbert", "masked"))
     for name, std in (("feed.inner.up.weight", 0.02), ("attend.inner.out.weight", 0.02 / math.sqrt(6))):
-        weight = made[f"stack.blocks.1.{name}"]
+        weight = weights[f"stack.blocks.1.{name}"]
         # what is cut off would have been the widest, so the spread is an eighth smaller
         assert float(weight.abs().max()) <= 2 * std + 1e-7
-        assert spread(weight) == pytest.approx(0.88 * std, rel=0.05)
+        assert std_of(weight) == pytest.approx(0.88 * std, rel=0.05)
 
 
 def test_transformer_2017() -> None:
     """Uniform by fan-in and fan-out, and words that are multiplied by sqrt(width) later."""
-    made = drawn(large("transformer", "seq2seq"))
-    near(made["stack.embed.token.weight"], 96**-0.5)
-    weight = made["decoder.blocks.1.feed.inner.up.weight"]
+    weights = initial_weights(large("transformer", "seq2seq"))
+    assert_std(weights["stack.embed.token.weight"], 96**-0.5)
+    weight = weights["decoder.blocks.1.feed.inner.up.weight"]
     edge = math.sqrt(6 / (96 + 160))
-    near(weight, edge / math.sqrt(3))
+    assert_std(weight, edge / math.sqrt(3))
     assert edge * 0.98 < float(weight.abs().max()) <= edge
 
 
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_repeatable(family: str) -> None:
-    first, again, other = (drawn(shape_of(family), seed) for seed in (7, 7, 8))
+    first, again, different = (initial_weights(shape_of(family), seed) for seed in (7, 7, 8))
     for name, weight in first.items():
         assert torch.equal(weight, again[name])
         assert weight.isfinite().all()
-        assert weight.ndim == 1 or not torch.equal(weight, other[name]), name
+        assert weight.ndim == 1 or not torch.equal(weight, different[name]), name
 
 
 def test_a_seed_leaves_the_world_alone() -> None:
@@ -150,30 +150,34 @@ def test_a_seed_leaves_the_world_alone() -> None:
 
 
 def test_two_matrices_are_not_alike() -> None:
-    made = drawn(large("bert"))
-    assert not torch.equal(made["stack.blocks.0.attend.inner.q.weight"], made["stack.blocks.0.attend.inner.k.weight"])
-    assert not torch.equal(made["stack.blocks.0.attend.inner.q.weight"], made["stack.blocks.1.attend.inner.q.weight"])
+    weights = initial_weights(large("bert"))
+    assert not torch.equal(
+        weights["stack.blocks.0.attend.inner.q.weight"], weights["stack.blocks.0.attend.inner.k.weight"]
+    )
+    assert not torch.equal(
+        weights["stack.blocks.0.attend.inner.q.weight"], weights["stack.blocks.1.attend.inner.q.weight"]
+    )
 
 
-@pytest.mark.parametrize("family", [family for family in EVERY if "classify" in FAMILIES[family].heads])
+@pytest.mark.parametrize("family", [family for family in FAMILY_NAMES if "classify" in FAMILIES[family].heads])
 def test_a_fresh_head_on_given_weights(family: str, tmp_path: Path) -> None:
     """Only the head is drawn: all else is the file's, and another seed changes only the head."""
     kind = FAMILIES[family]
-    made = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.config_keys}, seed=1)
-    made.save(tmp_path)
-    stored = dict(made.module.named_parameters())
+    model = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.config_keys}, seed=1)
+    model.save(tmp_path)
+    stored = dict(model.module.named_parameters())
     first = clearhead.load(tmp_path, "core", head="classify", labels=("a", "b", "c"), seed=0)
-    other = clearhead.load(tmp_path, "core", head="classify", labels=("a", "b", "c"), seed=1)
+    different = clearhead.load(tmp_path, "core", head="classify", labels=("a", "b", "c"), seed=1)
     assert first.shape.head is not None
     assert first.shape.head.outputs == 3
     for name, weight in first.module.named_parameters():
-        second = other.module.get_parameter(name)
+        second = different.module.get_parameter(name)
         if name in stored:
             assert torch.equal(weight, stored[name])
             assert torch.equal(weight, second)
         elif weight.ndim > 1:
             assert not torch.equal(weight, second)
             std = {"modernbert": 96**-0.5 if name.startswith("head.out") else 0.02 / math.sqrt(6)}.get(family, 0.02)
-            assert spread(weight.detach()) == pytest.approx(std, rel=0.25)
+            assert std_of(weight.detach()) == pytest.approx(std, rel=0.25)
         elif name.endswith("bias"):
             assert (weight == 0).all()

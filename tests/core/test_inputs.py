@@ -26,7 +26,7 @@ def marian() -> Model:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("inputs", "message"),
     [
         ({"ids": [[5, 6], [7]]}, "ids has rows of different lengths; pad them and pass a mask"),
         ({"ids": [[5.0, 6.5]]}, "ids must be integers, got float64"),
@@ -60,13 +60,13 @@ def marian() -> Model:
         ({"ids": IDS, "target_ids": IDS}, "target_ids require a model with a decoder, but this bert has none"),
     ],
 )
-def test_one_stack(bert: Model, given: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        bert.run(**given)
+def test_one_stack(bert: Model, inputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bert.run(**inputs)
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("inputs", "message"),
     [
         ({"target_ids": [[5], [6], [7]]}, "ids has 2 rows and target_ids has 3"),
         ({"target_ids": [[5, 20], [6, 7]]}, r"target_ids\[0, 1\] is 20, but the vocabulary has 20 tokens \(0 to 19\)"),
@@ -78,9 +78,9 @@ def test_one_stack(bert: Model, given: dict[str, Any], words: str) -> None:
         ({"target_ids": [[5], [6]], "target_mask": [[3], [1]]}, "target_mask must be 1 for real tokens"),
     ],
 )
-def test_pairs(marian: Model, given: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        marian.run(IDS, **given)
+def test_pairs(marian: Model, inputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        marian.run(IDS, **inputs)
 
 
 def test_choices() -> None:
@@ -89,8 +89,8 @@ def test_choices() -> None:
     out = model.run(ids, np.ones_like(ids), np.zeros_like(ids))
     assert out.logits is not None
     assert out.logits.shape == (2, 2)
-    flat = model.run(ids.reshape(4, 3)).logits
-    np.testing.assert_allclose(flat.reshape(2, 2), out.logits, atol=1e-6)  # type: ignore[union-attr]
+    flat_logits = model.run(ids.reshape(4, 3)).logits
+    np.testing.assert_allclose(flat_logits.reshape(2, 2), out.logits, atol=1e-6)  # type: ignore[union-attr]
     with pytest.raises(InputError, match=r"must have shape \(2, 2, 3\) like ids, got \(2, 3\)"):
         model.run(ids, np.ones((2, 3), int))
     with pytest.raises(InputError, match=r"must have shape \(2, 2, 3\) like ids, got \(4, 3\)"):

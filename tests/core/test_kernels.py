@@ -8,33 +8,33 @@ import torch
 from clearhead.core.activations import ACTIVATIONS
 from clearhead.core.attention import Recorder
 from clearhead.families.family import ACTIVATIONS as NAMES
-from tests.core.networks import EVERY, batch_of, close, network_of, real, tensors_of
+from tests.core.networks import FAMILY_NAMES, assert_close, batch_of, network_of, real_outputs, tensors_of
 from tests.family_configs import SEQ2SEQ_FAMILIES
 from tests.parity_models import import_transformers
 
 
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_fused_is_explicit(family: str, left: bool) -> None:
-    network, given = network_of(family), batch_of(family, left=left)
+    network, batch = network_of(family), batch_of(family, left=left)
     recorder = Recorder()
     with torch.no_grad():
-        fused, explicit = network(**tensors_of(given)), network(**tensors_of(given), kernel=recorder)
-    close(real(fused, given), real(explicit, given))
+        fused, explicit = network(**tensors_of(batch)), network(**tensors_of(batch), kernel=recorder)
+    assert_close(real_outputs(fused, batch), real_outputs(explicit, batch))
     layers = network.shape.stack.layers
     assert [step.layer for step in recorder.steps if step.part == "encoder"] == list(range(layers))
     if family in SEQ2SEQ_FAMILIES:
         assert [step.layer for step in recorder.steps if step.part == "cross"] == [0, 1, 2][: network.shape.top.layers]
 
 
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_same_gradients(family: str) -> None:
-    network, given = network_of(family), batch_of(family)
+    network, batch = network_of(family), batch_of(family)
     grads = []
-    for how in ({}, {"kernel": Recorder()}):
+    for options in ({}, {"kernel": Recorder()}):
         network.zero_grad()
         torch.stack(
-            [(output**2).mean() for output in real(network(**tensors_of(given), **how), given)]
+            [(output**2).mean() for output in real_outputs(network(**tensors_of(batch), **options), batch)]
         ).sum().backward()
         grads.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
     assert grads[0].keys() == grads[1].keys()
@@ -44,13 +44,13 @@ def test_same_gradients(family: str) -> None:
     assert not unused
 
 
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_recorded_steps_fit_together(family: str) -> None:
     """Each row of probabilities sums to one, and contexts are probabilities times values."""
-    network, given = network_of(family), batch_of(family)
+    network, batch = network_of(family), batch_of(family)
     recorder = Recorder()
     with torch.no_grad():
-        network(**tensors_of(given), kernel=recorder)
+        network(**tensors_of(batch), kernel=recorder)
     for step in recorder.steps:
         torch.testing.assert_close(step.probs.sum(-1), torch.ones(step.probs.shape[:-1]))
         torch.testing.assert_close(step.probs, step.scores.softmax(-1))
@@ -58,29 +58,29 @@ def test_recorded_steps_fit_together(family: str) -> None:
 
 
 def test_control_one_wrong_number_in_a_kernel() -> None:
-    network, given = network_of("bert"), batch_of("bert")
+    network, batch = network_of("bert"), batch_of("bert")
 
-    class Off(Recorder):
-        def __call__(self, *given: object) -> torch.Tensor:
-            context = super().__call__(*given)  # type: ignore[arg-type]
+    class OffsetRecorder(Recorder):
+        def __call__(self, *args: object) -> torch.Tensor:
+            context = super().__call__(*args)  # type: ignore[arg-type]
             context[0, 0, 0, 0] += 0.05
             return context
 
     with torch.no_grad():
-        right, wrong = network(**tensors_of(given)), network(**tensors_of(given), kernel=Off())
+        expected, changed = network(**tensors_of(batch)), network(**tensors_of(batch), kernel=OffsetRecorder())
     with pytest.raises(AssertionError):
-        close(real(right, given), real(wrong, given))
+        assert_close(real_outputs(expected, batch), real_outputs(changed, batch))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_activations(name: str) -> None:
     """By the names that config files use, equal to those of transformers, gradients too."""
-    known = import_transformers().activations.ACT2FN
+    library_activations = import_transformers().activations.ACT2FN
     if name == "elu":
         theirs = torch.nn.ELU()  # which transformers has no name for
-        assert name not in known
+        assert name not in library_activations
     else:
-        theirs = known[name]
+        theirs = library_activations[name]
     a = torch.linspace(-14, 14, 401, requires_grad=True)
     b = a.detach().clone().requires_grad_()
     ours, expected = ACTIVATIONS[name](a), theirs(b)

@@ -24,7 +24,8 @@ def test_packed_targets_answer_as_padded_ones(family: str) -> None:
     ids, target_ids = (torch.nn.utils.rnn.pad_sequence(side, batch_first=True) for side in texts)
     lengths, target_lengths = torch.tensor(SOURCE), torch.tensor(TARGET)
     mask, target_mask = (
-        torch.arange(one.shape[1]) < sizes[:, None] for one, sizes in ((ids, lengths), (target_ids, target_lengths))
+        torch.arange(padded_ids.shape[1]) < sizes[:, None]
+        for padded_ids, sizes in ((ids, lengths), (target_ids, target_lengths))
     )
     padded = network(ids, mask, None, target_ids, target_mask)
     packed = network(

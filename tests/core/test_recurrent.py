@@ -77,14 +77,14 @@ def configs(draw: Any) -> Config:
     }
 
 
-def made(config: Config, seed: int = 0) -> Model:
+def create_model(config: Config, seed: int = 0) -> Model:
     model = clearhead.create("rnn", config=config, head="seq2seq", seed=seed)
     perturb_weights(model.module, seed)
     return model
 
 
 def network_of(config: Config) -> RecurrentNetwork:
-    module = made(config).module
+    module = create_model(config).module
     assert isinstance(module, RecurrentNetwork)
     return module
 
@@ -99,14 +99,14 @@ SOURCE, SOURCE_MASK = (torch.from_numpy(part) for part in pad_rows(SOURCES, 0))
 WORDS = torch.tensor(rows((9, 9, 9), 33, 2))
 
 
-def whole(network: RecurrentNetwork, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
+def one_pass_logits(network: RecurrentNetwork, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
     """Logits of all words in one pass; of one row, with its source cut to its real words."""
     if row is None:
         return network(SOURCE, SOURCE_MASK, target_ids=words).logits
     return network(torch.tensor([SOURCES[row]]), target_ids=words).logits
 
 
-def same(a: torch.Tensor, b: torch.Tensor) -> None:
+def assert_equal_logits(a: torch.Tensor, b: torch.Tensor) -> None:
     torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
 
 
@@ -115,7 +115,7 @@ class TestNumbers:
     @given(configs(), st.integers(0, 1 << 20))
     def test_equal_to_plain_numpy(self, config: Config, seed: int) -> None:
         """Cells, bridge, scores, mixture and output, from a saved folder, in one pass and word by word."""
-        model = made(config, seed)
+        model = create_model(config, seed)
         vocab = config["target_vocab_size"] or config["vocab_size"]
         sources, targets = rows((6, 2, 4), config["vocab_size"], seed), rows((5, 3, 1), vocab, seed + 1)
         with TemporaryDirectory() as folder:
@@ -125,23 +125,23 @@ class TestNumbers:
         assert again.shape == model.shape
         ids, mask = pad_rows(sources, 0)
         target_ids, target_mask = pad_rows(targets, 0)
-        said = again.run(ids, mask, target_ids=target_ids, target_mask=target_mask).logits
-        assert said is not None
+        output = again.run(ids, mask, target_ids=target_ids, target_mask=target_mask).logits
+        assert output is not None
         runner = model.core
-        state, stepped, looked = runner.start(Batch(ids=ids, mask=mask)), [], []
-        for place in range(target_ids.shape[1]):
-            logits, state = runner.step(state, target_ids[:, place : place + 1])
+        state, stepped, step_probs = runner.start(Batch(ids=ids, mask=mask)), [], []
+        for index in range(target_ids.shape[1]):
+            logits, state = runner.step(state, target_ids[:, index : index + 1])
             stepped.append(logits)
-            looked.append(state.state.probs)  # type: ignore[union-attr]
+            step_probs.append(state.state.probs)  # type: ignore[union-attr]
         for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            expected, looks = translate(config, stored, np.array(source), np.array(target))
-            np.testing.assert_allclose(said[row, : len(target)], expected, rtol=0, atol=2e-5)
+            expected, target_probs = translate(config, stored, np.array(source), np.array(target))
+            np.testing.assert_allclose(output[row, : len(target)], expected, rtol=0, atol=2e-5)
             np.testing.assert_allclose(np.concatenate(stepped, 1)[row, : len(target)], expected, rtol=0, atol=2e-5)
-            for place, probs in enumerate(looks):
-                found = looked[place]
-                assert found is not None
-                np.testing.assert_allclose(found[row, 0, : len(source)], probs, rtol=0, atol=1e-5)
-                assert (found[row, 0, len(source) :] == 0).all()
+            for index, probs in enumerate(target_probs):
+                probs_found = step_probs[index]
+                assert probs_found is not None
+                np.testing.assert_allclose(probs_found[row, 0, : len(source)], probs, rtol=0, atol=1e-5)
+                assert (probs_found[row, 0, len(source) :] == 0).all()
 
     @pytest.mark.parametrize(
         "name",
@@ -154,20 +154,20 @@ class TestNumbers:
         ],
     )
     def test_control_one_wrong_number(self, name: str, tmp_path: Path) -> None:
-        model = made(SMALL)
+        model = create_model(SMALL)
         model.save(tmp_path)
         stored = dict(load_file(tmp_path / "model.safetensors"))
         with torch.no_grad():
             weight = model.module.get_parameter(name)
             weight[(0,) * weight.ndim] += 0.1
-        said = model.run([SOURCES[0]], target_ids=WORDS[:1].tolist()).logits
+        output = model.run([SOURCES[0]], target_ids=WORDS[:1].tolist()).logits
         expected, _ = translate(SMALL, stored, np.array(SOURCES[0]), WORDS[0].numpy())
-        assert said is not None
-        assert np.abs(said[0] - expected).max() > 1e-4
+        assert output is not None
+        assert np.abs(output[0] - expected).max() > 1e-4
 
     def test_the_parts_list_is_what_is_built(self) -> None:
         for config in VARIANTS:
-            module = made(config | {"bidirectional": False, "decoder_layers": 3}).module
+            module = create_model(config | {"bidirectional": False, "decoder_layers": 3}).module
             assert {name: tuple(p.shape) for name, p in module.named_parameters()} == tensors.expected_sizes(
                 module.shape
             )
@@ -175,7 +175,7 @@ class TestNumbers:
     @pytest.mark.parametrize("both", [True, False])
     @pytest.mark.parametrize("cell", ["gru", "lstm"])
     def test_each_side_loads_into_torch_as_it_is(self, cell: str, both: bool, tmp_path: Path) -> None:
-        model = made(SMALL | {"cell": cell, "bidirectional": both})
+        model = create_model(SMALL | {"cell": cell, "bidirectional": both})
         model.save(tmp_path)
         stored = {name: torch.from_numpy(array) for name, array in load_file(tmp_path / "model.safetensors").items()}
         kind = {"gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[cell]
@@ -201,8 +201,8 @@ class TestNumbers:
             two.score.key.bias.zero_()
             two.score.out.weight.copy_(one.score.out.weight)
             states, memory = torch.randn(2, 3, 6), torch.randn(2, 4, 6)
-            found = [part(states, part.prepare_source(memory, None)).probs for part in (one, two)]
-        torch.testing.assert_close(found[0], found[1])
+            probs_found = [part(states, part.prepare_source(memory, None)).probs for part in (one, two)]
+        torch.testing.assert_close(probs_found[0], probs_found[1])
 
 
 @pytest.mark.usefixtures("no_gradients")
@@ -216,12 +216,12 @@ class TestSteps:
     @every_variant
     def test_portions(self, config: Config, portions: tuple[int, ...]) -> None:
         network = network_of(config)
-        state, done, said = start_decoding(network, SOURCE, SOURCE_MASK), 0, []
+        state, position, step_logits = start_decoding(network, SOURCE, SOURCE_MASK), 0, []
         for size in portions:
-            logits, state = decode_step(network, state, WORDS[:, done : done + size])
-            said.append(logits)
-            done += size
-        same(torch.cat(said, 1), whole(network, WORDS))
+            logits, state = decode_step(network, state, WORDS[:, position : position + size])
+            step_logits.append(logits)
+            position += size
+        assert_equal_logits(torch.cat(step_logits, 1), one_pass_logits(network, WORDS))
 
     @pytest.mark.parametrize("side", ["left", "right"])
     @every_variant
@@ -229,8 +229,8 @@ class TestSteps:
         """Prompts of different length, padded on either side, each row as if it were alone; one has none at all."""
         network = network_of(config)
         lengths = torch.tensor([5, 0, 3])
-        places = torch.arange(5)[None]
-        mask = places < lengths[:, None] if side == "right" else places >= 5 - lengths[:, None]
+        positions = torch.arange(5)[None]
+        mask = positions < lengths[:, None] if side == "right" else positions >= 5 - lengths[:, None]
         prompt = torch.zeros(3, 5, dtype=torch.long)
         for row in range(3):
             prompt[row, mask[row]] = WORDS[row, : lengths[row]]
@@ -238,9 +238,9 @@ class TestSteps:
         later = WORDS.gather(1, lengths[:, None] + torch.arange(4)[None])
         then, _ = decode_step(network, state, later)
         for row, length in enumerate(lengths.tolist()):
-            alone = whole(network, WORDS[row : row + 1, : length + 4], row)[0]
-            same(first[row, mask[row]], alone[:length])
-            same(then[row], alone[length:])
+            alone = one_pass_logits(network, WORDS[row : row + 1, : length + 4], row)[0]
+            assert_equal_logits(first[row, mask[row]], alone[:length])
+            assert_equal_logits(then[row], alone[length:])
 
     @every_variant
     def test_reorder(self, config: Config) -> None:
@@ -248,16 +248,16 @@ class TestSteps:
         network = network_of(config)
         _, state = decode_step(network, start_decoding(network, SOURCE, SOURCE_MASK), WORDS[:, :5])
         order = torch.tensor([2, 0, 0, 2])
-        chosen = state.reorder(order)
+        reordered = state.reorder(order)
         if state.probs is not None:
-            assert chosen.probs is not None
-            assert torch.equal(chosen.probs, state.probs[order])
-        logits, after = decode_step(network, chosen, WORDS[order, 5:7])
+            assert reordered.probs is not None
+            assert torch.equal(reordered.probs, state.probs[order])
+        logits, after = decode_step(network, reordered, WORDS[order, 5:7])
         last, _ = decode_step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 7:])
-        for place, row in enumerate(order.tolist()):
-            same(logits[place], whole(network, WORDS[row : row + 1, :7], row)[0, 5:])
-        for place, row in enumerate([0, 2]):
-            same(last[place], whole(network, WORDS[row : row + 1], row)[0, 7:])
+        for index, row in enumerate(order.tolist()):
+            assert_equal_logits(logits[index], one_pass_logits(network, WORDS[row : row + 1, :7], row)[0, 5:])
+        for index, row in enumerate([0, 2]):
+            assert_equal_logits(last[index], one_pass_logits(network, WORDS[row : row + 1], row)[0, 7:])
 
     @every_variant
     def test_an_old_state_stays_usable(self, config: Config) -> None:
@@ -276,22 +276,22 @@ class TestSteps:
         padded_left = network(left, left != 0, target_ids=WORDS).logits
         for row, source in enumerate(SOURCES):
             alone = network(torch.tensor([source]), target_ids=WORDS[row : row + 1])
-            same(together.logits[row], alone.logits[0])
+            assert_equal_logits(together.logits[row], alone.logits[0])
             for a, b in zip(together.hidden, alone.hidden, strict=True):
-                same(a[row, : len(source)], b[0])
+                assert_equal_logits(a[row, : len(source)], b[0])
             turned = network(torch.tensor([source[::-1]]), target_ids=WORDS[row : row + 1])
-            same(padded_left[row], turned.logits[0])
+            assert_equal_logits(padded_left[row], turned.logits[0])
         flat = torch.tensor([word for source in SOURCES for word in source])
         packed = network(flat, lengths=torch.tensor([5, 3, 1]), target_ids=WORDS)
-        same(packed.logits, together.logits)
-        same(packed.last, together.last[SOURCE_MASK])
+        assert_equal_logits(packed.logits, together.logits)
+        assert_equal_logits(packed.last, together.last[SOURCE_MASK])
 
     def test_a_row_without_a_word_disturbs_nobody(self) -> None:
         network = network_of(SMALL)
         ids, mask = torch.cat([SOURCE, SOURCE[:1]]), torch.cat([SOURCE_MASK, torch.zeros(1, 5, dtype=torch.bool)])
-        said = network(ids, mask, target_ids=WORDS[[0, 1, 2, 0]]).logits
-        same(said[:3], whole(network, WORDS))
-        assert said.isfinite().all()
+        output = network(ids, mask, target_ids=WORDS[[0, 1, 2, 0]]).logits
+        assert_equal_logits(output[:3], one_pass_logits(network, WORDS))
+        assert output.isfinite().all()
 
     def test_a_model_without_a_word_head(self) -> None:
         network = clearhead.create("rnn", config=SMALL).module
@@ -303,14 +303,14 @@ class TestSteps:
 def test_a_trace_has_the_alignment_as_layer_0_head_0(config: Config) -> None:
     from clearhead.core.trace import trace
 
-    model = made(config)
+    model = create_model(config)
     batch = Batch(ids=SOURCE[:1].numpy(), target_ids=WORDS[:1].numpy())
-    seen = trace(model.core, batch, list("abcde"), list("123456789"))
-    assert (seen.layers, seen.decoder) == ([], [])
+    traced = trace(model.core, batch, list("abcde"), list("123456789"))
+    assert (traced.layers, traced.decoder) == ([], [])
     if config["attention"] == "none":
-        assert seen.cross == []
+        assert traced.cross == []
         return
-    (only,) = seen.cross
+    (only,) = traced.cross
     assert (only.layer, only.probs.shape) == (0, (1, 9, 5))
     np.testing.assert_allclose(only.probs.sum(-1), 1, atol=1e-6)
     np.testing.assert_allclose(only.context[0], only.probs[0] @ only.values[0], atol=1e-5)
@@ -356,9 +356,9 @@ def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:
     kinds = [type(part) for part in network.modules() if isinstance(part, torch.nn.Dropout)]
     assert len(kinds) >= 5
     assert set(kinds) == {FastDropout}
-    assert torch.equal(whole(network, WORDS), whole(network, WORDS))
+    assert torch.equal(one_pass_logits(network, WORDS), one_pass_logits(network, WORDS))
     network.train()
-    assert not torch.equal(whole(network, WORDS), whole(network, WORDS))
+    assert not torch.equal(one_pass_logits(network, WORDS), one_pass_logits(network, WORDS))
 
 
 def test_fresh_weights() -> None:
@@ -378,7 +378,7 @@ def test_fresh_weights() -> None:
 @pytest.mark.learns
 @pytest.mark.parametrize("changes", [{"attention": "additive"}, {"attention": "dot", "input_feeding": True}])
 def test_a_copy_task_is_learned(changes: Config) -> None:
-    """Five symbols in any order, said again: 99 of 100 texts that were never seen come out whole."""
+    """Five symbols in any order, output again: 99 of 100 texts that were never seen come out whole."""
     sizes = {"vocab_size": 8, "width": 48, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
     model = clearhead.create("rnn", config=sizes | changes, head="seq2seq", seed=1)
     network = model.module.train()
@@ -395,11 +395,11 @@ def test_a_copy_task_is_learned(changes: Config) -> None:
         adam.step()
         rate.step()
     text = torch.randint(3, 8, (200, 6), generator=words)
-    state, said = model.core.start(Batch(ids=text.numpy())), np.full((200, 1), 1)
+    state, output = model.core.start(Batch(ids=text.numpy())), np.full((200, 1), 1)
     for _ in range(6):
-        logits, state = model.core.step(state, said[:, -1:])
-        said = np.concatenate([said, logits[:, -1].argmax(-1)[:, None]], 1)
-    assert (said[:, 1:] == text.numpy()).all(1).mean() > 0.99
+        logits, state = model.core.step(state, output[:, -1:])
+        output = np.concatenate([output, logits[:, -1].argmax(-1)[:, None]], 1)
+    assert (output[:, 1:] == text.numpy()).all(1).mean() > 0.99
 
 
 @pytest.mark.parametrize("preset", FAMILIES["rnn"].presets)

@@ -147,11 +147,11 @@ def test_positions_end_cleanly() -> None:
     assert [len(row) for row in found] == [5, 40, 1, 35]
     for row, answer in zip(rows, found, strict=True):
         assert model.generate_ids([row], max_length=40, min_length=40)[0].tolist() == answer.tolist()
-    with pytest.raises(InputError, match="numbers 64"):
+    with pytest.raises(InputError, match="has 64 positions"):
         model.generate_ids([[5] * 65])
     with pytest.raises(InputError, match="The prompt of row 1 has 66 tokens, but the model has 64 positions"):
         model.generate_ids([[5] * 3, [5] * 60], prefix=[6] * 6)
-    with pytest.raises(InputError, match="numbers 96"):
+    with pytest.raises(InputError, match="has 96 positions"):
         spoken("gpt2").generate(["word " * 400])
 
 
@@ -241,7 +241,7 @@ def test_bad_input() -> None:
         model.generate_stream(["a"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="num_beams=1"):
         model.generate_stream("a", num_beams=2)
-    with pytest.raises(InputError, match="numbers 96"):
+    with pytest.raises(InputError, match="has 96 positions"):
         model.generate_stream("word " * 400)
     for ids in ([5, 6], [[VOCAB]], [["a"]], [[1.5]], [[[1]]]):
         with pytest.raises(ClearheadError):
