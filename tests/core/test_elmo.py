@@ -1,4 +1,4 @@
-"""ELMo: two directions that never see each other_padding, padded and packed alike, and asked for both neighbours."""
+"""ELMo: independent directions, equal results padded and packed, and the targets of pre-training."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_padding_has_exactly_no_probability(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_a_row_of_nothing_but_padding(family: str) -> None:
-    """Never NaN, and the changed rows do not notice."""
+    """Never NaN, and the other rows do not change."""
     network, batch = network_of(family), batch_of(family)
     parts = tensors_of(batch)
     parts["mask"][1] = False

@@ -20,7 +20,7 @@ from clearhead.errors import ClearheadError
 from clearhead.files import atomic_file
 from clearhead.model import Model
 from clearhead.shape import Pooling
-from tests.engine.both import TOLERANCE, from_file
+from tests.engine.both import TOLERANCE, run_file
 from tests.tiny_models import labelled, tiny_model, write_csv
 
 KINDS = ("fused", "portable")
@@ -45,7 +45,7 @@ def test_sentence_vectors_of_the_default_model(minilm: Model, tmp_path: Path, ki
     rows = [one.ids + [0] * (longest - len(one.ids)) for one in encoded]
     real = [[1] * len(one.ids) + [0] * (longest - len(one.ids)) for one in encoded]
     given = {"input_ids": np.array(rows), "attention_mask": np.array(real), "token_type_ids": np.zeros_like(rows)}
-    found = from_file(folder / MODEL_FILE, given)
+    found = run_file(folder / MODEL_FILE, given)
     assert np.abs(found["sentence_embedding"] - minilm.embed(SENTENCES)).max() < 1e-5
     about = json.loads((folder / "export.json").read_text())
     assert about["graph"] == kind
@@ -95,7 +95,7 @@ def test_what_a_trained_folder_gets(small: Path, tmp_path: Path) -> None:
     model = clearhead.load(trained, "core")
     text = model.tokenizer.encode("the film was great")
     ids = np.array([text.ids])
-    found = from_file(
+    found = run_file(
         out / MODEL_FILE, {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     )
     assert np.abs(found["logits"] - model.run(ids).logits).max() < TOLERANCE
@@ -205,7 +205,7 @@ def test_a_sentence_encoder_is_written_without_its_other_head(tmp_path: Path) ->
     text = "a film with some music"
     ids = np.array([model.tokenizer.encode(text).ids])
     given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    assert np.abs(from_file(out / MODEL_FILE, given)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
+    assert np.abs(run_file(out / MODEL_FILE, given)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
 
 
 def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> None:
@@ -219,12 +219,12 @@ def read_export(folder: Path, texts: list[str]) -> tuple[list[str], np.ndarray[A
     from tokenizers import Tokenizer
 
     about = json.loads((folder / "export.json").read_text())
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer.run_file(str(folder / "tokenizer.json"))
     tokenizer.enable_padding(pad_id=about["pad"])
     encoded = tokenizer.encode_batch(texts)
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
     given = {name: np.array([getattr(one, key) for one in encoded]) for name, key in columns.items()}
-    logits = from_file(folder / MODEL_FILE, given)["logits"].astype(np.float64)
+    logits = run_file(folder / MODEL_FILE, given)["logits"].astype(np.float64)
     scaled = logits / about["calibration"]["temperature"]
     if about["calibration"]["activation"] == "sigmoid":
         return about["labels"], 1 / (1 + np.exp(-scaled))

@@ -25,55 +25,58 @@ TOLERANCE = 1e-4
 HEADS = [(family, head) for family in FIXED_CONFIGS for head in (None, *FAMILIES[family].heads)]
 
 
-def network(shape: ModelShape, seed: int = 0) -> Network:
-    """A network whose numbers all matter."""
-    made: Network = perturb_weights(build_network(shape, seed=seed), seed)
-    return made
+def build_perturbed(shape: ModelShape, seed: int = 0) -> Network:
+    """Build a network in which every weight affects the output."""
+    perturbed: Network = perturb_weights(build_network(shape, seed=seed), seed)
+    return perturbed
 
 
-def runners(net: Network, threads: int = 1) -> tuple[CoreRunner, EngineRunner]:
-    """The same weights in both runtimes."""
+def build_runners(net: Network, threads: int = 1) -> tuple[CoreRunner, EngineRunner]:
+    """Create both runtimes with the same weights."""
     return CoreRunner(net, "cpu"), EngineRunner(net.shape, named_arrays(net), threads=threads)
 
 
-def said(runner: Any, given: TokenBatch, *, hidden: bool = True) -> Output:
-    """What a runner says of a batch, its inputs checked as `Model.run` does it."""
-    batch, _ = check_batch(runner.shape, *(given.to_clearhead().get(name) for name in NAMES))
-    out: Output = runner.run(batch, hidden=hidden)
+def run_checked(runner: Any, batch: TokenBatch, *, hidden: bool = True) -> Output:
+    """Run a batch after the input checks of `Model.run`."""
+    inputs, _ = check_batch(runner.shape, *(batch.to_clearhead().get(name) for name in NAMES))
+    out: Output = runner.run(inputs, hidden=hidden)
     return out
 
 
 NAMES = ("ids", "mask", "segments", "target_ids", "target_mask")
 
 
-def arrays(out: Output, given: TokenBatch) -> dict[str, Array]:
-    """Every output at real positions, by name."""
-    made = {f"hidden {place}": state[given.mask] for place, state in enumerate(out.hidden)}
-    top = given.mask
+def real_outputs(out: Output, batch: TokenBatch) -> dict[str, Array]:
+    """Return every output at real tokens, by name."""
+    outputs = {f"hidden {layer}": state[batch.mask] for layer, state in enumerate(out.hidden)}
+    target_mask = batch.mask
     if out.target_hidden is not None:
-        assert given.target_mask is not None
-        top = given.target_mask
-        made |= {f"target hidden {place}": state[top] for place, state in enumerate(out.target_hidden)}
+        assert batch.target_mask is not None
+        target_mask = batch.target_mask
+        outputs |= {f"target hidden {layer}": state[target_mask] for layer, state in enumerate(out.target_hidden)}
     if out.last is not None:
-        made["last"] = out.last[given.mask]
+        outputs["last"] = out.last[batch.mask]
     if out.logits is not None:
-        made["logits"] = out.logits[top] if out.logits.shape[:2] == top.shape else out.logits
+        outputs["logits"] = out.logits[target_mask] if out.logits.shape[:2] == target_mask.shape else out.logits
     for name in ("pooled", "next_sentence"):
         if getattr(out, name) is not None:
-            made[name] = getattr(out, name)
-    return made
+            outputs[name] = getattr(out, name)
+    return outputs
 
 
-def furthest(one: dict[str, Array], other: dict[str, Array]) -> float:
-    """The largest difference, relative where numbers are large; the two must have the same outputs."""
-    assert one.keys() == other.keys()
-    return max(float((np.abs(one[name] - other[name]) / np.maximum(np.abs(one[name]), 1)).max()) for name in one)
+def max_difference(expected: dict[str, Array], actual: dict[str, Array]) -> float:
+    """Return the largest difference, relative for large values; both must have the same outputs."""
+    assert expected.keys() == actual.keys()
+    return max(
+        float((np.abs(expected[name] - actual[name]) / np.maximum(np.abs(expected[name]), 1)).max())
+        for name in expected
+    )
 
 
-def from_file(path: Path, given: dict[str, Array]) -> dict[str, Array]:
-    """What ONNX Runtime says of a file, as it loads files for everybody."""
+def run_file(path: Path, feeds: dict[str, Array]) -> dict[str, Array]:
+    """Run a file with ONNX Runtime's default settings."""
     options = import_onnxruntime().SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 2  # warnings, too
     session = import_onnxruntime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    assert {one.name for one in session.get_inputs()} == given.keys()
-    return dict(zip((one.name for one in session.get_outputs()), session.run(None, given), strict=True))
+    assert {node.name for node in session.get_inputs()} == feeds.keys()
+    return dict(zip((node.name for node in session.get_outputs()), session.run(None, feeds), strict=True))

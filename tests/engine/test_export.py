@@ -27,7 +27,7 @@ from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
 from clearhead.model import layers as features
 from clearhead.shape import DenseShape, ModelShape, Pooling
-from tests.engine.both import HEADS, TOLERANCE, from_file, furthest, network, runners, said
+from tests.engine.both import HEADS, TOLERANCE, build_perturbed, build_runners, max_difference, run_checked, run_file
 from tests.family_configs import FIXED_CONFIGS, make_batch_for
 from tests.parity_models import TokenBatch
 
@@ -37,37 +37,40 @@ STEPS = ("linear", "tanh", "relu", "relu6", "leaky_relu", "sigmoid", "silu", "el
 POOLED = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "pooler")
 
 
-def given_as(batch: TokenBatch, shape: ModelShape) -> dict[str, Array]:
+def exported_inputs(batch: TokenBatch, shape: ModelShape) -> dict[str, Array]:
     """A batch under the names of an exported file."""
-    made = {name: array.numpy() for name, array in batch.to_transformers().items()}
+    inputs = {name: array.numpy() for name, array in batch.to_transformers().items()}
     if shape.stack.segments < 2:
-        made.pop("token_type_ids", None)
-    return made
+        inputs.pop("token_type_ids", None)
+    return inputs
 
 
-def expected_of(core: Any, batch: TokenBatch) -> dict[str, Array]:
+def exported_outputs(core: Any, batch: TokenBatch) -> dict[str, Array]:
     """What the core says, under the names of an exported file."""
-    out = said(core, batch)
-    pair = core.shape.decoder is not None
+    out = run_checked(core, batch)
+    has_decoder = core.shape.decoder is not None
     if core.shape.head is not None:
         second = None if core.shape.head.kind == "next" else out.next_sentence
-        found = {"logits": out.logits if out.logits is not None else out.next_sentence, "next_sentence": second}
+        outputs = {"logits": out.logits if out.logits is not None else out.next_sentence, "next_sentence": second}
     else:
-        found = {"last": out.last, "pooled": out.pooled}
-        found |= {"top": out.target_hidden[-1]} if out.target_hidden is not None else {}
-    names = EXPORTED_NAMES | (ENCODER_DECODER_NAMES if pair else {})
-    return {names.get(name, name): array for name, array in found.items() if array is not None}
+        outputs = {"last": out.last, "pooled": out.pooled}
+        outputs |= {"top": out.target_hidden[-1]} if out.target_hidden is not None else {}
+    names = EXPORTED_NAMES | (ENCODER_DECODER_NAMES if has_decoder else {})
+    return {names.get(name, name): array for name, array in outputs.items() if array is not None}
 
 
-def at_words(found: dict[str, Array], batch: TokenBatch) -> dict[str, Array]:
+def at_real_tokens(outputs: dict[str, Array], batch: TokenBatch) -> dict[str, Array]:
     """The same without padding, whose numbers are not promised."""
     masks = [mask for mask in (batch.mask, batch.target_mask) if mask is not None]
     if batch.target_mask is None:
-        own = dict.fromkeys(found, batch.mask)
+        masks_by_name = dict.fromkeys(outputs, batch.mask)
     else:
-        own = {name: batch.mask if name.startswith("encoder") else batch.target_mask for name in found}
+        masks_by_name = {name: batch.mask if name.startswith("encoder") else batch.target_mask for name in outputs}
     assert len({mask.shape for mask in masks}) == len(masks)
-    return {name: one[own[name]] if one.shape[:2] == own[name].shape else one for name, one in found.items()}
+    return {
+        name: array[masks_by_name[name]] if array.shape[:2] == masks_by_name[name].shape else array
+        for name, array in outputs.items()
+    }
 
 
 def domains_in(path: Path) -> set[str]:
@@ -80,8 +83,8 @@ def test_every_family_and_head_in_both_graphs(
     family: str, head: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
-    net = network(shape)
-    core, _ = runners(net)
+    net = build_perturbed(shape)
+    core, _ = build_runners(net)
     for left in (False, True):
         batch = make_batch_for(
             family,
@@ -90,23 +93,23 @@ def test_every_family_and_head_in_both_graphs(
             left=left,
             **({} if shape.decoder is not None else {"targets": ()}),
         )
-        expected = at_words(expected_of(core, batch), batch)
+        expected = at_real_tokens(exported_outputs(core, batch), batch)
         for kind in KINDS:
             g = build_export_graph(shape, named_arrays(net), portable=kind == "portable")
             folder = tmp_path / f"{kind}-{left}"
             folder.mkdir()
             write_model(folder, g)
             onnx.checker.check_model(str(folder / MODEL_FILE), full_check=True)
-            found = from_file(folder / MODEL_FILE, given_as(batch, shape))
-            assert furthest(expected, at_words(found, batch)) < TOLERANCE, (kind, left)
+            outputs = run_file(folder / MODEL_FILE, exported_inputs(batch, shape))
+            assert max_difference(expected, at_real_tokens(outputs, batch)) < TOLERANCE, (kind, left)
             assert domains_in(folder / MODEL_FILE) <= ({""} if kind == "portable" else {"", "com.microsoft"})
-    assert capfd.readouterr().err == ""  # ONNX Runtime has nothing to warn of
+    assert capfd.readouterr().err == ""  # no warnings of ONNX Runtime
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fused_graph_is_fused(kind: str, tmp_path: Path) -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
-    write_model(tmp_path, build_export_graph(shape, named_arrays(network(shape)), portable=kind == "portable"))
+    write_model(tmp_path, build_export_graph(shape, named_arrays(build_perturbed(shape)), portable=kind == "portable"))
     ops = {node.op_type for node in onnx.load(tmp_path / MODEL_FILE).graph.node}
     assert ("MultiHeadAttention" in ops) == (kind == "fused")
 
@@ -116,15 +119,15 @@ def test_another_runtime_reads_the_portable_graph(family: str, head: str | None,
     from onnx.reference import ReferenceEvaluator
 
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
-    net = network(shape)
+    net = build_perturbed(shape)
     batch = make_batch_for(
         family, FIXED_CONFIGS[family], (7, 4), **({} if shape.decoder is not None else {"targets": ()})
     )
     write_model(tmp_path, build_export_graph(shape, named_arrays(net), portable=True))
-    other = ReferenceEvaluator(str(tmp_path / MODEL_FILE))
-    found = dict(zip(other.output_names, other.run(None, given_as(batch, shape)), strict=True))
-    expected = at_words(expected_of(runners(net)[0], batch), batch)
-    assert furthest(expected, at_words(found, batch)) < TOLERANCE
+    evaluator = ReferenceEvaluator(str(tmp_path / MODEL_FILE))
+    outputs = dict(zip(evaluator.output_names, evaluator.run(None, exported_inputs(batch, shape)), strict=True))
+    expected = at_real_tokens(exported_outputs(build_runners(net)[0], batch), batch)
+    assert max_difference(expected, at_real_tokens(outputs, batch)) < TOLERANCE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -133,7 +136,7 @@ def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path
     from onnx.reference import ReferenceEvaluator
 
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
-    tensors = named_arrays(network(shape))
+    tensors = named_arrays(build_perturbed(shape))
     names = sorted(name.removesuffix(".weight") for name in tensors if name.endswith(("up.weight", "down.weight")))
     width = {name: tensors[f"{name}.weight"].shape[1] for name in names}
     plan = Int8Plan(
@@ -144,60 +147,73 @@ def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path
     batch = make_batch_for(family, FIXED_CONFIGS[family], (7,), targets=())
     write_model(tmp_path, build_export_graph(shape, tensors, portable=kind == "portable", int8=plan))
     onnx.checker.check_model(str(tmp_path / MODEL_FILE), full_check=True)
-    given = given_as(batch, shape)
-    ours, exact = (EngineRunner(shape, tensors, int8=one) for one in (plan, None))
-    expected, other = (at_words(expected_of(runner, batch), batch) for runner in (ours, exact))
-    found = at_words(from_file(tmp_path / MODEL_FILE, given), batch)
-    assert furthest(expected, found) < 0.01  # a number on the border of two steps may be rounded either way
-    assert furthest(expected, other) > 0
+    inputs = exported_inputs(batch, shape)
+    ours, exact = (EngineRunner(shape, tensors, int8=int8_plan) for int8_plan in (plan, None))
+    expected, float_outputs = (at_real_tokens(exported_outputs(runner, batch), batch) for runner in (ours, exact))
+    outputs = at_real_tokens(run_file(tmp_path / MODEL_FILE, inputs), batch)
+    assert max_difference(expected, outputs) < 0.01  # values between two steps may be rounded either way
+    assert max_difference(expected, float_outputs) > 0
     ops = {node.op_type for node in onnx.load(tmp_path / MODEL_FILE).graph.node}
     assert ("MatMulInteger" if kind == "portable" else "DynamicQuantizeMatMul") in ops
     if kind == "portable":
         reader = ReferenceEvaluator(str(tmp_path / MODEL_FILE))
-        read = dict(zip(reader.output_names, reader.run(None, given), strict=True))
-        assert furthest(expected, at_words(read, batch)) < 0.01
+        outputs_read = dict(zip(reader.output_names, reader.run(None, inputs), strict=True))
+        assert max_difference(expected, at_real_tokens(outputs_read, batch)) < 0.01
 
 
 def test_a_file_with_one_wrong_number_is_seen(tmp_path: Path) -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
-    net = network(shape)
+    net = build_perturbed(shape)
     tensors = {name: array.copy() for name, array in named_arrays(net).items()}
     tensors["stack.blocks.1.feed.inner.down.bias"][0] += 0.5
     write_model(tmp_path, build_export_graph(shape, tensors))
     batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (7, 4))
-    found = from_file(tmp_path / MODEL_FILE, given_as(batch, shape))
-    assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) > TOLERANCE
+    outputs = run_file(tmp_path / MODEL_FILE, exported_inputs(batch, shape))
+    assert (
+        max_difference(
+            at_real_tokens(exported_outputs(build_runners(net)[0], batch), batch), at_real_tokens(outputs, batch)
+        )
+        > TOLERANCE
+    )
 
 
 def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
-    net = network(shape)
-    batch, told = make_batch_for("bert", FIXED_CONFIGS["bert"], (7, 4)), []
+    net = build_perturbed(shape)
+    batch, calls = make_batch_for("bert", FIXED_CONFIGS["bert"], (7, 4)), []
     monkeypatch.setattr(writing, "MAX_INLINE_BYTES", 0)
     for kind in KINDS:
         folder = tmp_path / kind
         folder.mkdir()
         g = build_export_graph(shape, named_arrays(net), portable=kind == "portable")
-        write_model(folder, g, lambda *said: told.append(said))
-        read = onnx.load(folder / MODEL_FILE, load_external_data=False)
-        apart = {
-            one.name: {entry.key: entry.value for entry in one.external_data}
-            for one in read.graph.initializer
-            if one.external_data
+        write_model(folder, g, lambda *args: calls.append(args))
+        model = onnx.load(folder / MODEL_FILE, load_external_data=False)
+        external = {
+            tensor.name: {entry.key: entry.value for entry in tensor.external_data}
+            for tensor in model.graph.initializer
+            if tensor.external_data
         }
-        assert apart.keys() == g.large_weights.keys() != set()
-        assert all(one["location"] == WEIGHTS_FILE and int(one["offset"]) % ALIGNMENT == 0 for one in apart.values())
-        assert told[-1][0] == WEIGHTS_FILE
-        assert told[-1][1] == told[-1][2]
+        assert external.keys() == g.large_weights.keys() != set()
+        assert all(
+            entries["location"] == WEIGHTS_FILE and int(entries["offset"]) % ALIGNMENT == 0
+            for entries in external.values()
+        )
+        assert calls[-1][0] == WEIGHTS_FILE
+        assert calls[-1][1] == calls[-1][2]
         onnx.checker.check_model(str(folder / MODEL_FILE), full_check=True)
-        found = from_file(folder / MODEL_FILE, given_as(batch, shape))
-        assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) < TOLERANCE
+        outputs = run_file(folder / MODEL_FILE, exported_inputs(batch, shape))
+        assert (
+            max_difference(
+                at_real_tokens(exported_outputs(build_runners(net)[0], batch), batch), at_real_tokens(outputs, batch)
+            )
+            < TOLERANCE
+        )
 
 
 def test_weights_are_never_held_twice(tmp_path: Path) -> None:
     config = FIXED_CONFIGS["bert"] | {"vocab_size": 400_000, "hidden_size": 48}
     shape = FAMILIES["bert"].model_shape(config, None, 3)
-    tensors = named_arrays(network(shape))
+    tensors = named_arrays(build_perturbed(shape))
     total = sum(array.nbytes for array in tensors.values())
     assert total > 64 << 20
     tracemalloc.start()
@@ -212,17 +228,17 @@ def test_weights_are_never_held_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("modes", [*((mode,) for mode in POOLED), ("mean", "max", "cls"), POOLED])
 def test_pooling_is_that_of_the_library(modes: tuple[str, ...], portable: bool) -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
-    net = network(shape)
-    core, _ = runners(net)
+    net = build_perturbed(shape)
+    core, _ = build_runners(net)
     for left in (False, True):
         batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 6, 1), left=left)
-        out = said(core, batch)
+        out = run_checked(core, batch)
         expected = features.pool(out.last, batch.mask, out.pooled, modes)  # type: ignore[arg-type]
         g = build_export_graph(
             shape, named_arrays(net), portable=portable, pooling=Pooling(modes=modes, origin="a test")
         )
-        found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
-        assert np.abs(found - expected).max() < TOLERANCE
+        outputs = Session(g).run(exported_inputs(batch, shape))["sentence_embedding"]
+        assert np.abs(outputs - expected).max() < TOLERANCE
 
 
 @pytest.mark.parametrize("portable", [False, True])
@@ -235,27 +251,27 @@ def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None
         {"weight": draw.standard_normal((5, 7)).astype("f")},
     ]
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
-    net = network(shape)
+    net = build_perturbed(shape)
     batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 6, 1))
     pooling = Pooling(dense=steps, normalize=True, origin="a test")
     g = build_export_graph(shape, named_arrays(net), portable=portable, pooling=pooling, dense=dense)
-    found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
-    mean = features.pool(said(runners(net)[0], batch).last, batch.mask, None, ["mean"])  # type: ignore[arg-type]
-    assert np.abs(found - features.finish_vectors(mean, pooling, dense, normalize=True)).max() < TOLERANCE
+    outputs = Session(g).run(exported_inputs(batch, shape))["sentence_embedding"]
+    mean = features.pool(run_checked(build_runners(net)[0], batch).last, batch.mask, None, ["mean"])  # type: ignore[arg-type]
+    assert np.abs(outputs - features.finish_vectors(mean, pooling, dense, normalize=True)).max() < TOLERANCE
 
 
 def test_a_text_without_a_word_has_no_nan() -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], None, 3)
     pooling = Pooling(modes=("mean", "cls", "weightedmean"), normalize=True, origin="a test")
-    g = build_export_graph(shape, named_arrays(network(shape)), pooling=pooling)
-    given = given_as(make_batch_for("bert", FIXED_CONFIGS["bert"], (5, 3)), shape)
-    given["attention_mask"][1] = 0
-    assert np.isfinite(Session(g).run(given)["sentence_embedding"]).all()
+    g = build_export_graph(shape, named_arrays(build_perturbed(shape)), pooling=pooling)
+    inputs = exported_inputs(make_batch_for("bert", FIXED_CONFIGS["bert"], (5, 3)), shape)
+    inputs["attention_mask"][1] = 0
+    assert np.isfinite(Session(g).run(inputs)["sentence_embedding"]).all()
 
 
 def test_a_pair_that_makes_sentence_vectors_has_no_decoder(tmp_path: Path) -> None:
     shape = FAMILIES["t5"].model_shape(FIXED_CONFIGS["t5"], None, 3)
-    g = build_export_graph(shape, named_arrays(network(shape)), pooling=Pooling(origin="a test"))
+    g = build_export_graph(shape, named_arrays(build_perturbed(shape)), pooling=Pooling(origin="a test"))
     assert list(g.inputs) == ["input_ids", "attention_mask"]
     assert list(g.outputs) == ["last_hidden_state", "sentence_embedding"]
     assert not [name for name in g.used_weights if name.startswith("decoder.")]

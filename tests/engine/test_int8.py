@@ -18,7 +18,7 @@ from clearhead.engine.int8 import Int8Plan, int8_dense, quantize_weight
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
-from tests.engine.both import HEADS, arrays, network, said
+from tests.engine.both import HEADS, build_perturbed, real_outputs, run_checked
 from tests.family_configs import FIXED_CONFIGS, SEQ2SEQ_FAMILIES, make_batch_for
 from tests.variation import scaled
 
@@ -42,11 +42,13 @@ SENTENCES = (
 def test_two_neighbours_never_overflow(rows: int, columns: int, seed: int, spread: float) -> None:
     draw = np.random.default_rng(seed)
     weight = (draw.standard_normal((rows, columns)) * np.exp(spread * draw.standard_normal((1, columns)))).astype("f")
-    whole, scale = quantize_weight(weight)
-    padded = np.concatenate([whole, np.zeros((rows % 2, columns), np.int8)]).astype(np.int64).reshape(-1, 2, columns)
+    quantized, scale = quantize_weight(weight)
+    padded = (
+        np.concatenate([quantized, np.zeros((rows % 2, columns), np.int8)]).astype(np.int64).reshape(-1, 2, columns)
+    )
     for sign in (1, -1):
         assert int(255 * np.maximum(sign * padded, 0).sum(1).max(initial=0)) <= 32767
-    assert (np.abs(whole * scale - weight) <= 0.5 * scale * 1.001 + 1e-30).all()
+    assert (np.abs(quantized * scale - weight) <= 0.5 * scale * 1.001 + 1e-30).all()
 
 
 def test_a_wide_product_is_what_it_should_be() -> None:
@@ -56,9 +58,9 @@ def test_a_wide_product_is_what_it_should_be() -> None:
     from clearhead.engine.graph import Graph
 
     g = Graph()
-    given_x = g.input("x", "float32", ("batch", "length", 256))
-    (made,) = int8_dense({"a.blocks.0.weight": weight}, Int8Plan())(g, given_x, "a.blocks.0")
-    g.output("y", made, ("batch", "length", 64))
+    input_node = g.input("x", "float32", ("batch", "length", 256))
+    (product,) = int8_dense({"a.blocks.0.weight": weight}, Int8Plan())(g, input_node, "a.blocks.0")
+    g.output("y", product, ("batch", "length", 64))
     np.testing.assert_allclose(Session(g).run({"x": x})["y"], x @ weight.T, atol=0.02 * 256)
 
 
@@ -66,20 +68,20 @@ def test_a_wide_product_is_what_it_should_be() -> None:
 @pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[0] not in SEQ2SEQ_FAMILIES])
 def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> None:
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
-    tensors = named_arrays(network(shape))
+    tensors = named_arrays(build_perturbed(shape))
     exact, rough = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())
     batch = make_batch_for(family, FIXED_CONFIGS[family], (9, 6, 3), left=True)
-    one, other = (arrays(said(runner, batch), batch) for runner in (exact, rough))
-    assert one.keys() == other.keys()
-    for name in one:
-        assert one[name].shape == other[name].shape
-        assert cosine_similarity(one[name].ravel(), other[name].ravel()) > 0.97, name
-    assert any(not np.array_equal(one[name], other[name]) for name in one)  # it is not the same computation
+    expected, actual = (real_outputs(run_checked(runner, batch), batch) for runner in (exact, rough))
+    assert expected.keys() == actual.keys()
+    for name in expected:
+        assert expected[name].shape == actual[name].shape
+        assert cosine_similarity(expected[name].ravel(), actual[name].ravel()) > 0.97, name
+    assert any(not np.array_equal(expected[name], actual[name]) for name in expected)  # it is not the same computation
 
 
 def test_no_neighbour_changes_an_answer() -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
-    runner = EngineRunner(shape, named_arrays(network(shape)), threads=2, int8=Int8Plan())
+    runner = EngineRunner(shape, named_arrays(build_perturbed(shape)), threads=2, int8=Int8Plan())
     batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 9, 4, 9))
     together = runner.run(Batch(ids=batch.ids, mask=batch.mask, segments=batch.segments)).logits
     assert together is not None
@@ -89,30 +91,34 @@ def test_no_neighbour_changes_an_answer() -> None:
         alone = Batch(ids=batch.ids[row : row + 1, :length], segments=batch.segments[row : row + 1, :length])
         np.testing.assert_array_equal(runner.run(alone).logits, together[row : row + 1])
     ids, segments = batch.ids[batch.mask], batch.segments[batch.mask]
-    packed, begin = runner.run_packed(ids, segments, batch.mask.sum(1)), 0
+    packed, start = runner.run_packed(ids, segments, batch.mask.sum(1)), 0
     for row, length in enumerate(batch.mask.sum(1)):
-        here = slice(begin, begin + length)
-        np.testing.assert_array_equal(runner.run_packed(ids[here], segments[here], [length])[0], packed[row])
-        begin += length
+        span = slice(start, start + length)
+        np.testing.assert_array_equal(runner.run_packed(ids[span], segments[span], [length])[0], packed[row])
+        start += length
 
 
 def test_real_weights_lose_little() -> None:
     model = clearhead.load("default", "engine")
     runner: Any = model.runner
-    texts = [one.ids for one in model.tokenizer.encode_ids(SENTENCES)]
+    texts = [tokens.ids for tokens in model.tokenizer.encode_ids(SENTENCES)]
     plan = calibrate_int8(model.shape, runner.tensors, texts[:5])
     assert plan.smoothing  # something was uneven
-    wanted = GraphSpec(last=True)
+    spec = GraphSpec(last=True)
     plans = {"float": None, "plain": Int8Plan(), "calibrated": plan}
     vectors: dict[str, list[Array]] = {}
-    for name, one in plans.items():
-        dense = None if one is None else int8_dense(runner.tensors, one)
-        session = Session(assemble(model.shape, runner.tensors, wanted, dense=dense))
+    for name, plan_or_none in plans.items():
+        dense = None if plan_or_none is None else int8_dense(runner.tensors, plan_or_none)
+        session = Session(assemble(model.shape, runner.tensors, spec, dense=dense))
         vectors[name] = [
             session.run({"ids": np.array([ids]), "segments": np.zeros((1, len(ids)), np.int64)})["last"][0].mean(0)
             for ids in texts[5:]
         ]
-    pairs = {name: list(zip(vectors["float"], found, strict=True)) for name, found in vectors.items()}
-    near = {name: np.mean([cosine_similarity(a, b) for a, b in both]) for name, both in pairs.items()}
-    assert near["calibrated"] > 0.995
-    assert near["calibrated"] > near["plain"]
+    pairs = {
+        name: list(zip(vectors["float"], quantized_vectors, strict=True)) for name, quantized_vectors in vectors.items()
+    }
+    cosines = {
+        name: np.mean([cosine_similarity(a, b) for a, b in vector_pairs]) for name, vector_pairs in pairs.items()
+    }
+    assert cosines["calibrated"] > 0.995
+    assert cosines["calibrated"] > cosines["plain"]

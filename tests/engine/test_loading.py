@@ -54,7 +54,7 @@ def test_a_head_that_is_drawn_anew_needs_torch(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("options", "message"),
     [
         ({"runtime": "fast"}, "runtime must be one of auto, engine, core"),
         ({"precision": "int4"}, "precision must be one of float, int8"),
@@ -63,26 +63,28 @@ def test_a_head_that_is_drawn_anew_needs_torch(folder: Path) -> None:
         ({"runtime": "engine", "threads": 0}, "threads must be an integer >= 1, got 0"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(how: dict[str, Any], said: str, folder: Path) -> None:
-    with pytest.raises(InputError, match=said):
-        clearhead.load(folder, **how)
+def test_what_cannot_be_is_one_sentence(options: dict[str, Any], message: str, folder: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        clearhead.load(folder, **options)
 
 
 def test_order_and_neighbours_change_nothing(folder: Path) -> None:
     model = clearhead.load(folder, "engine", threads=2)
     together = model.embed(TEXTS)
-    for place, text in enumerate(TEXTS):
-        np.testing.assert_allclose(model.embed([text])[0], together[place], atol=1e-5)
-    turned = model.embed(TEXTS[::-1])
-    np.testing.assert_allclose(turned[::-1], together, atol=1e-5)
+    for index, text in enumerate(TEXTS):
+        np.testing.assert_allclose(model.embed([text])[0], together[index], atol=1e-5)
+    reversed_vectors = model.embed(TEXTS[::-1])
+    np.testing.assert_allclose(reversed_vectors[::-1], together, atol=1e-5)
     np.testing.assert_allclose(clearhead.load(folder, "core").embed(TEXTS), together, atol=1e-5)
 
 
 @pytest.mark.parametrize("layer", [None, 1, "sum_all", "second_to_last"])
 @pytest.mark.parametrize("pooling", [None, "first", "max", "lasttoken"])
 def test_every_layer_and_pooling(layer: Any, pooling: Any, folder: Path) -> None:
-    one, other = (clearhead.load(folder, runtime).embed(TEXTS, layer=layer, pooling=pooling) for runtime in RUNTIMES)
-    np.testing.assert_allclose(one, other, atol=1e-5)
+    engine_vectors, core_vectors = (
+        clearhead.load(folder, runtime).embed(TEXTS, layer=layer, pooling=pooling) for runtime in RUNTIMES
+    )
+    np.testing.assert_allclose(engine_vectors, core_vectors, atol=1e-5)
 
 
 RUNTIMES = ("engine", "core")
@@ -105,24 +107,24 @@ def test_bad_input(folder: Path) -> None:
 def test_a_megabyte_of_text_is_cut_and_said(folder: Path) -> None:
     model = clearhead.load(folder, "engine")
     with pytest.warns(TruncationWarning, match="1 of 3 texts"):
-        made = model.embed(["a b", "word " * 200_000, "c"])
-    np.testing.assert_allclose(made[2], model.embed(["c"])[0], atol=1e-5)
+        vectors = model.embed(["a b", "word " * 200_000, "c"])
+    np.testing.assert_allclose(vectors[2], model.embed(["c"])[0], atol=1e-5)
 
 
 def test_a_stream_is_read_as_it_comes(folder: Path) -> None:
     model = clearhead.load(folder, "engine")
-    taken = 0
+    count = 0
 
     def endless() -> Iterator[str]:
-        nonlocal taken
+        nonlocal count
         while True:
-            taken += 1
-            yield TEXTS[taken % len(TEXTS)]
+            count += 1
+            yield TEXTS[count % len(TEXTS)]
 
     stream: Any = model.embed_stream(endless())
     first = next(stream)
     assert first.shape[1] == model.shape.stack.width
-    assert taken <= len(first) + 2 * 4096  # no more than the next piece is read ahead
+    assert count <= len(first) + 2 * 4096  # no more than the next piece is read ahead
     stream.close()
 
 
@@ -145,25 +147,25 @@ def test_int8_that_nobody_measured_warns(folder: Path) -> None:
         model = clearhead.load(folder, precision="int8")
     exact = clearhead.load(folder, precision="float")
     a, b = model.embed(TEXTS), exact.embed(TEXTS)
-    near = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-    assert near.min() > 0.97
+    cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    assert cosines.min() > 0.97
     assert not np.array_equal(a, b)
 
 
 def test_a_quantised_folder_runs_in_eight_bits_and_says_what_that_costs(folder: Path, tmp_path: Path) -> None:
-    made = clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", min_cosine=0.9)
-    assert made.verdict.passed
-    assert made.verdict.metric == "cosine"
+    result = clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", min_cosine=0.9)
+    assert result.verdict.passed
+    assert result.verdict.metric == "cosine"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = clearhead.load(tmp_path / "small")
     runner: Any = model.runner
     assert runner.int8 is not None
     assert model.passport is not None
-    assert model.passport.int8 == made.verdict
+    assert model.passport.int8 == result.verdict
     assert clearhead.load(tmp_path / "small", precision="float").runner.int8 is None  # type: ignore[attr-defined]
-    again = clearhead.load(model.save(tmp_path / "copy"))  # what is saved anew is float: its verdict is gone
-    assert again.runner.int8 is None  # type: ignore[attr-defined]
+    copied = clearhead.load(model.save(tmp_path / "copy"))  # what is saved anew is float: its verdict is gone
+    assert copied.runner.int8 is None  # type: ignore[attr-defined]
 
 
 def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -182,9 +184,9 @@ def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "message"),
     [("one text", "put it in a list"), (None, "got NoneType"), ([1], r"texts\[0\] is int"), (["a", b"b"], "bytes")],
 )
-def test_texts_that_are_none_are_refused(texts: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_texts_that_are_none_are_refused(texts: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         clearhead.load("default").embed(texts)

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.skipif(not ROLLUP.exists(), reason=f"needs Linux's {ROL
 ROWS, WIDTH = 1 << 16, 256  # 64 MB
 
 
-def held(kind: str) -> float:
-    """Megabytes of this process: Rss, or Anonymous."""
-    found = re.search(rf"^{kind}:\s+(\d+)", ROLLUP.read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024
+def memory_usage(kind: str) -> float:
+    """Return the memory of this process in MB: Rss or Anonymous."""
+    match = re.search(rf"^{kind}:\s+(\d+)", ROLLUP.read_text(), re.MULTILINE)
+    assert match is not None
+    return int(match[1]) / 1024
 
 
 def test_a_session_reads_a_table_where_it_lies() -> None:
@@ -31,11 +31,11 @@ def test_a_session_reads_a_table_where_it_lies() -> None:
     ids = g.input("ids", "int64", ("words",))
     g.output("rows", g.add("Gather", g.weight("table", table), ids), ("words", WIDTH))
     Session(g).run({"ids": np.zeros(1, np.int64)})  # the library itself is in memory now
-    before = held("Anonymous")
+    before = memory_usage("Anonymous")
     sessions = [Session(g) for _ in range(3)]
-    assert held("Anonymous") - before < 32
+    assert memory_usage("Anonymous") - before < 32
     table[5] = 7.0  # no copy: a change is seen
-    assert all((one.run({"ids": np.array([5])})["rows"] == 7.0).all() for one in sessions)
+    assert all((session.run({"ids": np.array([5])})["rows"] == 7.0).all() for session in sessions)
 
 
 def test_pages_of_a_file_are_given_back_and_come_again(tmp_path: Path) -> None:
@@ -43,9 +43,9 @@ def test_pages_of_a_file_are_given_back_and_come_again(tmp_path: Path) -> None:
     write_safetensors(path, {"one": np.full((ROWS, WIDTH), 3.0, np.float32)})
     array = MappedTensors(read_header(path), writable=False).array("one")
     assert float(array.sum()) == 3.0 * ROWS * WIDTH
-    before = held("Rss")
+    before = memory_usage("Rss")
     release_pages([array[1:], array])  # a view leads to the same file
-    assert before - held("Rss") > 32
+    assert before - memory_usage("Rss") > 32
     assert float(array.sum()) == 3.0 * ROWS * WIDTH
 
 
