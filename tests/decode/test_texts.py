@@ -237,7 +237,7 @@ def test_bad_input() -> None:
         model.generate("one text")
     with pytest.raises(InputError, match=r"texts\[1\] is int"):
         model.generate(["a", 3])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="takes one text"):
+    with pytest.raises(InputError, match="expects a single text"):
         model.generate_stream(["a"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="num_beams=1"):
         model.generate_stream("a", num_beams=2)

@@ -219,7 +219,7 @@ def read_export(folder: Path, texts: list[str]) -> tuple[list[str], np.ndarray[A
     from tokenizers import Tokenizer
 
     about = json.loads((folder / "export.json").read_text())
-    tokenizer = Tokenizer.run_file(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_padding(pad_id=about["pad"])
     encoded = tokenizer.encode_batch(texts)
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}

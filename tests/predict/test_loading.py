@@ -63,7 +63,7 @@ def test_a_changed_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
 def test_a_lost_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
     folder = copy_run(fitted)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(ClearheadError, match="was saved with a tokenizer, and its files are missing"):
+    with pytest.raises(ClearheadError, match="was saved with a tokenizer, but its files are missing"):
         load_predictor(folder)
 
 

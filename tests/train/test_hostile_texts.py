@@ -44,7 +44,7 @@ def test_fill_and_trace_count_without_encoding_everything(tmp_path: Path, monkey
 
     monkeypatch.setattr(backend, "encode", encode_measured)
     for call in (masked_model.fill, masked_model.trace):
-        with pytest.raises(InputError, match="The text has 40,003 tokens, and the model reads 32"):
+        with pytest.raises(InputError, match="The text has 40,003 tokens, but the model reads 32"):
             call(text)
     assert sum(sizes) < 10_000
 
