@@ -33,7 +33,7 @@ def test_enough_time_and_the_state(run: Run, command: tuple[object, ...], tmp_pa
     assert (code, json.loads(out)["run"]) == (0, str(tmp_path / "run"))
     assert (tmp_path / "run" / "state" / "latest.json").is_file()
     code, _, err = run("train", "--resume", tmp_path / "run")
-    assert (code, "is finished" in err) == (2, True)
+    assert (code, "is a finished run" in err) == (2, True)
 
 
 def test_finish(run: Run, command: tuple[object, ...], tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_run_of_an_earlier_version_resumes_with_a_note(half_run: Path, monkeyp
     write_json(half_run / "run.json", {key: saved[key] for key in ("format", "command", "plan", "data")})
     messages: list[str] = []
     train(resume=half_run, report=False, events=RunEvents(message=messages.append))
-    assert any("does not record the CPU" in line for line in messages)
+    assert any("does not record its CPU" in line for line in messages)
     pretend_other_cpu(monkeypatch)
     (half_run / "metrics.json").unlink()
     with pytest.raises(

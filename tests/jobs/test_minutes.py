@@ -205,7 +205,7 @@ def test_seeds_that_were_begun_are_finished(tmp_path: Path, tiny: str, data: Pat
 
 
 def test_nothing_to_finish_is_refused(tmp_path: Path, tiny: str, data: Path) -> None:
-    with pytest.raises(InputError, match="finish is for a run that was stopped"):
+    with pytest.raises(InputError, match="finish needs an interrupted run"):
         clearhead.train(data, output=tmp_path / "run", model=tiny, finish=True)
 
     def stop(_: Path) -> None:

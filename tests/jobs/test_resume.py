@@ -104,7 +104,7 @@ def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
     rows = labelled(120)
     with pytest.raises(StopError):
         train(rows, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
-    with pytest.raises(InputError, match="nothing to train on"):
+    with pytest.raises(InputError, match="No training data given"):
         train(resume=tmp_path / "run")
     train(rows, resume=tmp_path / "run")
     assert (tmp_path / "run" / "metrics.json").exists()

@@ -75,7 +75,7 @@ def test_the_state_goes_and_a_kill_in_between_does_not_hurt(tmp_path: Path, tiny
     assert_same_files(run.folder, before)
     assert resumed.seeds == run.seeds
     assert resumed.notes == run.notes
-    with pytest.raises(InputError, match="is finished"):
+    with pytest.raises(InputError, match="is a finished run and cannot be resumed"):
         clearhead.train(resume=run.folder)
 
 

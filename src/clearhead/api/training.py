@@ -96,7 +96,7 @@ def train(
     from clearhead.jobs.resume import check_resumed, find_repeated_paths
     from clearhead.train.job import TrainJob, read_run
 
-    choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
+    choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=4)
     parts = {"train": rows, "dev": dev, "test": test}
     paths = {part: _absolute_path(source) for part, source in parts.items()}
     recipes = {} if recipe is None else read_recipe(Path(recipe))
@@ -180,7 +180,7 @@ def pretrain(
     from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain_run, rename_pretrain_settings
     from clearhead.pretraining.documents import find_corpus_files, make_absolute
 
-    choices = rename_pretrain_settings(choices, stacklevel=3)  # the caller of the decorated function
+    choices = rename_pretrain_settings(choices, stacklevel=4)  # the caller of the decorated function
     train_names, dev_names = _list_names(files), _list_names(dev)
     if resume is not None:
         saved = read_pretrain_run(Path(resume))
@@ -246,7 +246,7 @@ def ladder(
     from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
     from clearhead.ladder.recommend import checked_margin
 
-    choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
+    choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=4)
     check_choices(choices)
     candidates = {"train": source, "dev": dev, "test": test}
     parts = {part: rows for part, rows in candidates.items() if rows is not None}
