@@ -1,4 +1,4 @@
-"""A small network of every family with stirred weights, and batches for it."""
+"""A small network of every family with perturbed weights, and batches for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LENGTHS = (9, 6, 3)
 
 
 def shape_of(family: str, head: str | None = "default", **changes: Any) -> ModelShape:
-    """The family's small shape under its word head, another, or none."""
+    """Return the small shape of a family, with its language-model head, another head or none."""
     head = HEAD[family] if head == "default" else head
     return FAMILIES[family].model_shape(FIXED_CONFIGS[family] | changes, head, 3)
 

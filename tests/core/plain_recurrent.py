@@ -1,4 +1,4 @@
-"""The recurrent pair written out in numpy, one row and one word at a time, from the tensors of its own files."""
+"""A numpy implementation of the recurrent encoder-decoder, one row and one token at a time."""
 
 from __future__ import annotations
 

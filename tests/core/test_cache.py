@@ -1,4 +1,4 @@
-"""Decoding step by step: with the cache, in any portions, padded on either side, the same as in one pass."""
+"""Decoding with a cache, in steps of any size and with padding on either side, equals a single pass."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ WORDS = torch.randint(5, 40, (3, 11), generator=torch.Generator().manual_seed(5)
 
 
 def start_state(network: Network, rows: slice | list[int] = slice(None)) -> TransformerState:
-    """After reading the source, where there is one."""
+    """Create the initial state, after encoding the source if there is one."""
     return start_decoding(network, SOURCE[rows], SOURCE_MASK[rows])
 
 
 def one_pass_logits(network: Network, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
-    """Logits of all words in one pass; of one row, with its source cut to its real words."""
+    """Compute all logits in one pass; for one row, without padding of its source."""
     if network.decoder is None:
         return network(words).logits
     if row is None:
@@ -89,7 +89,7 @@ def left(lengths: list[int], most: int) -> torch.Tensor:
 @pytest.mark.parametrize("side", [right, left])
 @every_decoder
 def test_ragged_prompts(family: str, changes: dict[str, Any], side: Callable[[list[int], int], torch.Tensor]) -> None:
-    """Prompts of different length in one batch, padded on either side: each row as if it were alone."""
+    """Prompts of different lengths in one batch, padded on either side, equal separate runs."""
     network = network_of(family, **changes)
     lengths, extra = [6, 2, 4], 4
     mask = side(lengths, 6)
@@ -110,7 +110,7 @@ def test_ragged_prompts(family: str, changes: dict[str, Any], side: Callable[[li
 
 @every_decoder
 def test_rows_that_wait(family: str, changes: dict[str, Any]) -> None:
-    """A row may be padded in later steps too: it is left out of everything, as if the step had not been."""
+    """A row that is padded in a later step is unaffected by that step."""
     network = network_of(family, **changes)
     _, state = decode_step(network, start_state(network), WORDS[:, :3])
     mask = torch.tensor([[True, True], [False, False], [True, False]])
@@ -162,7 +162,7 @@ def test_pruned_heads(family: str) -> None:
 
 @pytest.mark.parametrize("family", DECODERS)
 def test_the_runner_s_protocol(family: str) -> None:
-    """Arrays in and out, as decoding uses it."""
+    """Decode with the runner's arrays."""
     network, batch = network_of(family), batch_of(family)
     runner = CoreRunner(network, "cpu")
     target = batch.target_ids if batch.target_ids is not None else batch.ids

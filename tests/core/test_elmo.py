@@ -29,7 +29,7 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 
 def reference_hidden(model: Model, ids: list[int]) -> list[Tensor]:
-    """Every layer of one text, word by word, with torch's own cells."""
+    """Compute every layer of one text, token by token, with torch cells."""
     words = torch.from_numpy(model.tensor("stack.embed.token.weight"))[ids]
     hidden = [torch.cat([words, words], -1)]
     directions = {"forth": words, "back": words}
@@ -59,7 +59,7 @@ def test_every_layer_is_what_the_paper_says(model: Model) -> None:
             np.testing.assert_allclose(result[row, :count], expected.numpy(), atol=1e-6)
 
 
-def test_padding_and_neighbours_change_nothing(model: Model) -> None:
+def test_padding_and_neighbors_change_nothing(model: Model) -> None:
     out = model.run(IDS, MASK)
     assert out.logits is not None
     assert out.logits.shape == (3, 5, 2, 20)

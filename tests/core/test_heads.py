@@ -1,4 +1,4 @@
-"""Attention heads made quieter, silenced and removed: the same numbers by hand, by scale and by pruning."""
+"""Attention heads are scaled, silenced and pruned: changed weights, scales and pruning agree."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(network: Network, batch: TokenBatch, **options: Any) -> list[torch.Tenso
 
 
 def order_of(network: Network, part: str) -> tuple[int, ...]:
-    """The block of each layer."""
+    """Return the block of each layer."""
     return (network.shape.stack if part == "encoder" else network.shape.top).block_of_layer
 
 
@@ -64,7 +64,7 @@ def order_of(network: Network, part: str) -> tuple[int, ...]:
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, -2.0])
 @every_part
 def test_scaled_by_hand(family: str, part: str, factor: float) -> None:
-    """A head's number is the same as multiplying its columns of W_O."""
+    """Scaling a head equals scaling its columns of W_O."""
     network, batch = network_of(family), batch_of(family)
     layers, heads = sizes(network, part)
     block, head = len(network.attentions(part)) - 1, heads - 1
@@ -85,7 +85,7 @@ def test_scaled_by_hand(family: str, part: str, factor: float) -> None:
 
 @every_part
 def test_gradient_of_the_scale(family: str, part: str) -> None:
-    """What a head matters to first order: autograd's number is the slope that is measured."""
+    """The gradient of a head scale equals a finite difference."""
     network, batch = network_of(family).double(), batch_of(family)
     layers, heads = sizes(network, part)
     draws = torch.Generator().manual_seed(0)
@@ -141,7 +141,7 @@ def test_gradients_after_pruning(family: str, part: str) -> None:
 
 @every_family
 def test_pruned_twice(family: str) -> None:
-    """Heads keep their first numbers: {0} and then {2} is {0, 2}."""
+    """Heads keep their original indices: pruning {0} and then {2} equals pruning {0, 2}."""
     first, second, batch = network_of(family), network_of(family), batch_of(family)
     first.prune({0: {0}})
     first.prune({0: {2}})
@@ -175,7 +175,7 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", TITLES)
 def test_pruned_and_read_by_transformers(family: str, tmp_path: Path) -> None:
-    """Pruned heads are saved as zeros, which say nothing in any library."""
+    """Pruned heads are saved as zeros, which other libraries load correctly."""
     model, batch = model_of(family), batch_of(family)
     full = model.run(**batch.to_clearhead()).logits
     model.prune({0: [1]})

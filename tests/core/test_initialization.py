@@ -1,4 +1,4 @@
-"""Fresh weights: drawn as each family's paper says, repeatable from a seed, and drawn only where a file has none."""
+"""Initialization: distributions of each family's paper, reproducible seeds, and only missing tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MORE: dict[str, dict[str, Any]] = {
 
 
 def config(family: str) -> dict[str, Any]:
-    """Large enough that a standard deviation can be measured."""
+    """Return a config large enough to measure standard deviations."""
     return (
         FIXED_CONFIGS[family] | {k: v for k, v in LARGER.items() if k in FIXED_CONFIGS[family]} | MORE.get(family, {})
     )
@@ -56,7 +56,7 @@ def std_of(weight: torch.Tensor) -> float:
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(("family", "title"), CLASSES, ids=[title for _, title in CLASSES])
 def test_spread_as_in_transformers(family: str, title: str) -> None:
-    """Every matrix has the deviation that transformers draws it with; biases are zero and norms one."""
+    """Every matrix has the standard deviation of transformers; biases are 0 and norms 1."""
     kind = getattr(import_transformers(), title)
     torch.manual_seed(0)
     with save_reference(kind(kind.config_class(**config(family)))) as folder:
@@ -80,7 +80,7 @@ def assert_std(weight: torch.Tensor, std: float) -> None:
 
 
 def test_bert() -> None:
-    """Every matrix from a normal distribution of deviation 0.02."""
+    """Every matrix is normal with standard deviation 0.02."""
     for name, weight in initial_weights(large("bert", "pretrain")).items():
         if weight.ndim > 1:
             assert_std(weight, 0.02)
@@ -90,7 +90,7 @@ def test_bert() -> None:
 
 
 def test_gpt2() -> None:
-    """What is added to the residual stream is 1/sqrt(2 layers) smaller; GPT-1 knows nothing of that yet."""
+    """GPT-2 scales output projections by 1/sqrt(2 layers); GPT-1 does not."""
     smaller = initial_weights(large("gpt2", "causal"))
     plain = initial_weights(large("openai-gpt", "causal"))
     for part in ("attend.inner.out.weight", "feed.inner.down.weight"):
@@ -100,7 +100,7 @@ def test_gpt2() -> None:
 
 
 def test_t5() -> None:
-    """By what comes in: the score scale is folded into W_Q, and words are from a unit normal."""
+    """Scaled by fan-in, with 1/sqrt(d) folded into W_Q and standard normal embeddings."""
     weights = initial_weights(large("t5", "seq2seq"))
     assert_std(weights["stack.embed.token.weight"], 1.0)
     for side in ("stack", "decoder"):
@@ -112,7 +112,7 @@ def test_t5() -> None:
 
 
 def test_modernbert() -> None:
-    """Cut at two deviations."""
+    """Truncated at two standard deviations."""
     weights = initial_weights(large("modernbert", "masked"))
     for name, std in (("feed.inner.up.weight", 0.02), ("attend.inner.out.weight", 0.02 / math.sqrt(6))):
         weight = weights[f"stack.blocks.1.{name}"]
@@ -122,7 +122,7 @@ def test_modernbert() -> None:
 
 
 def test_transformer_2017() -> None:
-    """Uniform by fan-in and fan-out, and words that are multiplied by sqrt(width) later."""
+    """Xavier uniform, and embeddings that are later multiplied by sqrt(width)."""
     weights = initial_weights(large("transformer", "seq2seq"))
     assert_std(weights["stack.embed.token.weight"], 96**-0.5)
     weight = weights["decoder.blocks.1.feed.inner.up.weight"]
@@ -141,7 +141,7 @@ def test_repeatable(family: str) -> None:
 
 
 def test_a_seed_leaves_the_world_alone() -> None:
-    """Building a model neither uses nor moves torch's own generator."""
+    """Building a model does not affect torch's global generator."""
     torch.manual_seed(3)
     expected = torch.rand(4)
     torch.manual_seed(3)
@@ -161,7 +161,7 @@ def test_two_matrices_are_not_alike() -> None:
 
 @pytest.mark.parametrize("family", [family for family in FAMILY_NAMES if "classify" in FAMILIES[family].heads])
 def test_a_fresh_head_on_given_weights(family: str, tmp_path: Path) -> None:
-    """Only the head is drawn: all else is the file's, and another seed changes only the head."""
+    """Only the head is initialized: all other weights come from the file, and the seed changes only the head."""
     kind = FAMILIES[family]
     model = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.config_keys}, seed=1)
     model.save(tmp_path)

@@ -1,4 +1,4 @@
-"""Arrays that do not fit: one sentence each, saying what came and what was expected, before anything is computed."""
+"""Invalid input arrays: each error states what was expected and what was passed."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_what_the_caller_gave_is_not_changed(bert: Model) -> None:
 
 
 def test_segments_of_a_model_without_them() -> None:
-    """Its tokenizer numbers the two texts of a pair all the same, so they are taken and change nothing."""
+    """Its tokenizer still returns segments, so they are accepted and ignored."""
     model = model_of("distilbert")
     for segments in ([[0, 0, 0]] * 2, [[0, 1, 1]] * 2):
         np.testing.assert_array_equal(model.run(IDS, segments=segments).last, model.run(IDS).last)

@@ -1,4 +1,4 @@
-"""The fused kernel and the explicit path give the same numbers and the same gradients, in every family."""
+"""The fused kernel and explicit attention have equal outputs and gradients in every family."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.parity_models import import_transformers
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_fused_is_explicit(family: str, left: bool) -> None:
-    network, batch = network_of(family), batch_of(family, left=left)
+    network, batch = network_of(family), batch_of(family, pad_left=left)
     recorder = Recorder()
     with torch.no_grad():
         fused, explicit = network(**tensors_of(batch)), network(**tensors_of(batch), kernel=recorder)
@@ -74,7 +74,7 @@ def test_control_one_wrong_number_in_a_kernel() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_activations(name: str) -> None:
-    """By the names that config files use, equal to those of transformers, gradients too."""
+    """Activations equal those of transformers under the same names, including gradients."""
     library_activations = import_transformers().activations.ACT2FN
     if name == "elu":
         theirs = torch.nn.ELU()  # which transformers has no name for

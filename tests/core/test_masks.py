@@ -1,4 +1,4 @@
-"""What a word must not see changes nothing: the future, the padding, the words beyond a window."""
+"""Masked tokens have no influence: future tokens, padding, and tokens outside a window."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ NUMBERED_BY_ID = (
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("family", [family for family in FAMILY_NAMES if family not in NUMBERED_BY_ID])
 def test_padding_says_nothing(family: str, left: bool) -> None:
-    """Other ids under the mask, the same numbers at every real token, to the last bit."""
-    network, batch = network_of(family), batch_of(family, left=left)
+    """Different ids at padding leave the outputs of real tokens bit-identical."""
+    network, batch = network_of(family), batch_of(family, pad_left=left)
     ids = np.where(batch.mask, batch.ids, 17)
     targets = None
     if batch.target_ids is not None and batch.target_mask is not None:
@@ -130,7 +130,7 @@ def test_a_row_of_nothing_but_padding(family: str) -> None:
 
 
 class TestWindow:
-    """ModernBERT's narrow layers see half a window to each side."""
+    """ModernBERT's local layers attend to half a window on each side."""
 
     def test_beyond_the_window_is_exactly_zero(self) -> None:
         network = network_of("modernbert", local_attention=4)
@@ -145,7 +145,7 @@ class TestWindow:
             assert (step.probs[..., gap <= 2] > 0).all()
 
     def test_how_far_a_change_is_heard(self) -> None:
-        """With narrow layers only, a word reaches two places further in each layer, and not a bit more."""
+        """With only local layers, a change spreads by exactly two positions per layer."""
         network = network_of("modernbert", local_attention=4, layer_types=["sliding_attention"] * 3)
         changed = IDS.clone()
         changed[:, 0] = (changed[:, 0] + 3) % 40

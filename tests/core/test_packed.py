@@ -1,4 +1,4 @@
-"""Texts end to end without padding: the same outputs and the same gradients as in a padded rectangle."""
+"""Packed texts have the same outputs and gradients as padded ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_packed(network: Network, batch: TokenBatch, **options: Any) -> ForwardOu
 
 
 def packed_outputs(result: ForwardOutput, batch: TokenBatch) -> list[torch.Tensor]:
-    """The same list as `real`, from a packed pass."""
+    """List the outputs of a packed pass in the order of `real_outputs`."""
     mask = torch.tensor(batch.mask if batch.target_mask is None else batch.target_mask)
     outputs = list(result.hidden)
     if result.target_hidden is not None:
@@ -81,7 +81,7 @@ def test_packed_has_the_same_gradients(family: str, head: str | None) -> None:
 
 @pytest.mark.parametrize("family", ENCODERS)
 def test_control_texts_do_not_leak_into_each_other(family: str) -> None:
-    """The order of texts is changed: each still has its own vectors; one word is changed: only its text hears it."""
+    """Reordering texts only reorders their outputs, and changing a token affects only its text."""
     network, batch = network_of(family, None), batch_of(family)
     order = [2, 0, 1]
     reordered = TokenBatch(

@@ -1,4 +1,4 @@
-"""Pairs whose texts lie end to end answer as padded ones do, word for word."""
+"""Encoder-decoder models have the same outputs for packed and padded texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pass that computes of the last layer only what the head reads: the same logits and gradients, and less work."""
+"""Computing only the tokens that the head reads gives the same logits and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recurrent pair: equal to plain numpy, step by step as in one pass, blind to padding, able to learn."""
+"""Recurrent models: equal to a numpy implementation, stepwise equal to one pass, independent of padding, trainable."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ WORDS = torch.tensor(rows((9, 9, 9), 33, 2))
 
 
 def one_pass_logits(network: RecurrentNetwork, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
-    """Logits of all words in one pass; of one row, with its source cut to its real words."""
+    """Compute all logits in one pass; for one row, without padding of its source."""
     if row is None:
         return network(SOURCE, SOURCE_MASK, target_ids=words).logits
     return network(torch.tensor([SOURCES[row]]), target_ids=words).logits
@@ -114,7 +114,7 @@ class TestNumbers:
     @settings(max_examples=scaled(25), deadline=None, phases=(Phase.generate,))
     @given(configs(), st.integers(0, 1 << 20))
     def test_equal_to_plain_numpy(self, config: Config, seed: int) -> None:
-        """Cells, bridge, scores, mixture and output, from a saved folder, in one pass and word by word."""
+        """A saved model equals the numpy implementation, in one pass and token by token."""
         model = create_model(config, seed)
         vocab = config["target_vocab_size"] or config["vocab_size"]
         sources, targets = rows((6, 2, 4), config["vocab_size"], seed), rows((5, 3, 1), vocab, seed + 1)
@@ -187,7 +187,7 @@ class TestNumbers:
         np.testing.assert_allclose(out.detach().numpy(), ours, rtol=0, atol=1e-6)
 
     def test_concat_is_additive_with_one_matrix(self) -> None:
-        """W s + U h is [W U] [s; h]: the two papers' scores are one function."""
+        """W s + U h = [W U] [s; h]: the scores of the two papers are the same function."""
         one: Any
         two: Any
         one, two = (RecurrentAttention(6, Recurrence(score=score, score_width=5)) for score in ("concat", "additive"))
@@ -226,7 +226,7 @@ class TestSteps:
     @pytest.mark.parametrize("side", ["left", "right"])
     @every_variant
     def test_ragged_prompts(self, config: Config, side: str) -> None:
-        """Prompts of different length, padded on either side, each row as if it were alone; one has none at all."""
+        """Prompts of different lengths, one of them empty, padded on either side, equal separate runs."""
         network = network_of(config)
         lengths = torch.tensor([5, 0, 3])
         positions = torch.arange(5)[None]
@@ -332,7 +332,7 @@ def test_a_gradient_reaches_every_parameter(config: Config) -> None:
 
 @every_variant
 def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
-    """The optimiser's groups and sparse tables, clipping, and the way forward in bf16."""
+    """The loss decreases with the optimizer groups, gradient clipping and bf16 of the training loop."""
     network = network_of(config | {"tie_word_embeddings": False}).train()
     adam = make_optimizer(network, TrainSettings(learning_rate=1e-2))
     losses = []
@@ -362,7 +362,7 @@ def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:
 
 
 def test_fresh_weights() -> None:
-    """Each gate turns the state without stretching it; an LSTM begins with its forget gate open."""
+    """Recurrent matrices are orthogonal per gate, and the forget gates of an LSTM start open."""
     shape = clearhead.create("rnn", config=SMALL | {"cell": "lstm"}, head="seq2seq").shape
     drawn = dict(build_network(shape, seed=3).named_parameters())
     for gate in drawn["decoder.layers.0.weight_hh_l0"].detach().split(12):

@@ -1,4 +1,4 @@
-"""The runner answers the same whatever the module's mode, and says what it cannot do."""
+"""The runner's results do not depend on the module's mode, and its errors are clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decoder's state in the engine: whatever rows go on, in whatever order, they say what the core says."""
+"""Decoder states of the engine equal those of the core, for any selection and order of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECODERS = ("openai-gpt", "gpt2", *SEQ2SEQ_FAMILIES)
 
 
 def start_both(family: str, threads: int = 1) -> tuple[list[Any], list[Any], int]:
-    """Core and engine with three texts read, and the number of words they know."""
+    """Start decoding three texts in core and engine; also return the vocabulary size."""
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], "causal" if "gpt" in family else "seq2seq", 3)
     core, engine = build_runners(build_perturbed(shape), threads=threads)
     batch = make_batch_for(family, FIXED_CONFIGS[family], (7, 4, 5))
@@ -30,7 +30,7 @@ def start_both(family: str, threads: int = 1) -> tuple[list[Any], list[Any], int
 
 
 def feed_both(runners: list[Any], states: list[Any], words: Array, **options: Any) -> list[Any]:
-    """The states after some words, of which runners say the same."""
+    """Feed tokens to both runners, compare their outputs, and return the new states."""
     (expected, core), (actual, engine) = (
         runner.step(state, words, **options) for runner, state in zip(runners, states, strict=True)
     )
@@ -42,7 +42,7 @@ def feed_both(runners: list[Any], states: list[Any], words: Array, **options: An
 @pytest.mark.parametrize("family", DECODERS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_any_walk(family: str, seed: int) -> None:
-    """Beams spread, cross, leave with their source, and rows are picked at random, also twice; padding now and then."""
+    """Beams are copied, swapped and dropped with their source; rows are resampled; some steps are padded."""
     draw = np.random.default_rng(seed)
     runners, states, vocab = start_both(family)
     rows = np.arange(3)  # the source of each row

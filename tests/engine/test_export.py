@@ -1,4 +1,4 @@
-"""Exported graphs: both kinds, every family, read from files by others, with the core's numbers."""
+"""Exported graphs, fused and portable, for every family: other runtimes compute the outputs of the core."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ POOLED = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedme
 
 
 def exported_inputs(batch: TokenBatch, shape: ModelShape) -> dict[str, Array]:
-    """A batch under the names of an exported file."""
+    """Return a batch under the names of an exported file."""
     inputs = {name: array.numpy() for name, array in batch.to_transformers().items()}
     if shape.stack.segments < 2:
         inputs.pop("token_type_ids", None)
@@ -46,7 +46,7 @@ def exported_inputs(batch: TokenBatch, shape: ModelShape) -> dict[str, Array]:
 
 
 def exported_outputs(core: Any, batch: TokenBatch) -> dict[str, Array]:
-    """What the core says, under the names of an exported file."""
+    """Return the core's outputs under the names of an exported file."""
     out = run_checked(core, batch)
     has_decoder = core.shape.decoder is not None
     if core.shape.head is not None:
@@ -60,7 +60,7 @@ def exported_outputs(core: Any, batch: TokenBatch) -> dict[str, Array]:
 
 
 def at_real_tokens(outputs: dict[str, Array], batch: TokenBatch) -> dict[str, Array]:
-    """The same without padding, whose numbers are not promised."""
+    """Select the outputs at real tokens; outputs at padding are undefined."""
     masks = [mask for mask in (batch.mask, batch.target_mask) if mask is not None]
     if batch.target_mask is None:
         masks_by_name = dict.fromkeys(outputs, batch.mask)
@@ -132,7 +132,7 @@ def test_another_runtime_reads_the_portable_graph(family: str, head: str | None,
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("family", "head"), [("bert", "classify"), ("albert", None), ("gpt2", "causal")])
-def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path: Path) -> None:
+def test_int8_in_a_file(family: str, head: str | None, kind: str, tmp_path: Path) -> None:
     from onnx.reference import ReferenceEvaluator
 
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
@@ -231,7 +231,7 @@ def test_pooling_is_that_of_the_library(modes: tuple[str, ...], portable: bool) 
     net = build_perturbed(shape)
     core, _ = build_runners(net)
     for left in (False, True):
-        batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 6, 1), left=left)
+        batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 6, 1), pad_left=left)
         out = run_checked(core, batch)
         expected = features.pool(out.last, batch.mask, out.pooled, modes)  # type: ignore[arg-type]
         g = build_export_graph(

@@ -1,4 +1,4 @@
-"""Eight bits: no overflow, no neighbour that changes an answer, and little lost on real weights."""
+"""Int8: no overflow, results independent of the batch, and a small error on real weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SENTENCES = (
 
 @settings(max_examples=scaled(60), deadline=None)
 @given(rows=st.integers(1, 40), columns=st.integers(1, 12), seed=st.integers(0, 999), spread=st.floats(0.0, 6.0))
-def test_two_neighbours_never_overflow(rows: int, columns: int, seed: int, spread: float) -> None:
+def test_two_neighbors_never_overflow(rows: int, columns: int, seed: int, spread: float) -> None:
     draw = np.random.default_rng(seed)
     weight = (draw.standard_normal((rows, columns)) * np.exp(spread * draw.standard_normal((1, columns)))).astype("f")
     quantized, scale = quantize_weight(weight)
@@ -66,11 +66,11 @@ def test_a_wide_product_is_what_it_should_be() -> None:
 
 @pytest.mark.thin(3)
 @pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[0] not in SEQ2SEQ_FAMILIES])
-def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> None:
+def test_every_family_and_head_in_int8(family: str, head: str | None) -> None:
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     tensors = named_arrays(build_perturbed(shape))
     exact, rough = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())
-    batch = make_batch_for(family, FIXED_CONFIGS[family], (9, 6, 3), left=True)
+    batch = make_batch_for(family, FIXED_CONFIGS[family], (9, 6, 3), pad_left=True)
     expected, actual = (real_outputs(run_checked(runner, batch), batch) for runner in (exact, rough))
     assert expected.keys() == actual.keys()
     for name in expected:
@@ -79,7 +79,7 @@ def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> N
     assert any(not np.array_equal(expected[name], actual[name]) for name in expected)  # it is not the same computation
 
 
-def test_no_neighbour_changes_an_answer() -> None:
+def test_no_neighbor_changes_an_answer() -> None:
     shape = FAMILIES["bert"].model_shape(FIXED_CONFIGS["bert"], "classify", 3)
     runner = EngineRunner(shape, named_arrays(build_perturbed(shape)), threads=2, int8=Int8Plan())
     batch = make_batch_for("bert", FIXED_CONFIGS["bert"], (9, 9, 4, 9))

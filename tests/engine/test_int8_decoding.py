@@ -1,4 +1,4 @@
-"""Translators in eight bits: near to float, and the same alone and in any batch."""
+"""Int8 translation models: close to float, and independent of the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def decode_words(runner: EngineRunner, ids: Array, mask: Array | None, words: Array) -> Array:
-    """Logits of some words, fed one after the other."""
+    """Return the logits of tokens fed one after the other."""
     state, step_logits = runner.start(Batch(ids=ids, mask=mask)), []
     for index in range(words.shape[1]):
         logits, state = runner.step(state, words[:, index : index + 1])
@@ -28,7 +28,7 @@ def decode_words(runner: EngineRunner, ids: Array, mask: Array | None, words: Ar
 
 
 @pytest.mark.parametrize("family", SEQ2SEQ_FAMILIES)
-def test_near_to_float_and_no_neighbour_changes_an_answer(family: str) -> None:
+def test_near_to_float_and_no_neighbor_changes_an_answer(family: str) -> None:
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], "seq2seq", 3)
     tensors = named_arrays(build_perturbed(shape))
     exact, quantized = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())

@@ -1,4 +1,4 @@
-"""Loading into the engine: the same calls and answers as the core, clear words where something cannot be."""
+"""Loading into the engine: the same calls and results as the core, and clear errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_is_one_sentence(options: dict[str, Any], message: str, f
         clearhead.load(folder, **options)
 
 
-def test_order_and_neighbours_change_nothing(folder: Path) -> None:
+def test_order_and_neighbors_change_nothing(folder: Path) -> None:
     model = clearhead.load(folder, "engine", threads=2)
     together = model.embed(TEXTS)
     for index, text in enumerate(TEXTS):
@@ -152,7 +152,7 @@ def test_int8_that_nobody_measured_warns(folder: Path) -> None:
     assert not np.array_equal(a, b)
 
 
-def test_a_quantised_folder_runs_in_eight_bits_and_says_what_that_costs(folder: Path, tmp_path: Path) -> None:
+def test_a_quantized_folder_runs_in_int8_and_reports_its_cost(folder: Path, tmp_path: Path) -> None:
     result = clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", min_cosine=0.9)
     assert result.verdict.passed
     assert result.verdict.metric == "cosine"

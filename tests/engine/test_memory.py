@@ -1,4 +1,4 @@
-"""Weights are used where they lie: no session copies them, and pages that were packed are given back."""
+"""Weights are shared: no session copies them, and pages that are no longer needed are released."""
 
 from __future__ import annotations
 

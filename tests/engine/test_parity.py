@@ -1,4 +1,4 @@
-"""The engine says what the core says: every family, every head, any configuration, however a batch is padded."""
+"""The engine equals the core for every family, head, configuration and padding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DECODERS = ("openai-gpt", "gpt2", *SEQ2SEQ_FAMILIES)
 
 
 def batch_for(family: str, config: Any, shape: ModelShape, lengths: tuple[int, ...], **options: Any) -> TokenBatch:
-    """A batch that the model takes, with targets where it has a decoder."""
+    """Create a batch for the model, with targets if it has a decoder."""
     return make_batch_for(family, config, lengths, **options, **({} if shape.decoder is not None else {"targets": ()}))
 
 
@@ -45,7 +45,7 @@ def test_every_family_and_head(family: str, head: str | None) -> None:
     shape = FAMILIES[family].model_shape(FIXED_CONFIGS[family], head, 3)
     core, engine = build_runners(build_perturbed(shape))
     for lengths, left in (((9, 6, 3), False), ((5, 5), False), ((9, 6, 3), True), ((1,), False)):
-        batch = batch_for(family, FIXED_CONFIGS[family], shape, lengths, left=left)
+        batch = batch_for(family, FIXED_CONFIGS[family], shape, lengths, pad_left=left)
         expected, actual = (real_outputs(run_checked(runner, batch), batch) for runner in (core, engine))
         assert max_difference(expected, actual) < TOLERANCE, (lengths, left)
 
@@ -62,7 +62,7 @@ def test_any_configuration(family: str, data: Any) -> None:
         assume(False)
     core, engine = build_runners(build_perturbed(shape, seed=data.draw(st.integers(0, 99))))
     lengths = tuple(data.draw(st.lists(st.integers(1, 24), min_size=1, max_size=4)))
-    options = {"seed": data.draw(st.integers(0, 99)), "left": data.draw(st.booleans())}
+    options = {"seed": data.draw(st.integers(0, 99)), "pad_left": data.draw(st.booleans())}
     batch = batch_for(family, config, shape, lengths, **options)
     expected, actual = (real_outputs(run_checked(runner, batch), batch) for runner in (core, engine))
     assert max_difference(expected, actual) < TOLERANCE

@@ -1,4 +1,4 @@
-"""A runner states what only it can do, and what it states is true; weights are changed in the core alone."""
+"""Runners declare their capabilities correctly, and weights change only in the core."""
 
 from __future__ import annotations
 
