@@ -90,7 +90,7 @@ def test_every_family_and_head_in_both_graphs(
             family,
             FIXED_CONFIGS[family],
             (9, 6, 3),
-            left=left,
+            pad_left=left,
             **({} if shape.decoder is not None else {"targets": ()}),
         )
         expected = at_real_tokens(exported_outputs(core, batch), batch)
