@@ -116,7 +116,7 @@ def test_a_custom_task_trains_and_predicts(predictor: Predictor, tmp_path: Path)
     predict_file(predictor, source, tmp_path / "out.csv")
     (row,) = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
     assert row["ranking"].split("|") == list(first.ranking)
-    with pytest.raises(InputError, match="orders labels; leave"):
+    with pytest.raises(InputError, match="orders labels; omit probabilities"):
         predict_file(predictor, source, tmp_path / "more.csv", probabilities=True)
 
 

@@ -34,7 +34,7 @@ def test_evaluating_a_part_uses_only_its_rows_and_detects_changes(tmp_path: Path
         {name: metric.value for name, metric in run.evaluations["test"].metrics.items()}, nan_ok=True
     )
     data.write_text(data.read_text().replace("film", "plot"))
-    with pytest.raises(InputError, match="another file, or it changed"):
+    with pytest.raises(InputError, match="the file is a different one or has changed"):
         evaluate(run.folder, data, part="test")
     with pytest.raises(InputError, match="held out dev, test"):
         evaluate(run.folder, data, part="train")

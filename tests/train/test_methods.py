@@ -137,7 +137,7 @@ def test_a_run_starts_from_another_run(fitted: Run, tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_network_cannot_be_fine_tuned(words: Run, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="it has no config"):
+    with pytest.raises(CheckpointError, match=r"is not a model folder \(config.json not found\)"):
         train(labelled(20), output=tmp_path / "run", model=str(words.folder), epochs=1)
 
 
