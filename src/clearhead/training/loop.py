@@ -306,16 +306,8 @@ def _forward(network: Any, batch: PackedBatch, device: str, *, with_hidden: bool
         for array in (batch.ids, batch.segments, batch.lengths, batch.target_ids, batch.target_lengths)
     )
     kernel = dropout_attention if torch.device(device).type == "cpu" else fused_attention
-    return network(
-        ids,
-        None,
-        segments,
-        target_ids,
-        lengths=lengths,
-        target_lengths=target_lengths,
-        kernel=kernel,
-        all_tokens=with_hidden,
-    )
+    packing = {"lengths": lengths, "target_lengths": target_lengths}
+    return network(ids, None, segments, target_ids, **packing, kernel=kernel, all_tokens=with_hidden)
 
 
 def score_weights(

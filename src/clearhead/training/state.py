@@ -52,15 +52,11 @@ class TrainingProgress:
             (self.step >= 0, f"step must be at least 0, got {self.step}"),
             (self.best_epoch >= -1, f"best_epoch must be at least -1, got {self.best_epoch}"),
             (0 <= self.waited <= len(self.scores), f"waited must be from 0 to the number of scores, got {self.waited}"),
-            # undefined scores are NaN or -inf
-            (math.inf not in self.scores_with_start, "scores must be below infinity"),
+            (math.inf not in self.scores_with_start, "scores must be below infinity"),  # undefined: NaN or -inf
             (_is_best(self.best_score, self.scores_with_start), "best_score must be the highest of the scores"),
             (self.planned is None or self.planned >= 1, f"planned must be at least 1, got {self.planned}"),
             (0 <= self.seconds < math.inf, "seconds must be finite and at least 0"),
-            (
-                self.recent == sorted({epoch for epoch in self.recent if epoch >= 0}),
-                "recent must be a sorted list of epochs",
-            ),
+            (self.recent == sorted({e for e in self.recent if e >= 0}), "recent must be a sorted list of epochs"),
         )
         for is_valid, message in rules:
             if not is_valid:
@@ -118,8 +114,7 @@ class TrainingState:
         progress.waited = 0 if is_improving else progress.waited + 1
         progress.scores.append(score)
         is_best = progress.best_score is None or score > progress.best_score
-        # of epochs with equal scores, the last is kept
-        is_best = is_best or (score == progress.best_score and progress.best_epoch >= 0)
+        is_best = is_best or (score == progress.best_score and progress.best_epoch >= 0)  # the last of equal epochs
         if is_best:
             progress.best_score, progress.best_epoch = score, epoch
             self.keep_best()
@@ -293,9 +288,7 @@ def restore_moments(state: TrainingState, tensors: Mapping[str, Tensor], steps_d
     for name, moments in moments_of.items():
         if moments.keys() != set(MOMENTS):
             kinds = ", ".join(to_printable(kind, 20) for kind in sorted(moments))
-            raise CheckpointError(
-                f"The saved optimizer state of {name} is damaged: expected {', '.join(MOMENTS)}, got {kinds}."
-            )
+            raise CheckpointError(f"The saved optimizer state of {name} has {kinds}, expected {', '.join(MOMENTS)}.")
         shape = by_name[name].shape
         is_valid = [moments["step"].numel() == 1, *(moments[kind].shape == shape for kind in MOMENTS[1:])]
         if not all(is_valid) or bool((moments["exp_avg_sq"] < 0).any()):
@@ -342,8 +335,6 @@ def _read_weights(path: Path, shapes: Mapping[str, torch.Size]) -> dict[str, Ten
     mismatched = [name for name in shapes if name not in weights or weights[name].shape != shapes[name]]
     if mismatched or len(weights) != len(shapes):
         extra = to_printable(next(iter(weights.keys() - shapes.keys()), ""))
-        problem = (
-            f"does not contain a {mismatched[0]} that fits" if mismatched else f"contains {extra}, which is not in"
-        )
+        problem = f"has no {mismatched[0]} that fits" if mismatched else f"contains {extra}, which is not in"
         raise CheckpointError(f"{path.name}: the saved state {problem} this model.")
     return weights

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.training.objectives.choice import ChoiceCrossEntropy
     from clearhead.training.objectives.classes import BinaryCrossEntropy, CrossEntropy, SquaredError
+    from clearhead.training.objectives.multiple_choice import ChoiceCrossEntropy
     from clearhead.training.objectives.next_token import WithNextToken
     from clearhead.training.objectives.objective import NetworkOutput, Objective
     from clearhead.training.objectives.pretraining import (
@@ -33,7 +33,7 @@ else:
             "classes": ("BinaryCrossEntropy", "CrossEntropy", "SquaredError"),
             "next_token": ("WithNextToken",),
             "objective": ("NetworkOutput", "Objective"),
-            "choice": ("ChoiceCrossEntropy",),
+            "multiple_choice": ("ChoiceCrossEntropy",),
             "pretraining": ("ElectraPair", "TargetScores", "count_targets", "compute_pretrain_losses", "score_targets"),
             "registry": ("OBJECTIVES", "objective_for"),
             "spans": ("SpanCrossEntropy",),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from clearhead.training.objectives.choice import ChoiceCrossEntropy
 from clearhead.training.objectives.classes import BinaryCrossEntropy, CrossEntropy, SquaredError
+from clearhead.training.objectives.multiple_choice import ChoiceCrossEntropy
 from clearhead.training.objectives.next_token import WithNextToken
 from clearhead.training.objectives.objective import Objective
 from clearhead.training.objectives.seq2seq import Seq2SeqCrossEntropy
