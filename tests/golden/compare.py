@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,29 +16,36 @@ FORMER_NAMES = TRAINING_SETTINGS | PLAN_SETTINGS  # settings that have another n
 # rounding, which AdamW turns into whole steps: of keys, of scores of tokens and options, and of what such scores read.
 ROUNDING = ("key.bias", "c_attn.bias", "in_proj_bias")
 ROUNDING_OF_SCORES = (*ROUNDING, "qa_outputs.bias", "classifier.bias", "output.LayerNorm.bias")
+NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 
 
-def find_differences(recorded: Any, now: Any, tolerance: float, place: str = "") -> list[str]:
+def find_differences(recorded: Any, now: Any, tolerance: float, path: str = "") -> list[str]:
     """Where two nested values differ by more than a tolerance, which is relative for numbers above 1.
 
     Every recorded key must still exist, under its current name if it is a renamed setting; new keys are allowed. The
-    version of the writer (`clearhead`) may differ.
+    version of the writer (`clearhead`) may differ, and so may the wording of notes, but not the numbers in them.
     """
     if isinstance(recorded, Mapping) and isinstance(now, Mapping):
         recorded = {key if key in now else FORMER_NAMES.get(key, key): value for key, value in recorded.items()}
-        missing = [f"{place}.{key} is missing" for key in recorded if key not in now]
+        missing = [f"{path}.{key} is missing" for key in recorded if key not in now]
         common = [key for key in recorded if key in now and key != "clearhead"]
         return missing + [
-            each for key in common for each in find_differences(recorded[key], now[key], tolerance, f"{place}.{key}")
+            difference
+            for key in common
+            for difference in find_differences(recorded[key], now[key], tolerance, f"{path}.{key}")
         ]
     if isinstance(recorded, list) and isinstance(now, list | tuple) and len(recorded) == len(now):
+        if path.endswith(".notes"):
+            recorded, now = [list(map(NUMBER.findall, notes)) for notes in (recorded, now)]
         pairs = enumerate(zip(recorded, now, strict=True))
-        return [each for at, pair in pairs for each in find_differences(*pair, tolerance, f"{place}[{at}]")]
+        return [
+            difference for index, pair in pairs for difference in find_differences(*pair, tolerance, f"{path}[{index}]")
+        ]
     if _is_number(recorded) and _is_number(now):
         same = math.isclose(recorded, now, rel_tol=tolerance, abs_tol=tolerance)
     else:
         same = type(recorded) is type(now) and recorded == now
-    return [] if same else [f"{place}: {recorded!r} was recorded, now {now!r}"]
+    return [] if same else [f"{path}: {recorded!r} was recorded, now {now!r}"]
 
 
 def _is_number(value: Any) -> bool:

@@ -127,3 +127,11 @@ def test_values_that_differ_are_found(recorded: Any, now: Any) -> None:
 def test_renamed_settings_are_compared_under_their_current_names() -> None:
     assert not find_differences({"rate": 1, "decay": 0.1}, {"learning_rate": 1, "weight_decay": 0.1}, 0.0)
     assert not find_differences({"rate": 1}, {"rate": 1, "learning_rate": 2}, 0.0)
+
+
+def test_notes_may_be_reworded_but_not_their_numbers() -> None:
+    recorded = {"notes": ["16 rows are few."], "name": "16 rows are few."}
+    assert not find_differences(recorded, recorded | {"notes": ["There are only 16 rows."]}, 0.0)
+    assert find_differences(recorded, recorded | {"notes": ["There are only 17 rows."]}, 0.0)
+    assert find_differences(recorded, recorded | {"notes": []}, 0.0)
+    assert find_differences(recorded, recorded | {"name": "There are only 16 rows."}, 0.0)
