@@ -161,8 +161,8 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
     model.save(tmp_path)
     loaded = clearhead.load(tmp_path, "core")
     for part in ("encoder", "decoder", "cross"):
-        kept = [attention.kept_heads for attention in model.module.attentions(part)]
-        assert [attention.kept_heads for attention in loaded.module.attentions(part)] == kept
+        kept_heads = [attention.kept_heads for attention in model.module.attentions(part)]
+        assert [attention.kept_heads for attention in loaded.module.attentions(part)] == kept_heads
     np.testing.assert_array_equal(loaded.run(**batch.to_clearhead()).logits, expected.logits)
     # saved once more, nothing is lost or restored
     loaded.save(tmp_path / "again")

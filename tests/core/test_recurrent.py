@@ -172,14 +172,14 @@ class TestNumbers:
                 module.shape
             )
 
-    @pytest.mark.parametrize("both", [True, False])
+    @pytest.mark.parametrize("bidirectional", [True, False])
     @pytest.mark.parametrize("cell", ["gru", "lstm"])
-    def test_each_side_loads_into_torch_as_it_is(self, cell: str, both: bool, tmp_path: Path) -> None:
-        model = create_model(SMALL | {"cell": cell, "bidirectional": both})
+    def test_each_side_loads_into_torch_as_it_is(self, cell: str, bidirectional: bool, tmp_path: Path) -> None:
+        model = create_model(SMALL | {"cell": cell, "bidirectional": bidirectional})
         model.save(tmp_path)
         stored = {name: torch.from_numpy(array) for name, array in load_file(tmp_path / "model.safetensors").items()}
         kind = {"gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[cell]
-        encoder = kind(8, 6 if both else 12, 2, batch_first=True, bidirectional=both)
+        encoder = kind(8, 6 if bidirectional else 12, 2, batch_first=True, bidirectional=bidirectional)
         encoder.load_state_dict({k.split(".")[1]: v for k, v in stored.items() if k.startswith("encoder.")})
         out, _ = encoder(stored["embedding.weight"][torch.tensor([SOURCES[0]])])
         ours = model.run([SOURCES[0]]).last
@@ -188,20 +188,22 @@ class TestNumbers:
 
     def test_concat_is_additive_with_one_matrix(self) -> None:
         """W s + U h = [W U] [s; h]: the scores of the two papers are the same function."""
-        one: Any
-        two: Any
-        one, two = (RecurrentAttention(6, Recurrence(score=score, score_width=5)) for score in ("concat", "additive"))
+        concat: Any
+        additive: Any
+        concat, additive = (
+            RecurrentAttention(6, Recurrence(score=score, score_width=5)) for score in ("concat", "additive")
+        )
         torch.manual_seed(0)
-        for parameter in (*one.parameters(), *two.parameters()):
+        for parameter in (*concat.parameters(), *additive.parameters()):
             torch.nn.init.normal_(parameter)
         with torch.no_grad():
-            w, u = one.score.both.weight.split(6, 1)
-            two.score.query.weight.copy_(w)
-            two.score.key.weight.copy_(u)
-            two.score.key.bias.zero_()
-            two.score.out.weight.copy_(one.score.out.weight)
+            w, u = concat.score.both.weight.split(6, 1)
+            additive.score.query.weight.copy_(w)
+            additive.score.key.weight.copy_(u)
+            additive.score.key.bias.zero_()
+            additive.score.out.weight.copy_(concat.score.out.weight)
             states, memory = torch.randn(2, 3, 6), torch.randn(2, 4, 6)
-            probs_found = [part(states, part.prepare_source(memory, None)).probs for part in (one, two)]
+            probs_found = [part(states, part.prepare_source(memory, None)).probs for part in (concat, additive)]
         torch.testing.assert_close(probs_found[0], probs_found[1])
 
 

@@ -42,10 +42,10 @@ def test_steps_that_cannot_be_taken() -> None:
         encoder.step(encoder.start(batch), [[5]])
     gpt = clearhead.create("gpt2", config=GPT, head="causal").runner
     state = gpt.start(batch)
-    wrong: Any
-    for wrong in ([[30]], [[-1]], [5], [[]]):
+    invalid_ids: Any
+    for invalid_ids in ([[30]], [[-1]], [5], [[]]):
         with pytest.raises(InputError, match="token ids from 0 to 29"):
-            gpt.step(state, wrong)
+            gpt.step(state, invalid_ids)
     logits, _ = gpt.step(state, [[5, 6]])
     assert logits.shape == (1, 2, 30)
     with pytest.raises(InputError, match="has 8 positions"):
