@@ -14,7 +14,7 @@ from tests.aspect_rows import make_reviews
 from tests.parallel_rows import CONFIGS, make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
 from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
-from tests.words.planted import topics
+from tests.words.planted import make_topic_sentences
 
 LIBRARIES = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers")
 SIZE = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
@@ -96,7 +96,7 @@ def _make(place: Path) -> None:
     rows = write_csv(place / "rows.csv", labelled(60))
     write_csv(place / "many.csv", labelled(2500))
     (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
-    (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in topics(200)))
+    (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in make_topic_sentences(200)))
     write_planted_text(place / "text.txt", 60, 4)
     pairs = write_tsv(place / "pairs.tsv", make_parallel_rows(60))
     (place / "german.txt").write_text("".join(row["de"] + "\n" for row in make_parallel_rows(40, seed=2)))

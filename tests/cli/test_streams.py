@@ -18,7 +18,7 @@ from clearhead.cli.streams import decode_arguments, to_json_text
 from clearhead.errors import InputError
 from clearhead.words import save_vectors
 from tests.tiny_models import tiny_gpt
-from tests.words.planted import royal, topics
+from tests.words.planted import make_topic_sentences, royal
 
 LONG = "n" * 300
 # arguments that are quick, with letters beyond ASCII; {place} is a folder with the files that they name
@@ -76,7 +76,7 @@ def places(tmp_path_factory: pytest.TempPathFactory, masked_model: Path) -> dict
     place = tmp_path_factory.mktemp("streams")
     rows = "".join(f"über die stadt {n} ✓,{'jä' if n % 2 else 'nein'}\n" for n in range(12))
     (place / "über.csv").write_text("text,label\n" + rows, encoding="utf-8")
-    lines = "".join("über " + " ".join(line) + "\n" for line in topics(60))
+    lines = "".join("über " + " ".join(line) + "\n" for line in make_topic_sentences(60))
     (place / "über.txt").write_text(lines, encoding="utf-8")
     save_vectors(place / "royal.bin", royal())
     main(["train", str(place / "über.csv"), "--method", "majority", "-o", str(place / "counted"), "--quiet"])

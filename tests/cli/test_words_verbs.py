@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.words import save_vectors
-from tests.words.planted import royal, topics
+from tests.words.planted import make_topic_sentences, royal
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -23,7 +23,9 @@ def vectors(tmp_path: Path) -> Path:
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt.gz"
-    path.write_bytes(gzip.compress("".join(" ".join(line).upper() + ".\n" for line in topics(600)).encode()))
+    path.write_bytes(
+        gzip.compress("".join(" ".join(line).upper() + ".\n" for line in make_topic_sentences(600)).encode())
+    )
     return path
 
 

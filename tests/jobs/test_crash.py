@@ -30,7 +30,7 @@ from fuzz.crash_cases import Case
 from fuzz.warm_up import import_package
 from tests.parallel_rows import make_parallel_rows
 from tests.tiny_models import labelled, tiny_gpt, write_csv
-from tests.words.planted import topics
+from tests.words.planted import make_topic_sentences
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,7 +76,7 @@ def test_every_point_of_a_file_and_a_folder(write: Callable[[], None], tmp_path:
     ids=lambda arguments: " ".join(arguments[:1] + arguments[2:4]),
 )
 def test_some_points_of_a_command(arguments: list[str], tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("".join(" ".join(line) + "\n" for line in topics(100)))
+    (tmp_path / "words.txt").write_text("".join(" ".join(line) + "\n" for line in make_topic_sentences(100)))
     write_csv(tmp_path / "rows.csv", labelled(30))
     case = Case(arguments[0], [str(tmp_path / part) if "." in part else part for part in arguments])
     messages: list[str] = []

@@ -16,7 +16,7 @@ from tests.planted import write_planted_text
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 
 
-def written(folder: Path, **keys: Any) -> Path:
+def write_config(folder: Path, **keys: Any) -> Path:
     """A config.json with keys of others in it, as files from elsewhere have them."""
     folder.mkdir(exist_ok=True)
     config = {
@@ -32,51 +32,51 @@ def written(folder: Path, **keys: Any) -> Path:
     return folder / "config.json"
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_config_json_says_the_whole_model(tmp_path: Path, whole: bool) -> None:
-    path = written(tmp_path / "theirs")
+@pytest.mark.parametrize("names_file", [True, False])
+def test_a_config_json_says_the_whole_model(tmp_path: Path, names_file: bool) -> None:
+    path = write_config(tmp_path / "theirs")
     text = write_planted_text(tmp_path / "text.txt", 40, 4)
     run = clearhead.pretrain(
         text,
         output=tmp_path / "model",
-        config=str(path if whole else path.parent),
+        config=str(path if names_file else path.parent),
         max_steps=1,
         max_length=32,
         threads=1,
         report=False,
     )
-    made = clearhead.load(tmp_path / "model")
+    model = clearhead.load(tmp_path / "model")
     assert run.family == "roberta"
     assert run.objective == "mlm"
-    assert {key: made.config[key] for key in SMALL} == SMALL
-    assert made.config["max_position_embeddings"] == 66
-    assert made.config["vocab_size"] == len(made.tokenizer.vocab) <= 290  # the text has no more words
-    assert made.config["pad_token_id"] == made.tokenizer.pad_id  # what the tokenizer says, not the file
+    assert {key: model.config[key] for key in SMALL} == SMALL
+    assert model.config["max_position_embeddings"] == 66
+    assert model.config["vocab_size"] == len(model.tokenizer.vocab) <= 290  # the text has no more words
+    assert model.config["pad_token_id"] == model.tokenizer.pad_id  # what the tokenizer says, not the file
 
 
 def test_a_dict_and_json_are_the_same() -> None:
-    plans = [make_pretrain_plan({"config": said}) for said in (SMALL, json.dumps(SMALL))]
+    plans = [make_pretrain_plan({"config": config}) for config in (SMALL, json.dumps(SMALL))]
     assert plans[0] == plans[1]
 
 
 @pytest.mark.parametrize(("width", "rate"), [(128, 1e-3), (512, 7e-4), (1024, 2e-4)])
 def test_wide_models_learn_slower(tmp_path: Path, width: int, rate: float) -> None:
-    said = {"hidden_size": width, "num_attention_heads": 4}
-    assert make_pretrain_plan({"config": said}).settings.learning_rate == rate
-    path = written(tmp_path, **said)
+    config = {"hidden_size": width, "num_attention_heads": 4}
+    assert make_pretrain_plan({"config": config}).settings.learning_rate == rate
+    path = write_config(tmp_path, **config)
     assert make_pretrain_plan({"config": path}).settings.learning_rate == rate
     assert make_pretrain_plan({"config": path, "learning_rate": 5e-3}).settings.learning_rate == 5e-3
 
 
 def test_words_of_the_file_are_the_vocabulary_unless_said(tmp_path: Path) -> None:
-    path = written(tmp_path)
+    path = write_config(tmp_path)
     assert make_pretrain_plan({"config": path}).vocab_size == 290
     assert make_pretrain_plan({"config": path, "vocab_size": 300}).vocab_size == 300
     assert make_pretrain_plan({"config": path, "tokenizer": "default"}).vocab_size is None
 
 
 @pytest.mark.parametrize(
-    ("keys", "more", "said"),
+    ("keys", "more", "message"),
     [
         ({}, {"family": "bert"}, "describes RoBERTa, but family is bert"),
         ({}, {"preset": "tiny"}, "both define the size of a model"),
@@ -86,9 +86,9 @@ def test_words_of_the_file_are_the_vocabulary_unless_said(tmp_path: Path) -> Non
         ({"hidden_size": "wide"}, {}, "hidden_size is 'wide'"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, keys: dict[str, Any], more: dict[str, Any], said: str) -> None:
-    with pytest.raises(ClearheadError, match=said):
-        make_pretrain_plan({"config": str(written(tmp_path, **keys)), **more})
+def test_what_cannot_be_is_refused(tmp_path: Path, keys: dict[str, Any], more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ClearheadError, match=message):
+        make_pretrain_plan({"config": str(write_config(tmp_path, **keys)), **more})
 
 
 def test_what_is_no_config(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_former_names_of_settings_warn() -> None:
 def test_the_warning_about_a_former_name_points_at_the_call(tmp_path: Path) -> None:
     former: dict[str, Any] = {"steps": 1}
     with (
-        pytest.raises(InputError, match="No training text"),
+        pytest.raises(InputError, match="No text given"),
         pytest.warns(DeprecationWarning, match="use max_steps") as caught,
     ):
         clearhead.pretrain(output=tmp_path / "run", **former)

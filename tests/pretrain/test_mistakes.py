@@ -53,7 +53,7 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"preset": "huge"}, "no preset 'huge'; it has tiny, mini"),
         ({"device": "gpu"}, "Device 'gpu' cannot be used"),
@@ -63,10 +63,10 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
     ],
 )
 def test_what_cannot_be_is_said_before_text_is_read(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choices: dict[str, Any], said: str
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choices: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setattr("clearhead.jobs.learn_tokenizer.learn_tokenizer", None)
-    with pytest.raises(ClearheadError, match=said):
+    with pytest.raises(ClearheadError, match=message):
         clearhead.pretrain(text, output=tmp_path / "run", max_steps=1, **(CHOICES | choices))
     assert not (tmp_path / "run").exists()
 
@@ -77,11 +77,11 @@ def test_a_model_too_short_for_the_sample_sentence(text: Path, tmp_path: Path, f
     if family == "gpt2":
         size = {"n_positions": 16, "n_embd": 32, "n_layer": 1, "n_head": 2}
     choices = CHOICES | {"config": size, "max_length": 16, "objective": None, "vocab_size": 300}
-    said: list[str] = []
-    told = RunEvents(message=said.append)
-    run = clearhead.pretrain(text, output=tmp_path / "run", family=family, max_steps=1, events=told, **choices)
+    messages: list[str] = []
+    events = RunEvents(message=messages.append)
+    run = clearhead.pretrain(text, output=tmp_path / "run", family=family, max_steps=1, events=events, **choices)
     assert run.held_out is not None
-    assert all(line.strip() for line in said)
+    assert all(line.strip() for line in messages)
 
 
 def test_one_file_under_several_names_is_one(text: Path, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"masking": "word"}, "Setting masking: invalid enum value 'word'. Choices: tokens, words, spans"),
         ({"documents": "line"}, "Setting documents: .* Choices: auto, blank, lines, file"),
@@ -123,8 +123,8 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
         ({"weight_decay": float("inf")}, "weight_decay must be at least 0"),
     ],
 )
-def test_settings_that_are_none(choices: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_settings_that_are_none(choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         make_pretrain_plan(choices)
 
 

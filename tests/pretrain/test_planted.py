@@ -21,7 +21,9 @@ GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4}
 SENTENCE = "The {} drum of music is"
 
 
-def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int = 1, **choices: Any) -> PretrainResult:
+def pretrain_planted_rule(
+    folder: Path, family: str, config: dict[str, Any], *, sentences: int = 1, **choices: Any
+) -> PretrainResult:
     """A small model after some steps over a text with the rule in it."""
     text = write_planted_text(folder / "text.txt", 1500 // sentences, sentences)
     usual: dict[str, Any] = {
@@ -46,20 +48,22 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
 @pytest.mark.slow
 @pytest.mark.learns
 def test_masked_words(tmp_path: Path) -> None:
-    run = learned(tmp_path, "bert", BERT, objective="mlm", mlm_probability=0.2, max_steps=200)
+    run = pretrain_planted_rule(tmp_path, "bert", BERT, objective="mlm", mlm_probability=0.2, max_steps=200)
     assert run.held_out is not None
     assert run.held_out.loss < 0.5 * run.held_out.bigram.loss < 0.5 * run.held_out.unigram.loss
     model = clearhead.load(run.folder)
-    for colour in COLORS:
-        best = model.fill(f"{SENTENCE.format(colour)} [MASK].")[0][0]
-        assert best.token == colour
+    for color in COLORS:
+        best = model.fill(f"{SENTENCE.format(color)} [MASK].")[0][0]
+        assert best.token == color
         assert best.probability > 0.8
 
 
 @pytest.mark.slow
 @pytest.mark.learns
 def test_next_sentence(tmp_path: Path) -> None:
-    run = learned(tmp_path, "bert", BERT, sentences=8, learning_rate=2e-3, batch_tokens=640, max_steps=1000)
+    run = pretrain_planted_rule(
+        tmp_path, "bert", BERT, sentences=8, learning_rate=2e-3, batch_tokens=640, max_steps=1000
+    )
     assert run.objective == "mlm+nsp"
     assert run.held_out is not None
     assert run.held_out.pair_accuracy is not None
@@ -71,21 +75,23 @@ def test_next_sentence(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_next_words(tmp_path: Path) -> None:
-    run = learned(tmp_path, "gpt2", GPT, vocab_size=400, max_steps=250)
+    run = pretrain_planted_rule(tmp_path, "gpt2", GPT, vocab_size=400, max_steps=250)
     model = clearhead.load(run.folder)
-    said = [one.text for one in model.generate([SENTENCE.format(colour) for colour in COLORS], max_length=3)]
-    assert said == [f" {colour}." for colour in COLORS]  # and then the document ends
+    continuations = [
+        answer.text for answer in model.generate([SENTENCE.format(color) for color in COLORS], max_length=3)
+    ]
+    assert continuations == [f" {color}." for color in COLORS]  # and then the document ends
 
 
 @pytest.mark.slow
 @pytest.mark.learns
 def test_spans(tmp_path: Path) -> None:
-    run = learned(tmp_path, "t5", T5, learning_rate=1e-2, max_steps=300, max_length=48)
+    run = pretrain_planted_rule(tmp_path, "t5", T5, learning_rate=1e-2, max_steps=300, max_length=48)
     model = clearhead.load(run.folder)
-    asked = [f"The {colour} drum of music <extra_id_0>" for colour in COLORS]  # a span of some tokens
-    said = [one.text for one in model.generate(asked, max_length=8)]
-    right = sum(text == f"is {colour}." for colour, text in zip(COLORS, said, strict=True))
-    assert right >= 7  # 8 over seeds and precisions, 1 by chance
+    prompts = [f"The {color} drum of music <extra_id_0>" for color in COLORS]  # a span of some tokens
+    spans = [answer.text for answer in model.generate(prompts, max_length=8)]
+    correct = sum(text == f"is {color}." for color, text in zip(COLORS, spans, strict=True))
+    assert correct >= 7  # 8 over seeds and precisions, 1 by chance
     assert run.held_out is not None
     assert run.held_out.loss < 0.1  # 0.001
 
@@ -94,18 +100,20 @@ def test_spans(tmp_path: Path) -> None:
 @pytest.mark.learns
 def test_replaced_words(tmp_path: Path) -> None:
     wide = BERT | {"hidden_size": 128, "embedding_size": 64}
-    run = learned(tmp_path, "electra", wide, mlm_probability=0.2, learning_rate=2e-3, max_steps=420)
+    run = pretrain_planted_rule(tmp_path, "electra", wide, mlm_probability=0.2, learning_rate=2e-3, max_steps=420)
     assert run.held_out is not None
     assert run.held_out.replaced_accuracy is not None
     assert run.held_out.replaced_majority is not None
     assert run.held_out.replaced_accuracy > run.held_out.replaced_majority
     model = clearhead.load(run.folder, "core")
-    doubts = []
-    for place, colour in enumerate(COLORS):
-        other = COLORS[place - 1]
-        right, wrong = (_replaced(model, f"{SENTENCE.format(colour)} {last}.", last) for last in (colour, other))
-        doubts.append(wrong - right)
-    assert np.mean(doubts) > 1
+    differences = []
+    for index, color in enumerate(COLORS):
+        wrong_color = COLORS[index - 1]
+        original_logit, replaced_logit = (
+            _replaced_logit(model, f"{SENTENCE.format(color)} {last}.", last) for last in (color, wrong_color)
+        )
+        differences.append(replaced_logit - original_logit)
+    assert np.mean(differences) > 1
     generator = clearhead.load(run.folder / "generator")
     assert generator.fill(f"{SENTENCE.format('red')} [MASK].")[0][0].token in COLORS
 
@@ -113,27 +121,27 @@ def test_replaced_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_both_ways(tmp_path: Path) -> None:
-    run = learned(tmp_path, "elmo", {"width": 64}, learning_rate=1e-2, max_steps=250)
+    run = pretrain_planted_rule(tmp_path, "elmo", {"width": 64}, learning_rate=1e-2, max_steps=250)
     assert run.objective == "bilm"
     assert run.held_out is not None
     assert run.held_out.loss < 0.75 * run.held_out.bigram.loss
     model = clearhead.load(run.folder)
     after, before = [], []
-    for colour in COLORS:
-        encoding = model.tokenizer.encode(f"{SENTENCE.format(colour)} {colour}.")
+    for color in COLORS:
+        encoding = model.tokenizer.encode(f"{SENTENCE.format(color)} {color}.")
         logits = np.asarray(model.run([encoding.ids]).logits)[0]  # (tokens, 2, vocabulary)
-        first, last = (place for place, token in enumerate(encoding.tokens) if token == colour)
-        after.append(model.tokenizer.tokens([int(logits[last - 1, 0].argmax())]) == [colour])
-        before.append(model.tokenizer.tokens([int(logits[first + 1, 1].argmax())]) == [colour])
-    assert sum(after) >= 7  # the forward network remembers the colour from the beginning of the sentence, ...
+        first, last = (index for index, token in enumerate(encoding.tokens) if token == color)
+        after.append(model.tokenizer.tokens([int(logits[last - 1, 0].argmax())]) == [color])
+        before.append(model.tokenizer.tokens([int(logits[first + 1, 1].argmax())]) == [color])
+    assert sum(after) >= 7  # the forward network remembers the color from the beginning of the sentence, ...
     assert sum(before) >= 7  # ... and the backward one from its end
 
 
-def _replaced(model: Model, text: str, word: str) -> float:
+def _replaced_logit(model: Model, text: str, word: str) -> float:
     """How much the model doubts the last occurrence of a word."""
     encoding = model.tokenizer.encode(text)
-    place = max(number for number, token in enumerate(encoding.tokens) if token == word)
-    return float(np.asarray(model.run([encoding.ids]).logits)[0, place])
+    position = max(index for index, token in enumerate(encoding.tokens) if token == word)
+    return float(np.asarray(model.run([encoding.ids]).logits)[0, position])
 
 
 @pytest.mark.parametrize(("family", "steps"), [("roberta", 1), ("transformer", 1), ("rnn", 1), ("deberta-v2", 1)])

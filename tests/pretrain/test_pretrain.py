@@ -36,14 +36,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 80, 5)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_contents(folder: Path) -> dict[str, bytes]:
     """What a run leaves, without the times in it."""
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     for line in log:
         line.pop("seconds")
-    kept = {name: (folder / name).read_bytes() for name in ("model.safetensors", "config.json", "tokenizer.json")}
+    files = {name: (folder / name).read_bytes() for name in ("model.safetensors", "config.json", "tokenizer.json")}
     states = {path.name: path.read_bytes() for path in (folder / "state").rglob("*.safetensors")}
-    return kept | states | {"log": json.dumps(log).encode(), "judged": (folder / "evaluations.json").read_bytes()}
+    return files | states | {"log": json.dumps(log).encode(), "judged": (folder / "evaluations.json").read_bytes()}
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family: str) -> None:
     choices = CHOICES | {"family": family, "max_steps": 12, "evaluations": 3, "save_every": 0.0, "precision": "float"}
     choices |= {"keep_state": True}
-    whole = clearhead.pretrain(text, output=tmp_path / "whole", **choices)
+    uninterrupted = clearhead.pretrain(text, output=tmp_path / "whole", **choices)
     script = tmp_path / "run.py"
     script.write_text(
         "import os, signal, sys\n"
@@ -65,9 +65,9 @@ def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -9, done.stderr
     assert not (tmp_path / "part" / "model.safetensors").exists()
-    part = clearhead.pretrain(resume=tmp_path / "part", report=False)
-    assert contents(tmp_path / "part") == contents(tmp_path / "whole")
-    assert part.held_out == whole.held_out
+    resumed = clearhead.pretrain(resume=tmp_path / "part", report=False)
+    assert read_contents(tmp_path / "part") == read_contents(tmp_path / "whole")
+    assert resumed.held_out == uninterrupted.held_out
     assert not (tmp_path / "part" / "corpus").exists()
     with pytest.raises(InputError, match="finished"):
         clearhead.pretrain(resume=tmp_path / "part")
@@ -95,8 +95,8 @@ def test_another_seed_is_another_run_and_the_same_is_the_same(text: Path, tmp_pa
         clearhead.pretrain(text, output=tmp_path / str(number), max_steps=3, seed=seed, **CHOICES)
         for number, seed in enumerate((1, 1, 2))
     ]
-    assert contents(runs[0].folder)["model.safetensors"] == contents(runs[1].folder)["model.safetensors"]
-    assert contents(runs[0].folder)["model.safetensors"] != contents(runs[2].folder)["model.safetensors"]
+    assert read_contents(runs[0].folder)["model.safetensors"] == read_contents(runs[1].folder)["model.safetensors"]
+    assert read_contents(runs[0].folder)["model.safetensors"] != read_contents(runs[2].folder)["model.safetensors"]
 
 
 def test_a_text_that_changed_is_refused(text: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_text_that_changed_is_refused(text: Path, tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
     base = tiny_model(tmp_path)
-    said: list[str] = []
+    messages: list[str] = []
     run = clearhead.pretrain(
         text,
         model=str(base),
@@ -127,7 +127,7 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
         batch_tokens=512,
         threads=1,
         report=False,
-        events=RunEvents(message=said.append),
+        events=RunEvents(message=messages.append),
     )
     assert run.objective == "mlm"  # the folder has no head for next sentence
     model = clearhead.load(run.folder)
@@ -138,12 +138,12 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
-    other = write_planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
-    run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", max_steps=2, **CHOICES)
+    dev_file = write_planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
+    run = clearhead.pretrain(text, dev=dev_file, output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.documents == 80  # nothing else is held out
     assert any("held-out text: " in line for line in run.messages)
     facts = read_json(run.folder / "pretraining.json")
-    assert facts["plan"]["dev"] == [other.name]  # what is given away does not tell where files lay
+    assert facts["plan"]["dev"] == [dev_file.name]  # what is given away does not tell where files lay
     card = (run.folder / "README.md").read_text()
     assert "bigram" in card
     assert "text.txt" in card
@@ -200,7 +200,7 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"family": "gpt2", "objective": "mlm"}, "GPT-2 does not support masked tokens"),
         ({"family": "bert", "objective": "clm"}, "it supports mlm\\+nsp, mlm"),
@@ -223,8 +223,8 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
         ({"family": "gpt2", "config": None, "masking": "words"}, "mask tokens; clm does not"),
     ],
 )
-def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict[str, Any], said: str) -> None:
-    with pytest.raises(ClearheadError, match=said):
+def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(ClearheadError, match=message):
         clearhead.pretrain(text, output=tmp_path / "run", **({"max_steps": 1} | CHOICES | choices))
     assert not (tmp_path / "run").exists()
 
@@ -232,8 +232,8 @@ def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict
 def test_a_tokenizer_that_lacks_what_is_needed_is_refused(text: Path, tmp_path: Path) -> None:
     clearhead.learn_tokenizer(text, tmp_path / "words", use="gpt", vocab_size=300)
     choices: dict[str, Any] = CHOICES | {"vocab_size": None, "config": None, "tokenizer": str(tmp_path / "words")}
-    for family, said in (("bert", "no mask token"), ("electra", "no mask token"), ("t5", "no sentinels")):
-        with pytest.raises(InputError, match=said):
+    for family, message in (("bert", "no mask token"), ("electra", "no mask token"), ("t5", "no sentinels")):
+        with pytest.raises(InputError, match=message):
             clearhead.pretrain(text, family=family, output=tmp_path / "run", max_steps=1, **choices)
         assert not (tmp_path / "run").exists()
 
@@ -255,10 +255,10 @@ def test_held_out_text_without_pairs(tmp_path: Path) -> None:
 def test_a_run_inside_its_texts_goes_on_from_elsewhere(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "texts"
-    place.mkdir()
-    shutil.copy(text, place / "text.txt")
-    monkeypatch.chdir(place)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    shutil.copy(text, folder / "text.txt")
+    monkeypatch.chdir(folder)
 
     def stop(step: TrainingStep) -> None:
         raise KeyboardInterrupt
@@ -266,8 +266,8 @@ def test_a_run_inside_its_texts_goes_on_from_elsewhere(
     with pytest.raises(KeyboardInterrupt):
         clearhead.pretrain(".", output="model", max_steps=2, events=RunEvents(training_step=stop), **CHOICES)
     monkeypatch.chdir(tmp_path)
-    assert clearhead.pretrain(resume=place / "model", report=False).documents > 50
-    monkeypatch.chdir(place)
+    assert clearhead.pretrain(resume=folder / "model", report=False).documents > 50
+    monkeypatch.chdir(folder)
     again = clearhead.pretrain(".", max_steps=1, **CHOICES)  # the folder of the first run is no text
     assert again.documents == clearhead.pretrain("text.txt", max_steps=1, **CHOICES).documents
 
@@ -316,4 +316,4 @@ def test_a_disk_that_cannot_be_written(text: Path, tmp_path: Path, monkeypatch: 
 
 def test_evaluations_are_even_and_as_many_as_said(text: Path, tmp_path: Path) -> None:
     run = clearhead.pretrain(text, output=tmp_path / "run", max_steps=7, evaluations=3, **CHOICES)
-    assert [one.step for one in run.history] == [3, 5, 7]
+    assert [scores.step for scores in run.history] == [3, 5, 7]

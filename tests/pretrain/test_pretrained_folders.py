@@ -56,7 +56,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
 
 
-def taught(text: Path, folder: Path, family: str, **choices: Any) -> Path:
+def pretrain_tiny(text: Path, folder: Path, family: str, **choices: Any) -> Path:
     """A folder of a tiny model after two steps."""
     usual: dict[str, Any] = {"preset": "tiny", "config": SIZES[family], "vocab_size": 400, "max_length": 32}
     usual |= {"batch_tokens": 512}
@@ -67,26 +67,26 @@ def taught(text: Path, folder: Path, family: str, **choices: Any) -> Path:
 @pytest.mark.parametrize("family", ["bert", "albert", "electra"])
 def test_pairs_and_long_texts_are_read_as_here(text: Path, tmp_path: Path, family: str) -> None:
     transformers = pytest.importorskip("transformers")
-    folder = taught(text, tmp_path / family, family)
+    folder = pretrain_tiny(text, tmp_path / family, family)
     model, tokenizer = clearhead.load(folder, "core"), transformers.AutoTokenizer.from_pretrained(folder)
     theirs = transformers.AutoModelForPreTraining.from_pretrained(folder).eval()
     ours = model.tokenizer.encode(*PAIR)
-    given = tokenizer(*PAIR, return_tensors="pt")
-    assert given["input_ids"][0].tolist() == ours.ids
-    assert given["token_type_ids"][0].tolist() == ours.segments
+    inputs = tokenizer(*PAIR, return_tensors="pt")
+    assert inputs["input_ids"][0].tolist() == ours.ids
+    assert inputs["token_type_ids"][0].tolist() == ours.segments
     assert 1 in ours.segments
     with torch.no_grad():
-        found = theirs(**given)
-    logits = getattr(found, "prediction_logits", None)
-    logits = found.logits if logits is None else logits
-    mine = np.asarray(model.run([ours.ids], segments=[ours.segments]).logits)
-    assert np.abs(mine.reshape(logits.shape) - logits.numpy()).max() < 1e-5
+        output = theirs(**inputs)
+    logits = getattr(output, "prediction_logits", None)
+    logits = output.logits if logits is None else logits
+    our_logits = np.asarray(model.run([ours.ids], segments=[ours.segments]).logits)
+    assert np.abs(our_logits.reshape(logits.shape) - logits.numpy()).max() < 1e-5
     assert len(tokenizer("drum " * 90, truncation=True)["input_ids"]) == 40
 
 
 @pytest.mark.parametrize("family", ["marian", "t5", "modernbert"])
 def test_the_end_is_known_outside(text: Path, tmp_path: Path, family: str) -> None:
-    config = read_json(taught(text, tmp_path / family, family) / "config.json")
+    config = read_json(pretrain_tiny(text, tmp_path / family, family) / "config.json")
     tokenizer = clearhead.load(tmp_path / family).tokenizer
     end = tokenizer.sep_id if tokenizer.eos_id is None else tokenizer.eos_id
     assert config["eos_token_id"] == end
@@ -122,10 +122,10 @@ def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str
     base = tiny_model(tmp_path)
     write_modules(base, Pooling(modes=(mode,), normalize=True, origin="sentence-transformers"), (), 32)
     words = [word for word in clearhead.load(base).tokenizer.vocab if word.isalpha()]
-    own = tmp_path / "own.txt"
-    own.write_text("\n\n".join(" ".join(words[at:] + words[:at]) + "." for at in range(len(words))))
+    text_file = tmp_path / "own.txt"
+    text_file.write_text("\n\n".join(" ".join(words[start:] + words[:start]) + "." for start in range(len(words))))
     clearhead.pretrain(
-        own,
+        text_file,
         model=str(base),
         output=tmp_path / "run",
         learning_rate=1e-12,
@@ -135,15 +135,15 @@ def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str
         threads=1,
         report=False,
     )
-    some = [" ".join(words[:4]), " ".join(words[5:9])]
-    before, after = (clearhead.load(folder).embed(some) for folder in (base, tmp_path / "run"))
+    sentences = [" ".join(words[:4]), " ".join(words[5:9])]
+    before, after = (clearhead.load(folder).embed(sentences) for folder in (base, tmp_path / "run"))
     assert np.abs(before - after).max() < 1e-5
     assert np.abs(np.linalg.norm(after, axis=1) - 1).max() < 1e-5
     assert (tmp_path / "run" / "modules.json").exists()
 
 
 def test_a_generator_is_taught_further(text: Path, tmp_path: Path) -> None:
-    first = taught(text, tmp_path / "first", "electra")
+    first = pretrain_tiny(text, tmp_path / "first", "electra")
     clearhead.pretrain(
         text,
         model=str(first),
@@ -156,15 +156,17 @@ def test_a_generator_is_taught_further(text: Path, tmp_path: Path) -> None:
         report=False,
     )
     for part in ("", "generator"):
-        one, other = (clearhead.load(folder / part, "core").module for folder in (first, tmp_path / "second"))
-        for name, tensor in one.state_dict().items():
-            assert torch.allclose(tensor, other.state_dict()[name], atol=1e-6), (part, name)
+        first_network, second_network = (
+            clearhead.load(folder / part, "core").module for folder in (first, tmp_path / "second")
+        )
+        for name, tensor in first_network.state_dict().items():
+            assert torch.allclose(tensor, second_network.state_dict()[name], atol=1e-6), (part, name)
 
 
 def test_the_last_of_a_game_is_the_best() -> None:
     """What ELECTRA's model is asked gets harder: losses of different steps are not of the same questions."""
-    flat = Baseline(loss=1.0, accuracy=0.1)
-    known: dict[str, Any] = {
+    baseline = Baseline(loss=1.0, accuracy=0.1)
+    scores: dict[str, Any] = {
         "loss": 1.0,
         "perplexity": 2.7,
         "accuracy": 0.5,
@@ -173,12 +175,12 @@ def test_the_last_of_a_game_is_the_best() -> None:
         "loss_low": 0.9,
         "loss_high": 1.1,
         "questions": 9,
-        "unigram": flat,
-        "bigram": flat,
+        "unigram": baseline,
+        "bigram": baseline,
     }
-    early, late = (HeldOutScores(step=step, replaced_loss=loss, **known) for step, loss in ((1, 0.4), (9, 0.5)))
+    early, late = (HeldOutScores(step=step, replaced_loss=loss, **scores) for step, loss in ((1, 0.4), (9, 0.5)))
     assert late.score > early.score
-    assert HeldOutScores(step=1, **known).score == HeldOutScores(step=9, **known).score
+    assert HeldOutScores(step=1, **scores).score == HeldOutScores(step=9, **scores).score
 
 
 def test_a_vocabulary_alone_is_a_tokenizer(text: Path, tmp_path: Path) -> None:

@@ -46,49 +46,49 @@ def texts() -> TextPairs:
     return [(draw.integers(0, WORDS, int(draw.integers(20, 203))), None, 0) for _ in range(900)]
 
 
-def near(share: float, expected: float, count: int) -> bool:
+def is_near(rate: float, expected: float, count: int) -> bool:
     """Within five standard errors."""
-    return abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / count) + 1e-4
+    return abs(rate - expected) < 5 * math.sqrt(expected * (1 - expected) / count) + 1e-4
 
 
-def originals(texts: TextPairs, vocab: VocabInfo) -> np.ndarray:
+def pack_ids(texts: TextPairs, vocab: VocabInfo) -> np.ndarray:
     return pack_texts(texts, vocab)[0]
 
 
 def test_fifteen_percent_and_eighty_ten_ten(texts: TextPairs, vocab: VocabInfo) -> None:
     batch = make_masked_batch(texts, vocab, np.random.default_rng(1))
-    ids = originals(texts, vocab)
+    ids = pack_ids(texts, vocab)
     assert len(ids) > 100_000
-    able = ~vocab.is_special[ids]
-    assert near(len(batch.positions) / able.sum(), 0.15, 10**6)  # a fixed share of each text: no chance in it
+    is_maskable = ~vocab.is_special[ids]
+    assert is_near(len(batch.positions) / is_maskable.sum(), 0.15, 10**6)  # a fixed share of each text: no chance in it
     assert not vocab.is_special[ids[batch.positions]].any()
     assert (batch.labels == ids[batch.positions]).all()
-    read, right, count = batch.ids[batch.positions], batch.labels, len(batch.positions)
-    assert near(float((read == MASK).mean()), 0.8, count)
-    assert near(float((read == right).mean()), 0.1 + 0.1 / 495, count)
-    other = (read != MASK) & (read != right)
-    assert near(float(other.mean()), 0.1 * 494 / 495, count)
-    assert not vocab.is_special[read[other]].any()
+    inputs, labels, count = batch.ids[batch.positions], batch.labels, len(batch.positions)
+    assert is_near(float((inputs == MASK).mean()), 0.8, count)
+    assert is_near(float((inputs == labels).mean()), 0.1 + 0.1 / 495, count)
+    is_random = (inputs != MASK) & (inputs != labels)
+    assert is_near(float(is_random.mean()), 0.1 * 494 / 495, count)
+    assert not vocab.is_special[inputs[is_random]].any()
     untouched = np.setdiff1d(np.arange(len(ids)), batch.positions)
     assert (batch.ids[untouched] == ids[untouched]).all()
 
 
 def test_every_text_has_its_share(texts: TextPairs, vocab: VocabInfo) -> None:
     ids, lengths, _, _ = pack_texts(texts, vocab)
-    places = choose_targets(ids, lengths, vocab, np.random.default_rng(2))
+    positions = choose_targets(ids, lengths, vocab, np.random.default_rng(2))
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    asked = np.bincount(rows[places], minlength=len(lengths))
-    able = np.bincount(rows, ~vocab.is_special[ids], len(lengths))
-    assert (np.abs(asked - 0.15 * able) <= 0.51).all()
+    target_counts = np.bincount(rows[positions], minlength=len(lengths))
+    maskable = np.bincount(rows, ~vocab.is_special[ids], len(lengths))
+    assert (np.abs(target_counts - 0.15 * maskable) <= 0.51).all()
     short: TextPairs = [(np.array([7]), None, 0), (np.array([PAD, UNK]), None, 0)]
-    made = make_masked_batch(short, vocab, np.random.default_rng(0))
-    assert list(made.labels) == [7]  # at least one, but never a special token
+    batch = make_masked_batch(short, vocab, np.random.default_rng(0))
+    assert list(batch.labels) == [7]  # at least one, but never a special token
 
 
 def test_masks_are_drawn_anew_and_repeat_with_the_seed(texts: TextPairs, vocab: VocabInfo) -> None:
-    first, again, other = (make_masked_batch(texts[:50], vocab, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other_seed = (make_masked_batch(texts[:50], vocab, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert (first.ids == again.ids).all()
-    assert len(np.intersect1d(first.positions, other.positions)) < 0.3 * len(first.positions)
+    assert len(np.intersect1d(first.positions, other_seed.positions)) < 0.3 * len(first.positions)
 
 
 def test_places_are_even(vocab: VocabInfo) -> None:
@@ -103,27 +103,31 @@ def test_places_are_even(vocab: VocabInfo) -> None:
 def test_whole_words(texts: TextPairs, vocab: VocabInfo) -> None:
     words = replace(vocab, masking="words")
     batch = make_masked_batch(texts, words, np.random.default_rng(1))
-    ids = originals(texts, vocab)
-    asked = np.zeros(len(ids), bool)
-    asked[batch.positions] = True
-    inner = np.flatnonzero(vocab.is_continuation[ids] & ~vocab.is_special[np.roll(ids, 1)])
-    assert len(inner) > 20_000
-    assert (asked[inner] == asked[inner - 1]).all()  # a word is asked about as a whole, or not at all
-    assert abs(asked.sum() / (~vocab.is_special[ids]).sum() - 0.15) < 0.004
-    pieces = make_masked_batch(texts, vocab, np.random.default_rng(1)).positions
-    parted = np.zeros(len(ids), bool)
-    parted[pieces] = True
-    assert (parted[inner] != parted[inner - 1]).mean() > 0.2  # the control: tokens one by one part words
+    ids = pack_ids(texts, vocab)
+    is_target = np.zeros(len(ids), bool)
+    is_target[batch.positions] = True
+    continuations = np.flatnonzero(vocab.is_continuation[ids] & ~vocab.is_special[np.roll(ids, 1)])
+    assert len(continuations) > 20_000
+    assert (
+        is_target[continuations] == is_target[continuations - 1]
+    ).all()  # a word is asked about as a whole, or not at all
+    assert abs(is_target.sum() / (~vocab.is_special[ids]).sum() - 0.15) < 0.004
+    token_targets = make_masked_batch(texts, vocab, np.random.default_rng(1)).positions
+    is_token_target = np.zeros(len(ids), bool)
+    is_token_target[token_targets] = True
+    assert (
+        is_token_target[continuations] != is_token_target[continuations - 1]
+    ).mean() > 0.2  # the control: tokens one by one part words
 
 
 def test_spans(texts: TextPairs, vocab: VocabInfo) -> None:
     batch = make_masked_batch(texts[:300], replace(vocab, masking="spans"), np.random.default_rng(1))
-    ids = originals(texts[:300], vocab)
-    asked = np.zeros(len(ids), bool)
-    asked[batch.positions] = True
-    assert not vocab.is_special[ids[asked]].any()
-    assert abs(asked.sum() / (~vocab.is_special[ids]).sum() - 0.15) < 0.01
-    runs = np.diff(np.flatnonzero(np.diff(np.concatenate([[0], asked.astype(int), [0]]))))[::2]
+    ids = pack_ids(texts[:300], vocab)
+    is_target = np.zeros(len(ids), bool)
+    is_target[batch.positions] = True
+    assert not vocab.is_special[ids[is_target]].any()
+    assert abs(is_target.sum() / (~vocab.is_special[ids]).sum() - 0.15) < 0.01
+    runs = np.diff(np.flatnonzero(np.diff(np.concatenate([[0], is_target.astype(int), [0]]))))[::2]
     assert runs.mean() > 3  # alone, masks at random have runs of 1.2
 
 
@@ -135,14 +139,14 @@ def test_pairs_have_segments(vocab: VocabInfo) -> None:
     assert batch.pair_labels is not None
     assert list(batch.lengths) == [10]
     assert list(batch.segments) == [0] * 6 + [1] * 4
-    assert next(int(one) for place, one in enumerate(batch.ids) if place not in batch.positions) == CLS
+    assert next(int(token) for position, token in enumerate(batch.ids) if position not in batch.positions) == CLS
     assert list(batch.pair_labels) == [1]
 
 
 def test_replaced_tokens_hide_every_question(texts: TextPairs, vocab: VocabInfo) -> None:
     batch = REPLACED_TOKENS.make_batch(texts[:100], vocab, np.random.default_rng(1))
     assert (batch.ids[batch.positions] == MASK).all()
-    assert abs(len(batch.positions) / (~vocab.is_special[originals(texts[:100], vocab)]).sum() - 0.15) < 0.005
+    assert abs(len(batch.positions) / (~vocab.is_special[pack_ids(texts[:100], vocab)]).sum() - 0.15) < 0.005
 
 
 def test_a_part_of_a_lesson(texts: TextPairs, vocab: VocabInfo) -> None:
@@ -159,8 +163,8 @@ def test_any_number_of_ranks_has_the_same_texts(texts: TextPairs, vocab: VocabIn
     batch = make_masked_batch(texts[:20], vocab, np.random.default_rng(1))
     shares = [batch.texts_of_rank(rank, ranks) for rank in range(ranks)]
     for name in ("ids", "lengths", "labels"):
-        assert (np.concatenate([getattr(one, name) for one in shares]) == getattr(batch, name)).all()
-    assert max(len(one.lengths) for one in shares) - min(len(one.lengths) for one in shares) <= 1
+        assert (np.concatenate([getattr(share, name) for share in shares]) == getattr(batch, name)).all()
+    assert max(len(share.lengths) for share in shares) - min(len(share.lengths) for share in shares) <= 1
 
 
 def test_a_tokenizer_says_what_stands_around_texts() -> None:
@@ -182,12 +186,12 @@ def test_a_tokenizer_says_what_stands_around_texts() -> None:
     assert "decoder start token" in SPAN_CORRUPTION.find_problem(t5)
 
 
-def words_in(tokenizer: Tokenizer, text: str) -> list[str]:
+def split_into_words(tokenizer: Tokenizer, text: str) -> list[str]:
     """A text cut where words begin, by what a vocab says of its tokens."""
     vocab, words = read_vocab_info(tokenizer), list[str]()
-    for one in tokenizer.encode_plain([text])[0]:
-        token = tokenizer.tokens([one])[0]
-        if vocab.is_continuation[one] and words:
+    for token_id in tokenizer.encode_plain([text])[0]:
+        token = tokenizer.tokens([token_id])[0]
+        if vocab.is_continuation[token_id] and words:
             words[-1] += f"+{token}"
         else:
             words.append(token)
@@ -199,13 +203,13 @@ def test_words_of_a_real_vocabulary_of_bytes(weights_folder: Path, tmp_path: Pat
     for theirs, ours in (("encoder.json", "vocab.json"), ("vocab.bpe", "merges.txt")):
         (tmp_path / ours).symlink_to((weights_folder / "tokenizers" / "gpt2" / theirs).resolve())
     tokenizer = load_tokenizer(tmp_path, "gpt2", {"model_type": "gpt2"}).source
-    found = [word.replace("+", "") for word in words_in(tokenizer, " Unbelievably, a naïve ## café.")]
-    assert found == ["ĠUnbelievably", ",", "Ġa", "ĠnaÃ¯ve", "Ġ##", "ĠcafÃ©", "."]
+    words = [word.replace("+", "") for word in split_into_words(tokenizer, " Unbelievably, a naïve ## café.")]
+    assert words == ["ĠUnbelievably", ",", "Ġa", "ĠnaÃ¯ve", "Ġ##", "ĠcafÃ©", "."]
 
 
 def test_letters_of_several_bytes_are_not_cut() -> None:
     tokenizer = learn_tokenizer(iter(["naïve café ## walking"] * 9), use="roberta", vocab_size=280).tokenizer
-    assert [word.count("Ġ") for word in words_in(tokenizer, " naïve café Ωmega")] == [1, 1, 1]
+    assert [word.count("Ġ") for word in split_into_words(tokenizer, " naïve café Ωmega")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("masking", ["tokens", "words", "spans"])

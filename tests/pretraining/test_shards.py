@@ -22,35 +22,35 @@ DOCUMENTS = make_documents(30, 4)
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return learn_tokenizer((line for one in DOCUMENTS for line in one), use="bert", vocab_size=200).tokenizer
+    return learn_tokenizer((line for document in DOCUMENTS for line in document), use="bert", vocab_size=200).tokenizer
 
 
-def read(notes: list[str]) -> Iterator[Chunk]:
+def read_documents(notes: list[str]) -> Iterator[Chunk]:
     notes.append("read")
     for lines in DOCUMENTS:
-        for place, line in enumerate(lines):
-            yield Chunk(text=line, starts_document=place == 0)
+        for index, line in enumerate(lines):
+            yield Chunk(text=line, starts_document=index == 0)
 
 
-def ids(corpus: Corpus) -> list[int]:
-    return [int(one) for chunk in corpus.iterate_tokens() for one in chunk]
+def read_ids(corpus: Corpus) -> list[int]:
+    return [int(token_id) for chunk in corpus.iterate_tokens() for token_id in chunk]
 
 
 @pytest.mark.parametrize("shard", [1, 100, 1 << 20])
 def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, shard: int) -> None:
-    corpus = make_corpus(tmp_path, "x", tokenizer, read, shard_tokens=shard)
+    corpus = make_corpus(tmp_path, "x", tokenizer, read_documents, shard_tokens=shard)
     lines = [line for one in DOCUMENTS for line in one]
-    assert ids(corpus) == [one for piece in tokenizer.encode_plain(lines) for one in piece]
+    assert read_ids(corpus) == [one for piece in tokenizer.encode_plain(lines) for one in piece]
     assert corpus.sentences == len(lines)
     assert corpus.index.notes == ["read"]
-    found = [corpus.sentence_bounds(number) for number in range(corpus.documents)]
-    assert len(found) >= len(DOCUMENTS)  # one that goes over the end of a shard is two
-    assert found[0][0] == 0
-    assert found[-1][-1] == corpus.tokens
-    assert all(a[-1] == b[0] for a, b in pairwise(found))
+    bounds_of = [corpus.sentence_bounds(number) for number in range(corpus.documents)]
+    assert len(bounds_of) >= len(DOCUMENTS)  # one that goes over the end of a shard is two
+    assert bounds_of[0][0] == 0
+    assert bounds_of[-1][-1] == corpus.tokens
+    assert all(a[-1] == b[0] for a, b in pairwise(bounds_of))
     if shard > 100_000:
-        assert len(found) == len(DOCUMENTS)
-        bounds = found[3]
+        assert len(bounds_of) == len(DOCUMENTS)
+        bounds = bounds_of[3]
         texts = [tokenizer.decode(corpus.ids(int(a), int(b - a))) for a, b in pairwise(bounds)]
         assert [text.replace(" .", ".") for text in texts] == [line.lower() for line in DOCUMENTS[3]]
 
@@ -58,12 +58,12 @@ def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, 
 @pytest.mark.parametrize("short", [1, 100, 1000])
 def test_a_disk_that_is_full_at_the_end_of_a_file(tmp_path: Path, tokenizer: Tokenizer, short: int) -> None:
     """A few bytes too few are noticed, too: what is not whole must not count as written."""
-    size = 2 * make_corpus(tmp_path / "whole", "x", tokenizer, read).tokens
+    size = 2 * make_corpus(tmp_path / "whole", "x", tokenizer, read_documents).tokens
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size - short, before[1]))
         with pytest.raises(ClearheadError, match="cannot be written"):
-            make_corpus(tmp_path / "part", "x", tokenizer, read)
+            make_corpus(tmp_path / "part", "x", tokenizer, read_documents)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "part" / "index.json").exists()
@@ -71,45 +71,45 @@ def test_a_disk_that_is_full_at_the_end_of_a_file(tmp_path: Path, tokenizer: Tok
 
 def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clearhead.pretraining.shards.CHUNK_SENTENCES", 8)
-    whole = make_corpus(tmp_path / "whole", "x", tokenizer, read, shard_tokens=200)
-    assert len(whole.index.shards) >= 4
+    uninterrupted = make_corpus(tmp_path / "whole", "x", tokenizer, read_documents, shard_tokens=200)
+    assert len(uninterrupted.index.shards) >= 4
 
     def broken(notes: list[str]) -> Iterator[Chunk]:
-        for number, stretch in enumerate(read(notes)):
+        for number, chunk in enumerate(read_documents(notes)):
             if number == 70:
                 raise KeyboardInterrupt
-            yield stretch
+            yield chunk
 
     with pytest.raises(KeyboardInterrupt):
         make_corpus(tmp_path / "part", "x", tokenizer, broken, shard_tokens=200)
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "part").glob("*.tokens")}
-    assert len(kept) >= 2
-    part = make_corpus(tmp_path / "part", "x", tokenizer, read, shard_tokens=200)
-    assert ids(part) == ids(whole)
-    assert part.index.shards == whole.index.shards
-    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+    written_at = {path: path.stat().st_mtime_ns for path in (tmp_path / "part").glob("*.tokens")}
+    assert len(written_at) >= 2
+    resumed = make_corpus(tmp_path / "part", "x", tokenizer, read_documents, shard_tokens=200)
+    assert read_ids(resumed) == read_ids(uninterrupted)
+    assert resumed.index.shards == uninterrupted.index.shards
+    assert all(path.stat().st_mtime_ns == before for path, before in written_at.items())
     assert not list((tmp_path / "part").glob(".*"))
 
 
 def test_what_is_there_is_not_read_again(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    first = make_corpus(tmp_path, "x", tokenizer, read)
+    first = make_corpus(tmp_path, "x", tokenizer, read_documents)
 
     def never(notes: list[str]) -> Iterator[Chunk]:
         raise AssertionError
 
-    assert ids(make_corpus(tmp_path, "x", tokenizer, never)) == ids(first)
+    assert read_ids(make_corpus(tmp_path, "x", tokenizer, never)) == read_ids(first)
 
 
 def test_damage_and_other_texts_are_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    make_corpus(tmp_path, "x", tokenizer, read)
+    make_corpus(tmp_path, "x", tokenizer, read_documents)
     with pytest.raises(CheckpointError, match="another text, tokenizer or setting"):
-        make_corpus(tmp_path, "y", tokenizer, read)
+        make_corpus(tmp_path, "y", tokenizer, read_documents)
     path = tmp_path / "00000.tokens"
     data = bytearray(path.read_bytes())
     data[10] ^= 1
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match="its size or hash does not match"):
-        make_corpus(tmp_path, "x", tokenizer, read)
+        make_corpus(tmp_path, "x", tokenizer, read_documents)
 
 
 def test_text_without_tokens(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -119,7 +119,7 @@ def test_text_without_tokens(tmp_path: Path, tokenizer: Tokenizer) -> None:
 
 def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clearhead.pretraining.shards.SMALL_VOCAB_SIZE", 10)
-    corpus = make_corpus(tmp_path, "x", tokenizer, read)
+    corpus = make_corpus(tmp_path, "x", tokenizer, read_documents)
     assert corpus.index.bytes == 4
     assert (tmp_path / "00000.tokens").stat().st_size == 4 * corpus.tokens
     assert corpus.ids(0, 3).dtype == np.int64

@@ -31,45 +31,48 @@ TARGETS = ["The dog barks and the cat sleeps.", "Yes, yes, don't!", "A man rides
 @pytest.mark.parametrize(("layer", "head"), [(None, None), (0, None), (1, 1)])
 def test_alignments_are_the_traced_attention(family: str, layer: int | None, head: int | None) -> None:
     model = spoken(family)
-    together = model.align(SOURCES, TARGETS, layer, head)
-    for source, target, one in zip(SOURCES, TARGETS, together, strict=True):
-        alone = model.align([source], [target], layer, head)[0]
-        np.testing.assert_allclose(one.weights, alone.weights, atol=1e-6)
-        assert one.links == alone.links
+    alignments = model.align(SOURCES, TARGETS, layer, head)
+    for source, target, alignment in zip(SOURCES, TARGETS, alignments, strict=True):
+        single = model.align([source], [target], layer, head)[0]
+        np.testing.assert_allclose(alignment.weights, single.weights, atol=1e-6)
+        assert alignment.links == single.links
         traced = model.trace(source, target=target).cross
-        kept = [traced[number].probs for number in one.layers]
-        probs = np.mean([each.mean(0) if head is None else each[head] for each in kept], 0)
-        read, written = model.tokenizer.encode(source), (model.target_tokenizer or model.tokenizer).encode(target)
-        word = next(place for place, text in enumerate(one.target_words) if text == written_words(target)[-1])
+        layers = [traced[number].probs for number in alignment.layers]
+        probs = np.mean([layer_probs.mean(0) if head is None else layer_probs[head] for layer_probs in layers], 0)
+        source_encoding, target_encoding = (
+            model.tokenizer.encode(source),
+            (model.target_tokenizer or model.tokenizer).encode(target),
+        )
+        word = next(index for index, text in enumerate(alignment.target_words) if text == written_words(target)[-1])
         rows = [
             n
-            for n, offsets in enumerate(written.offsets)
-            if inside(offsets, find_word_spans(target, keep_contractions=True)[word])
+            for n, offsets in enumerate(target_encoding.offsets)
+            if is_inside(offsets, find_word_spans(target, keep_contractions=True)[word])
         ]
         columns = [
             n
-            for n, offsets in enumerate(read.offsets)
-            if inside(offsets, find_word_spans(source, keep_contractions=True)[0])
+            for n, offsets in enumerate(source_encoding.offsets)
+            if is_inside(offsets, find_word_spans(source, keep_contractions=True)[0])
         ]
-        assert one.weights[word, 0] == pytest.approx(probs[rows][:, columns].mean(0).sum(), abs=1e-5)
-        assert one.source_words == tuple(source[a:b] for a, b in find_word_spans(source, keep_contractions=True))
-        assert (one.weights.sum(1) <= 1 + 1e-5).all()
+        assert alignment.weights[word, 0] == pytest.approx(probs[rows][:, columns].mean(0).sum(), abs=1e-5)
+        assert alignment.source_words == tuple(source[a:b] for a, b in find_word_spans(source, keep_contractions=True))
+        assert (alignment.weights.sum(1) <= 1 + 1e-5).all()
 
 
 def written_words(text: str) -> list[str]:
     return [text[start:end] for start, end in find_word_spans(text, keep_contractions=True)]
 
 
-def inside(offsets: tuple[int, int], span: tuple[int, int]) -> bool:
+def is_inside(offsets: tuple[int, int], span: tuple[int, int]) -> bool:
     return offsets[0] < offsets[1] and span[0] <= offsets[0] < span[1]
 
 
 def test_a_prefix_is_read_and_has_no_words() -> None:
     model = spoken("t5")
     plain = model.align(["say: ein Hund"], ["a dog"])[0]
-    known = model.align(["ein Hund"], ["a dog"], prefix="say: ")[0]
-    assert known.source_words == ("ein", "Hund")
-    np.testing.assert_allclose(known.weights, plain.weights[:, 2:], atol=1e-6)
+    with_prefix = model.align(["ein Hund"], ["a dog"], prefix="say: ")[0]
+    assert with_prefix.source_words == ("ein", "Hund")
+    np.testing.assert_allclose(with_prefix.weights, plain.weights[:, 2:], atol=1e-6)
 
 
 def test_words_keep_what_belongs_to_them() -> None:
@@ -97,8 +100,8 @@ def test_words_keep_what_belongs_to_them() -> None:
 
 
 def test_pieces_are_summed_over_the_source_and_averaged_over_the_target() -> None:
-    looked = np.array([[0.1, 0.2, 0.3, 0.4], [0.3, 0.0, 0.3, 0.4]], np.float32)
-    weights = merge_tokens(looked, [[0, 1], [2]], [[0, 1]], ([(0, 2), (3, 4)], [(0, 5)]))
+    attention = np.array([[0.1, 0.2, 0.3, 0.4], [0.3, 0.0, 0.3, 0.4]], np.float32)
+    weights = merge_tokens(attention, [[0, 1], [2]], [[0, 1]], ([(0, 2), (3, 4)], [(0, 5)]))
     np.testing.assert_allclose(weights, [[0.3, 0.3]], atol=1e-6)
     assert link_words(np.array([[0.2, 0.7], [0.0, 0.0]])) == ((1, 0),)
     assert link_words(np.zeros((0, 3))) == ()
@@ -107,43 +110,49 @@ def test_pieces_are_summed_over_the_source_and_averaged_over_the_target() -> Non
 
 @pytest.mark.parametrize(("sources", "targets"), [([""], ["a b"]), (["a b"], [""]), (["", " "], [" ", ""])])
 def test_nothing_aligns_with_nothing(sources: list[str], targets: list[str]) -> None:
-    made = spoken("marian").align(sources, targets)
-    sizes = [(len(one.target_words), len(one.source_words)) for one in made]
+    alignments = spoken("marian").align(sources, targets)
+    sizes = [(len(alignment.target_words), len(alignment.source_words)) for alignment in alignments]
     assert sizes == [(len(t.split()), len(s.split())) for s, t in zip(sources, targets, strict=True)]
-    assert [one.weights.shape for one in made] == sizes
-    assert all(one.links == () for one in made)
+    assert [alignment.weights.shape for alignment in alignments] == sizes
+    assert all(alignment.links == () for alignment in alignments)
     assert spoken("marian").align([], []) == []
 
 
 def test_texts_beyond_the_limit_keep_their_words() -> None:
     model = spoken("marian")
     long = " ".join(["Hund"] * 700)
-    one = model.align([long], ["dog cat"])[0]
-    assert len(one.source_words) == 700
-    assert one.weights[:, -1].sum() == 0
-    assert one.weights[:, 0].sum() > 0
+    alignment = model.align([long], ["dog cat"])[0]
+    assert len(alignment.source_words) == 700
+    assert alignment.weights[:, -1].sum() == 0
+    assert alignment.weights[:, 0].sum() > 0
 
 
-def recurrent(**config: Any) -> Model:
+def create_recurrent(**config: Any) -> Model:
     source = spoken("marian")
-    given = {"vocab_size": source.tokenizer.vocab_size, "width": 16, "encoder_layers": 1, "decoder_layers": 1, **config}
-    model = clearhead.create("rnn", config=given, head="seq2seq", tokenizer=source.tokenizer)
+    values = {
+        "vocab_size": source.tokenizer.vocab_size,
+        "width": 16,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        **config,
+    }
+    model = clearhead.create("rnn", config=values, head="seq2seq", tokenizer=source.tokenizer)
     model.target_tokenizer = source.target_tokenizer
     return model
 
 
 def test_the_recurrent_ancestor_aligns_by_its_one_attention() -> None:
-    model = recurrent(attention="additive", input_feeding=True, decoder_start_token_id=1)
-    one = model.align(SOURCES, TARGETS)[0]
-    assert (one.layers, one.weights.dtype) == ((0,), np.float32)
-    alone = model.align(SOURCES[:1], TARGETS[:1])[0]
-    np.testing.assert_allclose(one.weights, alone.weights, atol=1e-6)
+    model = create_recurrent(attention="additive", input_feeding=True, decoder_start_token_id=1)
+    alignment = model.align(SOURCES, TARGETS)[0]
+    assert (alignment.layers, alignment.weights.dtype) == ((0,), np.float32)
+    single = model.align(SOURCES[:1], TARGETS[:1])[0]
+    np.testing.assert_allclose(alignment.weights, single.weights, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
-        (lambda: recurrent(attention="none").align(["a"], ["b"]), "no attention"),
+        (lambda: create_recurrent(attention="none").align(["a"], ["b"]), "no attention"),
         (lambda: spoken("gpt2").align(["a"], ["b"]), "no decoder"),
         (lambda: spoken("marian").align(["a"], ["b", "c"]), "1 sources and 2 targets"),
         (lambda: spoken("marian").align("a", "b"), "put it in a list"),
@@ -155,16 +164,16 @@ def test_the_recurrent_ancestor_aligns_by_its_one_attention() -> None:
         (lambda: spoken("marian").align(["a"], ["b"], head=-1), "head must be an integer from 0 to"),
     ],
 )
-def test_what_cannot_be_aligned_is_said(call: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_aligned_is_said(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         call()
 
 
-def answered(model: Model, source: str, ids: list[int]) -> Generated:
+def make_answer(model: Model, source: str, ids: list[int]) -> Generated:
     tokenizer = model.target_tokenizer or model.tokenizer
     text = tokenizer.decode(ids)
-    one = Hypothesis(text=text, ids=tuple(ids), score=0.0, stopped="end")
-    return Generated(**vars(one), source=source, best=(one,))
+    hypothesis = Hypothesis(text=text, ids=tuple(ids), score=0.0, stopped="end")
+    return Generated(**vars(hypothesis), source=source, best=(hypothesis,))
 
 
 @pytest.mark.parametrize("family", ["marian", "t5"])
@@ -174,26 +183,30 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
     unknown, end = tokenizer.unk_id, tokenizer.eos_id
     assert unknown is not None
     assert end is not None
-    whole = sorted(one for one in tokenizer.vocab if one.startswith("▁") and one[1:].isalpha() and len(one) > 3)
-    before, begun, after = (tokenizer.vocab[one] for one in whole[:3])  # of one word the other letters are unknown
-    ids = [before, begun, unknown, after, end]
+    whole_words = sorted(
+        token for token in tokenizer.vocab if token.startswith("▁") and token[1:].isalpha() and len(token) > 3
+    )
+    before, incomplete, after = (
+        tokenizer.vocab[token] for token in whole_words[:3]
+    )  # of one word the other letters are unknown
+    ids = [before, incomplete, unknown, after, end]
     source = "say: Der HUND-Ω, schläft"
-    made = replace_unknown(model, [answered(model, source, ids)], "say: ")[0]
+    replaced = replace_unknown(model, [make_answer(model, source, ids)], "say: ")[0]
     aligner = Aligner(model)
-    read = aligner.encode_source(source)
-    row = aligner.cross_attention([read.ids], [ids])[0][2]
+    encoding = aligner.encode_source(source)
+    row = aligner.cross_attention([encoding.ids], [ids])[0][2]
     words = written_words(source.removeprefix("say: "))
     spans = find_word_spans(source.removeprefix("say: "), keep_contractions=True)
-    best = max(range(len(words)), key=lambda word: row[map_words_to_tokens(read, spans, 5)[word]].sum())
-    assert made.text == f"{whole[0][1:]} {words[best]} {whole[2][1:]}"
-    assert made.best[0].text == made.text
+    best = max(range(len(words)), key=lambda word: row[map_words_to_tokens(encoding, spans, 5)[word]].sum())
+    assert replaced.text == f"{whole_words[0][1:]} {words[best]} {whole_words[2][1:]}"
+    assert replaced.best[0].text == replaced.text
     assert words == ["Der", "HUND-Ω", ",", "schläft"]
-    plain = answered(model, source, [before, after, end])
+    plain = make_answer(model, source, [before, after, end])
     assert replace_unknown(model, [plain]) == [plain]
 
 
 @pytest.mark.parametrize(
-    ("text", "rows", "made"),
+    ("text", "rows", "expected"),
     [
         ("a # b", [[0.1, 0.9]], "a Zoë b"),
         ("a caf#s, b", [[0.1, 0.9]], "a Zoë, b"),  # a piece is unknown: the whole word is taken
@@ -203,11 +216,11 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
         ("# and #", [[0.1, 0.9], [0.1, 0.9]], "Zoë and Zoë"),
     ],
 )
-def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], made: str) -> None:
+def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], expected: str) -> None:
     mark = "\U00010380"
-    found = MarkedText(text=text.replace("#", mark), marker=mark, token_indices=tuple(range(len(rows))))
-    assert fill_unknown(found, rows, ["Ω", "Zoë"]) == made
-    assert mark not in fill_unknown(found, [[] for _ in rows], [])
+    marked = MarkedText(text=text.replace("#", mark), marker=mark, token_indices=tuple(range(len(rows))))
+    assert fill_unknown(marked, rows, ["Ω", "Zoë"]) == expected
+    assert mark not in fill_unknown(marked, [[] for _ in rows], [])
 
 
 @pytest.mark.parametrize(
@@ -222,8 +235,10 @@ def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], made: s
 def test_signs_come_along_where_the_unknown_token_swallows_them(
     kind: str, split: str, texts: list[str], takes: bool
 ) -> None:
-    made = learn_tokenizer(iter(texts * 20), kind=kind, use="transformer", vocab_size=60, split=split, normalize="nfc")
-    assert unknown_includes_punctuation(made.tokenizer) is takes
+    learned = learn_tokenizer(
+        iter(texts * 20), kind=kind, use="transformer", vocab_size=60, split=split, normalize="nfc"
+    )
+    assert unknown_includes_punctuation(learned.tokenizer) is takes
 
 
 def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:
@@ -231,7 +246,7 @@ def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:
     unknown = tokenizer.unk_id
     assert unknown is not None
     ids = (*tokenizer.encode("a b").ids[:-1], unknown)
-    found = mark_unknown(tokenizer, Hypothesis(text=tokenizer.decode(ids), ids=ids, score=0.0, stopped="length"))
-    assert found is not None
-    assert found.token_indices == (len(ids) - 1,)
+    marked = mark_unknown(tokenizer, Hypothesis(text=tokenizer.decode(ids), ids=ids, score=0.0, stopped="length"))
+    assert marked is not None
+    assert marked.token_indices == (len(ids) - 1,)
     assert mark_unknown(tokenizer, Hypothesis(text="cut", ids=ids, score=0.0, stopped="stop")) is None

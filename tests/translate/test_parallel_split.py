@@ -11,14 +11,14 @@ from clearhead.jobs.plan import make_plan
 from clearhead.translate.dataset import ParallelTexts, read_parallel_texts
 
 
-def texts_of(pairs: list[tuple[str, str]]) -> ParallelTexts:
+def split_pairs(pairs: list[tuple[str, str]]) -> ParallelTexts:
     rows = [{"source": source, "target": target} for source, target in pairs]
     return read_parallel_texts({"train": open_source(rows)}, make_plan({"task": "translate"}), lambda *_: None)
 
 
 @pytest.mark.parametrize("labels", [2, 3, 7, 20])
 def test_targets_like_labels_keep_their_share_in_every_part(labels: int) -> None:
-    parts = texts_of([(f"review number {place}", f"class {place % labels}") for place in range(200)]).parts
+    parts = split_pairs([(f"review number {index}", f"class {index % labels}") for index in range(200)]).parts
     assert {part: len(rows) for part, rows in parts.items()} == {"train": 160, "dev": 20, "test": 20}
     for part, rows in parts.items():
         counts = [sum(pair.target == f"class {label}" for pair in rows) for label in range(labels)]
@@ -27,13 +27,13 @@ def test_targets_like_labels_keep_their_share_in_every_part(labels: int) -> None
 
 
 def test_a_rare_target_is_trained_on() -> None:
-    pairs = [(f"review number {place}", "rare" if place % 100 == 7 else "common") for place in range(300)]
-    parts = texts_of(pairs).parts
+    pairs = [(f"review number {index}", "rare" if index % 100 == 7 else "common") for index in range(300)]
+    parts = split_pairs(pairs).parts
     assert {pair.target for pair in parts["train"]} == {"common", "rare"}
     assert len(parts["dev"]) == len(parts["test"]) == 30
 
 
-MANY: dict[str, Callable[[int], tuple[str, str]]] = {
+PAIRS: dict[str, Callable[[int], tuple[str, str]]] = {
     "each source twice": lambda place: (f"source {place // 2}", f"target {place}"),
     "each pair twice": lambda place: (f"source {place // 2}", f"target {place // 2}"),
     "sources and targets that share": lambda place: (f"source {place // 3}", f"target {(place * 7) % 60}"),
@@ -42,9 +42,9 @@ MANY: dict[str, Callable[[int], tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(MANY))
+@pytest.mark.parametrize("name", list(PAIRS))
 def test_equal_sources_stay_on_one_side(name: str) -> None:
-    texts = texts_of([MANY[name](place) for place in range(240)])
+    texts = split_pairs([PAIRS[name](index) for index in range(240)])
     sizes = {part: len(rows) for part, rows in texts.parts.items()}
     assert sizes.keys() == {"train", "dev", "test"}
     assert abs(sizes["dev"] - 24) <= 4
@@ -56,7 +56,7 @@ def test_equal_sources_stay_on_one_side(name: str) -> None:
 
 def test_few_sources_cannot_be_kept_apart() -> None:
     """A model that writes what a label says: every label is trained on, and that this flatters is said."""
-    texts = texts_of([("good" if place % 2 else "bad", f"a review of number {place}") for place in range(100)])
+    texts = split_pairs([("good" if index % 2 else "bad", f"a review of number {index}") for index in range(100)])
     assert {part: len(rows) for part, rows in texts.parts.items()} == {"train": 80, "dev": 10, "test": 10}
     assert len({pair.source for pair in texts.parts["train"]}) == 2
     assert texts.leaks
@@ -65,6 +65,6 @@ def test_few_sources_cannot_be_kept_apart() -> None:
 @pytest.mark.parametrize("count", range(4, 12))
 @pytest.mark.parametrize("labels", [1, 2])
 def test_few_rows_leave_no_part_empty(count: int, labels: int) -> None:
-    parts = texts_of([(f"number {place}", str(place % labels)) for place in range(count)]).parts
+    parts = split_pairs([(f"number {index}", str(index % labels)) for index in range(count)]).parts
     assert parts.keys() == {"train", "dev", "test"}
     assert {pair.target for pair in parts["train"]} == {str(label) for label in range(labels)}

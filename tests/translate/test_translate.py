@@ -20,52 +20,58 @@ from tests.variation import THREADS
 
 
 @pytest.fixture(scope="module", params=list(CONFIGS))
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> clearhead.Run:
+def translator_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> clearhead.Run:
     """A translator of each family."""
-    place = tmp_path_factory.mktemp(request.param) / "model"
+    folder = tmp_path_factory.mktemp(request.param) / "model"
     long_enough = TRANSLATOR_SETTINGS | {"epochs": 20, "batch_tokens": 256}
     return clearhead.train(
-        make_parallel_rows(1500), family=request.param, config=CONFIGS[request.param], output=place, **long_enough
+        make_parallel_rows(1500), family=request.param, config=CONFIGS[request.param], output=folder, **long_enough
     )
 
 
 @pytest.mark.learns
-def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
-    assert (made.task, made.measured_on) == ("translate", "test")
-    assert made.metrics["exact_match"].value > 0.85  # 0.95 to 1.0 over seeds and precisions
-    assert made.metrics["bleu"].value > 85  # 96 to 100
-    assert made.metrics["bleu"].low <= made.metrics["bleu"].value <= made.metrics["bleu"].high
-    model = clearhead.load(made.folder)
+def test_a_translator_learns_and_is_measured(translator_run: clearhead.Run) -> None:
+    assert (translator_run.task, translator_run.measured_on) == ("translate", "test")
+    assert translator_run.metrics["exact_match"].value > 0.85  # 0.95 to 1.0 over seeds and precisions
+    assert translator_run.metrics["bleu"].value > 85  # 96 to 100
+    assert (
+        translator_run.metrics["bleu"].low
+        <= translator_run.metrics["bleu"].value
+        <= translator_run.metrics["bleu"].high
+    )
+    model = clearhead.load(translator_run.folder)
     assert model.trained is not None
     assert model.trained.task == "translate"
     rows = make_parallel_rows(20, seed=5)
-    said = [one.text for one in model.generate([row["de"] for row in rows], num_beams=4)]
-    assert sum(text == row["en"] for text, row in zip(said, rows, strict=True)) >= 16  # 18 to 20
-    kept = json.loads((made.folder / "metrics.json").read_text())
-    assert kept["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(made.metrics["bleu"].value)
+    translations = [answer.text for answer in model.generate([row["de"] for row in rows], num_beams=4)]
+    assert sum(text == row["en"] for text, row in zip(translations, rows, strict=True)) >= 16  # 18 to 20
+    stored = json.loads((translator_run.folder / "metrics.json").read_text())
+    assert stored["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(translator_run.metrics["bleu"].value)
 
 
 @pytest.mark.learns
-def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> None:
-    model = clearhead.load(made.folder)
+def test_words_are_aligned_with_those_they_come_from(translator_run: clearhead.Run) -> None:
+    model = clearhead.load(translator_run.folder)
     rows = make_parallel_rows(60, seed=9)
     aligned = model.align([row["de"] for row in rows], [row["en"] for row in rows])
-    links = [link for one in aligned for link in one.links if one.target_words[link[1]] != "."]  # a piece is "dog."
+    links = [
+        link for hypothesis in aligned for link in hypothesis.links if hypothesis.target_words[link[1]] != "."
+    ]  # a piece is "dog."
     assert sum(source == target for source, target in links) > 0.75 * len(links)  # word for word
     # what a step writes does not change where it looks: the unknown word is the one of this place
-    right, unknown = 0, model.tokenizer.unk_id
+    correct, unknown = 0, model.tokenizer.unk_id
     assert unknown is not None
     for row in rows:
         ids = (*model.tokenizer.encode(row["en"].split()[0]).ids[:-1], unknown)
-        one = Hypothesis(text=model.tokenizer.decode(ids), ids=ids, score=0.0, stopped="length")
-        said = replace_unknown(model, [Generated(**vars(one), source=row["de"], best=(one,))])[0].text
-        right += said == row["de"].split()[1].strip(".")
-    assert right > 36  # of 60
+        hypothesis = Hypothesis(text=model.tokenizer.decode(ids), ids=ids, score=0.0, stopped="length")
+        text = replace_unknown(model, [Generated(**vars(hypothesis), source=row["de"], best=(hypothesis,))])[0].text
+        correct += text == row["de"].split()[1].strip(".")
+    assert correct > 36  # of 60
 
 
-def test_a_report_stands_beside_the_model(made: clearhead.Run) -> None:
-    assert made.report == made.folder / "report.html"
-    read = Reader(made.report.read_text())
+def test_a_report_stands_beside_the_model(translator_run: clearhead.Run) -> None:
+    assert translator_run.report == translator_run.folder / "report.html"
+    page = Reader(translator_run.report.read_text())
     assert {
         "texts",
         "curves",
@@ -77,28 +83,30 @@ def test_a_report_stands_beside_the_model(made: clearhead.Run) -> None:
         "cost",
         "settings",
         "passport",
-    } <= read.sections.keys()
-    assert read.said("headline").startswith("BLEU")
-    assert "One text alone" in read.said("cost")
-    assert not read.all("script")
-    assert read.all("table", **{"class": "heat aligned"})
-    assert read.said("worst-translations").count("Alignment") >= 2
+    } <= page.sections.keys()
+    assert page.said("headline").startswith("BLEU")
+    assert "One text alone" in page.said("cost")
+    assert not page.all("script")
+    assert page.all("table", **{"class": "heat aligned"})
+    assert page.said("worst-translations").count("Alignment") >= 2
 
 
-def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -> None:
-    again = clearhead.evaluate(made.folder, make_parallel_rows(1500), part="test", report=tmp_path / "page.html")
-    read = Reader((tmp_path / "page.html").read_text())
-    assert {"counted", "by-length", "worst-translations"} <= read.sections.keys()
-    assert "texts" not in read.sections  # what was measured is not what it was trained on
-    for choice in ({"against": made.folder}, {"slices": ["de"]}):
-        with pytest.raises(InputError, match="measured alone"):
-            clearhead.evaluate(made.folder, make_parallel_rows(5), **choice)
-    assert again.rows == made.rows["test"]
-    assert again.metrics["bleu"].value == pytest.approx(made.metrics["bleu"].value, abs=0.5)
-    other = clearhead.evaluate(
-        made.folder, [{"quelle": "ein hund.", "ziel": "one dog."}] * 3, text="quelle", label="ziel"
+def test_evaluate_finds_the_rows_held_out(translator_run: clearhead.Run, tmp_path: Path) -> None:
+    again = clearhead.evaluate(
+        translator_run.folder, make_parallel_rows(1500), part="test", report=tmp_path / "page.html"
     )
-    assert other.rows == 3
+    page = Reader((tmp_path / "page.html").read_text())
+    assert {"counted", "by-length", "worst-translations"} <= page.sections.keys()
+    assert "texts" not in page.sections  # what was measured is not what it was trained on
+    for choice in ({"against": translator_run.folder}, {"slices": ["de"]}):
+        with pytest.raises(InputError, match="measured alone"):
+            clearhead.evaluate(translator_run.folder, make_parallel_rows(5), **choice)
+    assert again.rows == translator_run.rows["test"]
+    assert again.metrics["bleu"].value == pytest.approx(translator_run.metrics["bleu"].value, abs=0.5)
+    renamed_columns = clearhead.evaluate(
+        translator_run.folder, [{"quelle": "ein hund.", "ziel": "one dog."}] * 3, text="quelle", label="ziel"
+    )
+    assert renamed_columns.rows == 3
 
 
 def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
@@ -116,8 +124,8 @@ def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
         clearhead.train(rows, output=tmp_path / "half", events=RunEvents(training_step=stop), **choices)
     again = clearhead.train(resume=tmp_path / "half")
     assert again.metrics == whole.metrics
-    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "half"))
-    assert one == other
+    uninterrupted, resumed = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "half"))
+    assert uninterrupted == resumed
 
 
 def test_two_vocabularies(tmp_path: Path) -> None:
@@ -133,7 +141,7 @@ def test_two_vocabularies(tmp_path: Path) -> None:
 
 
 @pytest.mark.learns
-def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> None:
+def test_a_checkpoint_is_taught_further(tmp_path: Path, translator_run: clearhead.Run) -> None:
     spoken = [{"de": row["de"], "en": row["en"].replace("dog", "cat")} for row in make_parallel_rows(200, seed=3)]
     choices: dict[str, Any] = {
         "task": "translate",
@@ -142,13 +150,13 @@ def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> 
         "batch_tokens": 256,
         "threads": THREADS,
     }
-    run = clearhead.train(spoken, model=str(made.folder), output=tmp_path / "next", **choices)
+    run = clearhead.train(spoken, model=str(translator_run.folder), output=tmp_path / "next", **choices)
     assert run.metrics["bleu"].value > 60
     assert clearhead.load(run.folder).generate(["ein hund."])[0].text == "one cat."
 
 
 @pytest.mark.parametrize(
-    ("rows", "choices", "said"),
+    ("rows", "choices", "message"),
     [
         ([{"a": "x", "b": "y", "c": "z"}], {}, 'source="COLUMN" and target="COLUMN"'),
         ([{"a": "x", "b": "y"}], {"source": "nowhere"}, "no column 'nowhere'"),
@@ -166,8 +174,10 @@ def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> 
         ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocab_size": 16}, "too small for the characters"),
     ],
 )
-def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_is_said(
+    rows: list[dict[str, str]], choices: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
         clearhead.train(rows, task="translate", output=tmp_path / "out", **choices)
     assert not (tmp_path / "out").exists()  # the same folder can be named again
 

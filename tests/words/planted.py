@@ -23,17 +23,19 @@ def royal() -> WordVectors:
     return WordVectors(words=tuple(rows), matrix=np.array(list(rows.values()), np.float32), name="royal")
 
 
-def topics(count: int, *, topics: int = 4, each: int = 8, seed: int = 0) -> list[list[str]]:
+def make_topic_sentences(
+    count: int, *, topic_count: int = 4, words_per_topic: int = 8, seed: int = 0
+) -> list[list[str]]:
     """Sentences whose words all begin with the same topic."""
     draw = random.Random(seed)
-    made = []
+    sentences = []
     for _ in range(count):
-        topic = draw.randrange(topics)
-        made.append([f"t{topic}w{draw.randrange(each)}" for _ in range(draw.randint(5, 12))])
-    return made
+        topic = draw.randrange(topic_count)
+        sentences.append([f"t{topic}w{draw.randrange(words_per_topic)}" for _ in range(draw.randint(5, 12))])
+    return sentences
 
 
-def together(vectors: WordVectors, top: int = 3) -> float:
+def share_of_same_topic(vectors: WordVectors, top: int = 3) -> float:
     """The share of neighbours that are of the same topic."""
-    hits = [one.word[:2] == word[:2] for word in vectors.words for one in vectors.neighbors(word, top=top)]
+    hits = [neighbor.word[:2] == word[:2] for word in vectors.words for neighbor in vectors.neighbors(word, top=top)]
     return sum(hits) / len(hits)

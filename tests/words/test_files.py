@@ -77,9 +77,9 @@ def test_gensim_reads_what_we_write_and_we_read_what_it_writes(name: str, tmp_pa
 def test_glove_has_no_first_line_and_words_with_blanks(tmp_path: Path) -> None:
     path = tmp_path / "glove.txt.gz"
     path.write_bytes(gzip.compress(b", 1 2 3\n. . . 4 5 6\nat name@domain.com 7 8 9\n"))
-    found = load_vectors(path)
-    assert found.words == (",", ". . .", "at name@domain.com")
-    assert found.matrix.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    vectors = load_vectors(path)
+    assert vectors.words == (",", ". . .", "at name@domain.com")
+    assert vectors.matrix.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
 
 
 def test_bad_rows_are_passed_over_counted_and_said(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_bad_rows_are_passed_over_counted_and_said(tmp_path: Path) -> None:
     rows += [b"wide 1 2 3", b"big 1e39 2"]
     path = tmp_path / "v.txt"
     path.write_bytes(b"500 2\n" + b"\n".join(rows) + b"\n\n")
-    found = load_vectors(path)
-    assert len(found) == 96  # GloVe's words with blanks do not end in a number: `wide` has one too many
-    said = " ".join(found.notes)
+    vectors = load_vectors(path)
+    assert len(vectors) == 96  # GloVe's words with blanks do not end in a number: `wide` has one too many
+    note = " ".join(vectors.notes)
     for part in (
         "1 with a duplicate word (first: row 11)",
         "1 with a word that is not UTF-8",
@@ -98,7 +98,7 @@ def test_bad_rows_are_passed_over_counted_and_said(tmp_path: Path) -> None:
         "2 with a different number of values",
         "declares 500 words in its header, but has 102 rows",
     ):
-        assert part in said
+        assert part in note
 
 
 GOOD = [f"w{n} {n} 1 2 3" for n in range(50)]
@@ -107,8 +107,8 @@ GOOD = [f"w{n} {n} 1 2 3" for n in range(50)]
 @pytest.mark.parametrize("header", ["", "50 4\n"])
 def test_a_mark_before_utf8_is_no_part_of_a_word(tmp_path: Path, header: str) -> None:
     (tmp_path / "v.txt").write_text(header + "\n".join(GOOD), encoding="utf-8-sig")
-    found = load_vectors(tmp_path / "v.txt")
-    assert (len(found), found.width, found.words[0], found.notes) == (50, 4, "w0", ())
+    vectors = load_vectors(tmp_path / "v.txt")
+    assert (len(vectors), vectors.width, vectors.words[0], vectors.notes) == (50, 4, "w0", ())
 
 
 @pytest.mark.parametrize("lines", [["50 3", *GOOD], ["w 1 2 3", *GOOD]], ids=["promised", "first"])
@@ -120,9 +120,9 @@ def test_rows_that_are_wider_than_said_are_not_words_with_numbers(tmp_path: Path
 
 def test_a_binary_file_that_goes_on_says_so(tmp_path: Path) -> None:
     (tmp_path / "v.bin").write_bytes(binary(20, 4, 50))
-    found = load_vectors(tmp_path / "v.bin")
-    assert len(found) == 20
-    assert "declares 20 words in its header; data after them was ignored" in found.notes[0]
+    vectors = load_vectors(tmp_path / "v.bin")
+    assert len(vectors) == 20
+    assert "declares 20 words in its header; data after them was ignored" in vectors.notes[0]
     assert load_vectors(tmp_path / "v.bin", limit=5).notes == ()
 
 
@@ -154,15 +154,15 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_files_are_refused_in_one_sentence(kind: str, tmp_path: Path) -> None:
-    content, said = HOSTILE[kind]
+    content, expected = HOSTILE[kind]
     for name, data in (("v", content), ("v.gz", gzip.compress(content))):
         if kind == "huge binary" and name == "v.gz":
-            said = "but ends after 2"
+            expected = "but ends after 2"
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InputError) as caught:
             load_vectors(tmp_path / name)
         message = str(caught.value)
-        assert said in message or (kind == "cut binary" and "but ends after" in message), message
+        assert expected in message or (kind == "cut binary" and "but ends after" in message), message
         assert message.isprintable()
 
 
@@ -195,7 +195,7 @@ def test_a_word_with_a_blank_is_not_written_as_word2vec(tmp_path: Path) -> None:
     assert load_vectors(tmp_path / "folder").words == ("new york", "b")
 
 
-def changed(folder: Path, **changes: object) -> None:
+def change_card(folder: Path, **changes: object) -> None:
     card = json.loads((folder / "words.json").read_text())
     (folder / "words.json").write_text(json.dumps(card | changes))
 
@@ -217,7 +217,7 @@ def changed(folder: Path, **changes: object) -> None:
 )
 def test_a_folder_that_was_tampered_with_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
     save_vectors(tmp_path / "v", royal())
-    changed(tmp_path / "v", **changes)
+    change_card(tmp_path / "v", **changes)
     with pytest.raises(CheckpointError):
         load_vectors(tmp_path / "v")
 

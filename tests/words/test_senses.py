@@ -23,18 +23,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("runtime", ["engine", "core"])
 def test_layers_begin_equal_and_part(tiny: Path, runtime: str) -> None:
     model = clearhead.load(tiny, runtime)
-    made = clearhead.contrast(model, "the film was good", "good music and a film", "film", also=["we saw a Film"])
-    assert [layer.name for layer in made.layers] == ["word table", "embeddings", "layer 1", "layer 2"]
-    assert made.layers[0].cosine == 1.0
-    assert all(layer.cosine < 0.9999 for layer in made.layers[1:])
-    encoded = [model.tokenizer.encode(one.sentence).ids for one in made.occurrences]
+    contrast = clearhead.contrast(model, "the film was good", "good music and a film", "film", also=["we saw a Film"])
+    assert [layer.name for layer in contrast.layers] == ["word table", "embeddings", "layer 1", "layer 2"]
+    assert contrast.layers[0].cosine == 1.0
+    assert all(layer.cosine < 0.9999 for layer in contrast.layers[1:])
+    encoded = [model.tokenizer.encode(occurrence.sentence).ids for occurrence in contrast.occurrences]
     a, b = model.run([encoded[0]]).hidden[2][0, 2], model.run([encoded[1]]).hidden[2][0, 5]
-    assert made.layers[3].cosine == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-5)
-    first = made.occurrences[0]
+    assert contrast.layers[3].cosine == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-5)
+    first = contrast.occurrences[0]
     assert (first.start, first.end, first.tokens) == (4, 8, ("film",))
-    assert {one.text for one in first.senses} == {"good music and a film", "we saw a Film"}
+    assert {occurrence.text for occurrence in first.senses} == {"good music and a film", "we saw a Film"}
     assert first.senses[0].cosine >= first.senses[1].cosine
-    assert {one.text for one in first.words} == {"the", "was", "good"}
+    assert {occurrence.text for occurrence in first.words} == {"the", "was", "good"}
 
 
 def test_a_word_of_several_tokens_is_their_mean(tmp_path: Path) -> None:
@@ -44,20 +44,20 @@ def test_a_word_of_several_tokens_is_their_mean(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(tmp_path, "bert", {"model_type": "bert"}).source
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     model = clearhead.create("bert", config=sizes, tokenizer=tokenizer)
-    made = clearhead.contrast(model, "the bankers saw", "saw the bankers", "bankers")
-    assert made.occurrences[0].tokens == ("bank", "##er", "##s")
-    assert made.layers[0].cosine == 1.0
-    assert any("mean" in note for note in made.notes)
+    contrast = clearhead.contrast(model, "the bankers saw", "saw the bankers", "bankers")
+    assert contrast.occurrences[0].tokens == ("bank", "##er", "##s")
+    assert contrast.layers[0].cosine == 1.0
+    assert any("mean" in note for note in contrast.notes)
     assert extract_word_table(model).words == ("bank", "the", "saw")
 
 
 def test_a_word_that_stands_twice_is_said(tiny: Path) -> None:
-    made = clearhead.contrast(tiny, "film and film", "a film", "film")
-    assert any("2 times" in note for note in made.notes)
+    contrast = clearhead.contrast(tiny, "film and film", "a film", "film")
+    assert any("2 times" in note for note in contrast.notes)
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "word", "said"),
+    ("first", "second", "word", "message"),
     [
         ("the film", "the plot", "film", "'film' does not occur as a separate word in 'the plot'"),
         ("the films", "the film", "film", "does not occur as a separate word"),
@@ -65,40 +65,40 @@ def test_a_word_that_stands_twice_is_said(tiny: Path) -> None:
         ("the " * 40 + "film", "the film", "film", "cut off"),
     ],
 )
-def test_sentences_without_the_word(tiny: Path, first: str, second: str, word: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_sentences_without_the_word(tiny: Path, first: str, second: str, word: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         clearhead.contrast(tiny, first, second, word)
 
 
 def test_word_vectors_cannot_tell_the_sentences_apart() -> None:
-    made = clearhead.contrast(royal(), "the King is here", "a king", "king")
-    assert [(layer.name, layer.cosine) for layer in made.layers] == [("word vectors", 1.0)]
-    assert made.occurrences[0].words[0].text == "prince"
-    assert made.to_json()["occurrences"][0]["senses"][0]["cosine"] == 1.0
+    contrast = clearhead.contrast(royal(), "the King is here", "a king", "king")
+    assert [(layer.name, layer.cosine) for layer in contrast.layers] == [("word vectors", 1.0)]
+    assert contrast.occurrences[0].words[0].text == "prince"
+    assert contrast.to_json()["occurrences"][0]["senses"][0]["cosine"] == 1.0
 
 
 def test_words_that_are_written_differently_are_said() -> None:
     cased = WordVectors(words=("bank", "Bank"), matrix=np.eye(2, dtype=np.float32))
-    found = clearhead.contrast(cased, "Bank of the river", "the bank", "bank")
-    assert found.layers[0].cosine == 0
-    assert "Bank and bank are two words with separate vectors" in found.notes[0]
+    contrast = clearhead.contrast(cased, "Bank of the river", "the bank", "bank")
+    assert contrast.layers[0].cosine == 0
+    assert "Bank and bank are two words with separate vectors" in contrast.notes[0]
     assert "two words" not in " ".join(clearhead.contrast(cased, "a bank", "the bank", "bank").notes)
 
 
 def test_rows_of_the_table_that_differ_are_said(tmp_path: Path) -> None:
     model = clearhead.load(tiny_gpt(tmp_path), "core")
-    found = clearhead.contrast(model, "the film and more", "film", "film")
-    assert found.layers[0].cosine < 0.999
-    assert any("different rows of the word table" in note for note in found.notes)
+    contrast = clearhead.contrast(model, "the film and more", "film", "film")
+    assert contrast.layers[0].cosine < 0.999
+    assert any("different rows of the word table" in note for note in contrast.notes)
     same = clearhead.contrast(model, "the film and more", "a film", "film")
     assert same.layers[0].cosine == 1
     assert not any("different rows" in note for note in same.notes)
 
 
-@pytest.mark.parametrize("asked", ["don't", "don’t"])
-def test_either_apostrophe_is_found(asked: str) -> None:
+@pytest.mark.parametrize("word", ["don't", "don’t"])
+def test_either_apostrophe_is_found(word: str) -> None:
     words = WordVectors(words=("don't", "don’t"), matrix=np.ones((2, 2), np.float32))
-    assert clearhead.contrast(words, "I don’t", "you don't", asked).occurrences[0].tokens == ("don’t",)
+    assert clearhead.contrast(words, "I don’t", "you don't", word).occurrences[0].tokens == ("don’t",)
 
 
 def test_the_word_table_of_a_model(tiny: Path) -> None:

@@ -31,7 +31,7 @@ def test_king_minus_man_plus_woman_is_queen_and_the_question_is_left_out() -> No
     vectors = royal()
     best = vectors.neighbors("king - man + woman", top=7)
     assert best[0].word == "queen"
-    assert {"king", "man", "woman"}.isdisjoint(one.word for one in best)
+    assert {"king", "man", "woman"}.isdisjoint(neighbor.word for neighbor in best)
     assert len(best) == 4
     unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
     target = unit[0] - unit[2] + unit[3]
@@ -44,7 +44,7 @@ def test_neighbours_are_those_of_a_plain_search() -> None:
     vectors = WordVectors(words=tuple(f"w{n}" for n in range(500)), matrix=matrix)
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     order = [n for n in np.argsort(-(unit @ unit[7]), kind="stable") if n != 7]
-    assert [one.word for one in vectors.neighbors("w7", top=5)] == [f"w{n}" for n in order[:5]]
+    assert [neighbor.word for neighbor in vectors.neighbors("w7", top=5)] == [f"w{n}" for n in order[:5]]
 
 
 def test_solve_answers_as_analogy_does() -> None:
@@ -54,9 +54,9 @@ def test_solve_answers_as_analogy_does() -> None:
 
 def test_the_mean_of_a_text() -> None:
     vectors = royal()
-    made = vectors.mean(["The king's Queen, and nobody", "", "nothing known"])
-    np.testing.assert_allclose(made[0], vectors.matrix[:2].mean(0), atol=1e-6)
-    assert not made[1:].any()
+    means = vectors.mean(["The king's Queen, and nobody", "", "nothing known"])
+    np.testing.assert_allclose(means[0], vectors.matrix[:2].mean(0), atol=1e-6)
+    assert not means[1:].any()
 
 
 def test_a_zero_vector_is_no_trouble() -> None:
@@ -66,7 +66,7 @@ def test_a_zero_vector_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "added", "taken"),
+    ("query", "added", "subtracted"),
     [
         ("king", ["king"], []),
         ("king - man + woman", ["king", "woman"], ["man"]),
@@ -74,14 +74,14 @@ def test_a_zero_vector_is_no_trouble() -> None:
         ("- man + well-known", ["well-known"], ["man"]),
     ],
 )
-def test_expressions(asked: str | list[str], added: list[str], taken: list[str]) -> None:
-    assert parse_expression(asked) == (added, taken)
+def test_expressions(query: str | list[str], added: list[str], subtracted: list[str]) -> None:
+    assert parse_expression(query) == (added, subtracted)
 
 
-@pytest.mark.parametrize("asked", ["", "-", "king man", "king - - man", "king +"])
-def test_expressions_that_are_none(asked: str) -> None:
+@pytest.mark.parametrize("query", ["", "-", "king man", "king - - man", "king +"])
+def test_expressions_that_are_none(query: str) -> None:
     with pytest.raises(InputError, match=r"king - man \+ woman|Two signs in a row"):
-        parse_expression(asked)
+        parse_expression(query)
 
 
 def test_words_of_a_text() -> None:

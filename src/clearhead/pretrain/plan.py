@@ -158,15 +158,15 @@ def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) 
     if isinstance(former, str) and former in FORMER_INITS:
         settings["attention_init"] = FORMER_INITS[former]
         change = f"{setting('attention_init', former)} is deprecated and will be removed in {REMOVED_IN}"
-        new = setting("attention_init", settings["attention_init"])
-        warnings.warn(f"{change}; use {new}.", DeprecationWarning, stacklevel=stacklevel + 1)
+        replacement = setting("attention_init", settings["attention_init"])
+        warnings.warn(f"{change}; use {replacement}.", DeprecationWarning, stacklevel=stacklevel + 1)
     return settings
 
 
 def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
     """Make a plan from a flat mapping of settings; None leaves a setting at its default."""
-    chosen = resolve_config(rename_pretrain_settings(values))
-    for key in chosen:
+    requested = resolve_config(rename_pretrain_settings(values))
+    for key in requested:
         if key not in _TRAIN_FIELDS | _PLAN_FIELDS:
             close_names = get_close_matches(key, sorted(_TRAIN_FIELDS | _PLAN_FIELDS), n=1)
             hint = (
@@ -176,16 +176,16 @@ def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
             )
             raise InputError(f"Unknown setting {to_printable(key, 40)!r}{hint}")
     defaults = dict(PRETRAIN_DEFAULTS)
-    if chosen.get("batch_size") is not None:
-        defaults |= {"batch_size": chosen["batch_size"], "batch_tokens": None}
-    if chosen.get("model"):
+    if requested.get("batch_size") is not None:
+        defaults |= {"batch_size": requested["batch_size"], "batch_tokens": None}
+    if requested.get("model"):
         defaults["head_learning_rate"] = NEW_HEAD_LEARNING_RATE
     settings = (
         defaults
-        | {"learning_rate": _default_learning_rate(chosen)}
-        | {key: value for key, value in chosen.items() if key in _TRAIN_FIELDS}
+        | {"learning_rate": _default_learning_rate(requested)}
+        | {key: value for key, value in requested.items() if key in _TRAIN_FIELDS}
     )
-    plan_fields = {key: value for key, value in chosen.items() if key in _PLAN_FIELDS}
+    plan_fields = {key: value for key, value in requested.items() if key in _PLAN_FIELDS}
     try:
         plan = decode_dataclass({**plan_fields, "settings": settings}, PretrainPlan, "settings")
     except ConfigError as error:
@@ -194,13 +194,13 @@ def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
     return plan
 
 
-def _default_learning_rate(chosen: Mapping[str, Any]) -> float:
+def _default_learning_rate(settings: Mapping[str, Any]) -> float:
     """Return the default peak learning rate of a checkpoint, a preset, or a config with this width."""
-    if chosen.get("model"):
+    if settings.get("model"):
         return CHECKPOINT_LEARNING_RATE
-    preset, family = str(chosen.get("preset") or DEFAULT_PRESET), FAMILIES.get(str(chosen.get("family") or "bert"))
-    if isinstance(chosen.get("config"), str) and family is not None and preset in family.presets:
-        width = config_width(family, preset, parse_config_option(chosen["config"], CONFIG_EXAMPLE))
+    preset, family = str(settings.get("preset") or DEFAULT_PRESET), FAMILIES.get(str(settings.get("family") or "bert"))
+    if isinstance(settings.get("config"), str) and family is not None and preset in family.presets:
+        width = config_width(family, preset, parse_config_option(settings["config"], CONFIG_EXAMPLE))
         if width is not None:
             return next(
                 (rate for max_width, rate in LEARNING_RATES_BY_WIDTH.items() if width <= max_width),

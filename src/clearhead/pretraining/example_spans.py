@@ -68,14 +68,14 @@ def sample_pairs(subset: CorpusSubset, max_tokens: int, rng: np.random.Generator
     """
     count = len(subset)
     regions = np.array_split(np.arange(count), min(EXCHANGE_REGIONS, max(count, 1)))
-    streams = [_split_blocks(subset, [int(index) for index in some], max_tokens, rng) for some in regions]
+    streams = [_split_blocks(subset, [int(index) for index in documents], max_tokens, rng) for documents in regions]
     sizes = [subset.count_sentences(index) for index in range(count)]
     longest = max(range(count), key=sizes.__getitem__, default=0)
     dominant = (
         longest if count and 2 * sizes[longest] > sum(sizes) else -1
     )  # most of the text: its pairs may exchange with each other
-    while some := list(islice(_interleave(streams), EXCHANGE_BLOCKS)):
-        yield from _exchange_seconds(some, dominant, max_tokens, rng)
+    while documents := list(islice(_interleave(streams), EXCHANGE_BLOCKS)):
+        yield from _exchange_seconds(documents, dominant, max_tokens, rng)
 
 
 def _interleave(streams: list[Iterator[_SpanPair]]) -> Iterator[_SpanPair]:
@@ -117,8 +117,8 @@ def _exchange_seconds(
         exchangeable = [
             (i, j)
             for i, pair in enumerate(four)
-            for j, other in enumerate(four)
-            if i < j and (pair.document != other.document or pair.document == dominant)
+            for j, other_pair in enumerate(four)
+            if i < j and (pair.document != other_pair.document or pair.document == dominant)
         ]
         seconds, labels = [pair.second for pair in four], [0] * len(four)
         if exchangeable and (len(four) == 4 or rng.random() < 0.5):
@@ -191,10 +191,10 @@ def shuffle_positions(positions: Array, count: int, seed: int, epoch: int) -> Ar
     shuffled = np.asarray(positions, np.uint64)
     is_outside = np.ones(len(shuffled), bool)
     while is_outside.any():
-        left, right = shuffled[is_outside] >> np.uint64(half_bits), shuffled[is_outside] & np.uint64(mask)
+        high, low = shuffled[is_outside] >> np.uint64(half_bits), shuffled[is_outside] & np.uint64(mask)
         for key in keys:
-            left, right = right, left ^ (_mix_bits(right + key) & np.uint64(mask))
-        shuffled[is_outside] = (left << np.uint64(half_bits)) | right
+            high, low = low, high ^ (_mix_bits(low + key) & np.uint64(mask))
+        shuffled[is_outside] = (high << np.uint64(half_bits)) | low
         is_outside = shuffled >= count
     return shuffled.astype(np.int64)
 

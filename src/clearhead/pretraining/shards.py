@@ -114,11 +114,11 @@ class Corpus:
         shard, begin, _ = self._locate_document(number)
         starts = self._sentences[shard]
         ends = (
-            int(starts[index]) if index < len(starts) else self.index.shards[shard].tokens
-            for index in (begin + first, begin + last)
+            int(starts[sentence]) if sentence < len(starts) else self.index.shards[shard].tokens
+            for sentence in (begin + first, begin + last)
         )
-        index, other = (int(self.shard_starts[shard]) + end for end in ends)
-        return index, other
+        sentence, last_token = (int(self.shard_starts[shard]) + end for end in ends)
+        return sentence, last_token
 
     def count_sentences(self, number: int) -> int:
         """Return the number of sentences of a document."""
@@ -224,8 +224,10 @@ def _read_index(folder: Path, source: str) -> CorpusIndex | None:
                     f"{path} is damaged: its size or hash does not match; remove {folder} to rebuild it."
                 )
         if not shard.sentences <= shard.taken < MAX_SENTENCES:
-            taken = to_printable(shard.taken, 30)
-            raise CheckpointError(f"{folder / INDEX_FILE} is damaged: impossible number of sentences, {taken}.")
+            sentences_read = to_printable(shard.taken, 30)
+            raise CheckpointError(
+                f"{folder / INDEX_FILE} is damaged: impossible number of sentences, {sentences_read}."
+            )
     return index
 
 
@@ -249,10 +251,12 @@ def _write_shard(
         while tokens < max_tokens and (chunk := list(islice(sentences, CHUNK_SENTENCES))):
             sentences_read += len(chunk)
             # tokenizers that encode spaces need the one between two sentences
-            encoded = tokenizer.encode_plain([one.text if one.starts_document else f" {one.text}" for one in chunk])
+            encoded = tokenizer.encode_plain(
+                [sentence.text if sentence.starts_document else f" {sentence.text}" for sentence in chunk]
+            )
             sentence_ids: list[list[int]] = []
-            for one, ids in zip(chunk, encoded, strict=True):
-                starts_document = starts_document or one.starts_document
+            for sentence, ids in zip(chunk, encoded, strict=True):
+                starts_document = starts_document or sentence.starts_document
                 if not ids:
                     continue
                 if starts_document:
@@ -262,7 +266,11 @@ def _write_shard(
             lengths = np.array([len(ids) for ids in sentence_ids], np.int64)
             sentence_starts.append(tokens + np.cumsum(lengths) - lengths)
             # not tofile, which does not report a full disk
-            file.write(np.fromiter((one for ids in sentence_ids for one in ids), id_type, int(lengths.sum())).tobytes())
+            file.write(
+                np.fromiter(
+                    (sentence for ids in sentence_ids for sentence in ids), id_type, int(lengths.sum())
+                ).tobytes()
+            )
             tokens, sentence_count = tokens + int(lengths.sum()), sentence_count + len(sentence_ids)
             progress("tokenizing text", tokens, None)
         file.flush()

@@ -76,8 +76,8 @@ def check_causal(model: Model, name: str) -> None:
     if model.shape.decoder is not None:
         raise InputError(f"{name} is a {title} encoder-decoder model; use clearhead translate.")
     if model.shape.stack.causal:
-        found = "no head" if kind is None else f"a head for {kind}"
-        raise InputError(f"{name} is a {title} model with {found}; text generation needs a language modeling head.")
+        head = "no head" if kind is None else f"a head for {kind}"
+        raise InputError(f"{name} is a {title} model with {head}; text generation needs a language modeling head.")
     alternative = "; use clearhead fill to predict masked tokens" if kind == "masked" else ""
     raise InputError(
         f"{name} is a {title} encoder, which cannot continue a prompt{alternative}. "

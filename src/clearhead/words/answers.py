@@ -79,6 +79,6 @@ def answer_words(
 
 def check_question(terms: Sequence[str], *others: object) -> None:
     """Refuse a call without a query."""
-    if not terms and all(other is None for other in others):
+    if not terms and all(source is None for source in others):
         alternatives = ", ".join(setting(name) for name in ("similar", "wordsim", "simlex", "analogies"))
         raise InputError(f"Pass a word, words with + and - between them, or {alternatives}.")

@@ -120,9 +120,10 @@ def contrast_model(model: Model, sentences: Sequence[str], word: str) -> Contras
     names = ["word table", "embeddings", *(f"layer {n}" for n in range(1, len(first.layers) - 1))]
     layers = [
         LayerCosine(
-            name=name, cosine=1.0 if name == "word table" and first.ids == second.ids else _cosine(sentence, other)
+            name=name,
+            cosine=1.0 if name == "word table" and first.ids == second.ids else _cosine(sentence, other_vector),
         )
-        for name, sentence, other in zip(names, first.layers, second.layers, strict=True)
+        for name, sentence, other_vector in zip(names, first.layers, second.layers, strict=True)
     ]
     return Contrast(
         word=word,

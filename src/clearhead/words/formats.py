@@ -154,10 +154,10 @@ def _is_row(line: bytes, width: int) -> bool:
     return len(fields) == width + 1 and _parse_numbers(fields[1:]) is not None and not _ends_in_number(fields[0])
 
 
-def _read_guarded(blob: Blob, read: Callable[[IO[bytes]], WordVectors]) -> WordVectors:
+def _read_guarded(blob: Blob, read_vectors: Callable[[IO[bytes]], WordVectors]) -> WordVectors:
     try:
         with blob.open() as file:
-            return read(file)
+            return read_vectors(file)
     except STREAM_ERRORS as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{blob.name} cannot be read to the end: {reason}.") from None

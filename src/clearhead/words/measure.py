@@ -109,13 +109,13 @@ def measure_analogies(
     scores = tuple(
         _make_section(title, correct[title], len(questions[title]), len(rows)) for title, rows in sections.items()
     )
-    whole = _make_section("all", sum(correct.values()), total, sum(map(len, sections.values())))
-    return AnalogyScores(name=name, whole=whole, sections=scores)
+    overall = _make_section("all", sum(correct.values()), total, sum(map(len, sections.values())))
+    return AnalogyScores(name=name, whole=overall, sections=scores)
 
 
-def _make_section(name: str, correct: int, known: int, rows: int) -> AnalogySection:
+def _make_section(name: str, correct: int, known_count: int, rows: int) -> AnalogySection:
     return AnalogySection(
-        name=name, accuracy=wilson_interval(correct, known) if known else None, rows=rows, known=known
+        name=name, accuracy=wilson_interval(correct, known_count) if known_count else None, rows=rows, known=known_count
     )
 
 
