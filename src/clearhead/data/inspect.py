@@ -17,7 +17,7 @@ from clearhead.data.row_codec import LimitedEncoder, TextEncoder
 from clearhead.data.row_collector import MAX_NEAR_DUPLICATE_ROWS, RowCollector
 from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import Source
-from clearhead.deprecation import rename_stored, renamed_fields
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.html import render_table, short_repr
 
@@ -72,8 +72,8 @@ class Inspection:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain values."""
-        values = rename_stored(asdict(self), {"messages": "said"})  # the key of version 0.1
-        return values | {"columns": rename_stored(values["columns"], {"messages": "said"})}
+        values = _rename_messages(asdict(self))
+        return values | {"columns": _rename_messages(values["columns"])}
 
     def __repr__(self) -> str:
         names = list(self.labels)
@@ -96,6 +96,10 @@ class Inspection:
         notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["no problems found"]
         source_names = ", ".join(dict.fromkeys(self.sources))
         return render_table(f"{self.rows:,} rows of {source_names}", ("label", "rows", "share"), rows, notes)
+
+
+def _rename_messages(values: dict[str, Any]) -> dict[str, Any]:
+    return {"said" if key == "messages" else key: value for key, value in values.items()}  # the key of version 0.1
 
 
 def inspect_data(
@@ -169,7 +173,7 @@ def _build_inspection(
             tally.exclude_unlabeled()
         bad_counts.update(tally.bad.counts)
     if labelled and not allows_missing and columns.label is not None:
-        is_used = np.frombuffer(collected.blank, np.int8) == 0
+        is_used = np.frombuffer(collected.is_unlabeled, np.int8) == 0
     equal_groups = _filter_groups(_group_equal(hashes), is_used)
     near_groups = _filter_groups(
         collected.near.groups(np.sort(first_rows[first_rows < MAX_NEAR_DUPLICATE_ROWS])), is_used
@@ -177,7 +181,7 @@ def _build_inspection(
     token_counts = np.frombuffer(collected.tokens, np.int32)
     token_counts = token_counts[is_used[: len(token_counts)]]
     prefix = "" if len(collected.sources) == 1 else "{}: "
-    minimum, total, maximum, number_count = collected.values
+    minimum, total, maximum, number_count = collected.number_stats
     has_mean = space is not None and space.kind == "number" and isfinite(total)  # the sum may overflow
     inspection = Inspection(
         sources=tuple(source.name for source in sources.values()),
@@ -189,7 +193,7 @@ def _build_inspection(
             prefix.format(tally.source.name) + str(row) for tally in collected.sources for row in tally.bad.first
         )[:20],
         unusable=tuple(tally.bad.describe(tally.source, tally.good) for tally in collected.sources if tally.bad.total),
-        parts={name: int(((parts == part) & is_used).sum()) for part, name in enumerate(collected.names)},
+        parts={name: int(((parts == part) & is_used).sum()) for part, name in enumerate(collected.part_names)},
         kind=None if space is None else space.kind,
         labels=dict(collected.counter.count_labels().most_common()),
         numbers=(minimum, total / number_count, maximum) if has_mean and number_count else None,
@@ -240,7 +244,7 @@ def _summarize_groups(groups: Sequence[Sequence[int]], collected: RowCollector) 
         groups=len(groups),
         examples=tuple(
             tuple(
-                (collected.names[collected.part[row]], collected.number[row])
+                (collected.part_names[collected.part[row]], collected.number[row])
                 for row in _order_by_part(group, collected)[:MAX_EXAMPLES]
             )
             for group in largest

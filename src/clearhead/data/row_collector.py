@@ -27,15 +27,15 @@ class RowCollector:
     """Collects hashes, lengths and labels of rows."""
 
     def __init__(self, tokenizer: TextEncoder | None, kind: Kind | None) -> None:
-        self.names: list[str] = []  # of the parts
+        self.part_names: list[str] = []
         self.part, self.number = array("b"), array("q")
         self.hash, self.length = array("Q"), array("q")
         self.label, self.tokens = array("i"), array("i")
-        self.blank = array("b")  # whether the label is missing
-        self.codes: dict[str, int] = {}
+        self.is_unlabeled = array("b")
+        self.label_ids: dict[str, int] = {}
         self.counter = LabelCounter(kind=kind)
         self._space = LabelSpace(kind="number") if kind == "number" else None  # other labels are bad rows
-        self.values: list[float] = [float("inf"), 0.0, float("-inf"), 0]
+        self.number_stats: list[float] = [float("inf"), 0.0, float("-inf"), 0]  # minimum, sum, maximum, count
         self.sources: list[RowTally] = []
         self.near = NearDuplicateIndex()
         self.mojibake = 0
@@ -64,14 +64,14 @@ class RowCollector:
     def _take(self, rows: list[TextRow], part: str) -> None:
         for row in rows:
             name = row.split or part
-            if name not in self.names:
-                self.names.append(name)
-            self.part.append(self.names.index(name))
+            if name not in self.part_names:
+                self.part_names.append(name)
+            self.part.append(self.part_names.index(name))
             self.number.append(row.number)
             self.hash.append(hash_text(row.text, row.text_b))
             self.length.append(len(row.text) + len(row.text_b or ""))
             self.mojibake += is_mojibake(row.text)
-            self.blank.append(is_missing(row.label))
+            self.is_unlabeled.append(is_missing(row.label))
             self._count(row.label)
         texts = [row.text if row.text_b is None else f"{row.text} {row.text_b}" for row in rows]
         if len(self.number) <= MAX_NEAR_DUPLICATE_ROWS:
@@ -89,12 +89,14 @@ class RowCollector:
             self.label.append(-1)
             return
         text = format_label(value)
-        is_full = len(self.codes) >= MAX_LABELS
-        self.label.append(self.codes.get(text, -1) if is_full else self.codes.setdefault(text, len(self.codes)))
+        is_full = len(self.label_ids) >= MAX_LABELS
+        self.label.append(
+            self.label_ids.get(text, -1) if is_full else self.label_ids.setdefault(text, len(self.label_ids))
+        )
         number = parse_number(value)
         if number is not None:
-            least, total, most, count = self.values
-            self.values = [min(least, number), total + number, max(most, number), count + 1]
+            minimum, total, maximum, count = self.number_stats
+            self.number_stats = [min(minimum, number), total + number, max(maximum, number), count + 1]
 
 
 def _count_tokens(rows: Sequence[TextRow], tokenizer: TextEncoder) -> list[int]:
@@ -108,9 +110,7 @@ def _count_tokens(rows: Sequence[TextRow], tokenizer: TextEncoder) -> list[int]:
     ]
     counts = []
     for (text, text_b), encoding in zip(pairs, tokenizer.encode_batch(items), strict=True):
-        characters, tokenized_characters = (
-            len(text) + len(text_b or ""),
-            len(text[:MAX_TOKENIZED_CHARACTERS]) + len((text_b or "")[:MAX_TOKENIZED_CHARACTERS]),
-        )
+        characters = len(text) + len(text_b or "")
+        tokenized_characters = len(text[:MAX_TOKENIZED_CHARACTERS]) + len((text_b or "")[:MAX_TOKENIZED_CHARACTERS])
         counts.append(len(encoding) * characters // tokenized_characters)
     return counts

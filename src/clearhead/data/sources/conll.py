@@ -18,14 +18,7 @@ DOCUMENT_START = "-DOCSTART-"  # starts a document in CoNLL 2003; not a sentence
 TAG_PATTERN = re.compile(r"^(?:O|[BIOLUSE]-\S+)$")
 CONLL_U_COLUMNS = ("id", TOKENS, "lemma", TAGS, "xpos", "feats", "head", "deprel", "deps", "misc")
 WORD_NUMBER = re.compile(r"^\d+(?:[-.]\d+)?$")
-TOKEN_COLUMN_NAMES = {
-    "token",
-    "tokens",
-    "word",
-    "words",
-    "form",
-    "text",
-}  # of the first column, in files with a header
+TOKEN_COLUMN_NAMES = {"token", "tokens", "word", "words", "form", "text"}  # of the first column, in a header
 MAX_SAMPLE_LINES = 2000  # used to detect the layout
 MIN_BLANK_LINES = 2  # required if the file name has no CoNLL suffix
 MAX_SENTENCE_TOKENS = 1_000_000  # a longer sentence is split

@@ -33,12 +33,8 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
 )
 ENCODING_TITLES = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "Windows-1252 (Latin-1)"}
-NON_FILE_ENCODINGS = (
-    "idna",
-    "punycode",
-    "unicode-escape",
-    "raw-unicode-escape",
-)  # for domain names and Python source code
+# for domain names and Python source code
+NON_FILE_ENCODINGS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape")
 SURROGATE = re.compile("[\ud800-\udfff]")
 # typical non-ASCII characters of Latin-1 and Windows-1252 texts: letters in or at the end of words, and punctuation
 _LETTERS = "À-ÖØ-öø-ýßŠšŒœŽžŸ"
