@@ -115,7 +115,7 @@ def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
         _refused(error)
         guessed = False
         last = source.columns[-1] if len(source.columns) > 1 else None
-        columns = guess_columns(source, text=source.columns[0], label=last, labelled=False)
+        columns = guess_columns(source, text=source.columns[0], label=last, labeled=False)
     for said in (*source.messages, *columns.messages):
         _sentence(said)
     how = rng.choice(HOW)

@@ -115,7 +115,7 @@ def test_doubt_is_an_error_that_lists_the_columns() -> None:
         guess_columns(open_source(make_rows(a=[1, 2, 3], b=[4, 5, 6])))
     with pytest.raises(InputError, match=r"No column of the list looks like a label.*label="):
         guess_columns(open_source(make_rows(text=TEXTS)))
-    assert guess_columns(open_source(make_rows(text=TEXTS)), labelled=False).label is None
+    assert guess_columns(open_source(make_rows(text=TEXTS)), labeled=False).label is None
     with pytest.raises(InputError, match="no usable rows"):
         guess_columns(open_source([5]))
 
@@ -130,7 +130,7 @@ def test_a_pair_is_one_text_when_classify_is_said() -> None:
 @pytest.mark.parametrize("cells", [("python sort", "sort a list"), ("hotel", "Rooms with a view of the sea.")])
 def test_short_texts_in_columns_named_as_pairs_are_pairs(first: str, second: str, cells: tuple[str, str]) -> None:
     rows = [{first: cells[0], second: cells[1]}, {first: "berlin", second: "weather"}]
-    columns = guess_columns(open_source(rows), labelled=False)
+    columns = guess_columns(open_source(rows), labeled=False)
     assert (columns.text, columns.text_b) == (first, second)
     labels = [{**row, "label": str(index % 2)} for index, row in enumerate(rows * 4)]
     trained = guess_columns(open_source(labels))

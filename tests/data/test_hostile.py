@@ -105,7 +105,7 @@ def test_objects_with_many_keys() -> None:
     with pytest.raises(InputError, match="has 100,000 columns, more than the maximum of 10,000"):
         open_table("a.jsonl", many)
     few = "\n".join(json.dumps({f"k{row}_{key}": 1 for key in range(9)} | {"text": "a b"}) for row in range(1000))
-    assert measure_seconds(lambda: guess_columns(open_table("a.jsonl", few), labelled=False)) < 5
+    assert measure_seconds(lambda: guess_columns(open_table("a.jsonl", few), labeled=False)) < 5
 
 
 @pytest.mark.parametrize("line", ['a","""\n', 'a","""\na""b,c\n'])

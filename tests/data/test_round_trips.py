@@ -164,7 +164,7 @@ def test_damaged_files_give_rows_or_one_sentence(name: str) -> None:
             rows = list(source.rows())
             assert [row.number for row in rows] == list(range(1, len(rows) + 1))
             assert all(len(row.excerpt) <= 60 for row in rows if isinstance(row, BadRow))
-            load_examples(source, guess_columns(source, labelled=False), skip_bad_rows=True)
+            load_examples(source, guess_columns(source, labeled=False), skip_bad_rows=True)
 
 
 def test_lines_full_of_quotes_take_linear_time() -> None:

@@ -81,7 +81,7 @@ def find_second_text_column(source: Source, candidates: list[ColumnStats]) -> st
 
 
 def find_label_column(
-    source: Source, candidates: list[ColumnStats], stats: list[ColumnStats], *, number: bool, labelled: bool
+    source: Source, candidates: list[ColumnStats], stats: list[ColumnStats], *, number: bool, labeled: bool
 ) -> tuple[str | None, str]:
     if number:
         by_name = find_by_name(candidates, (*NUMBER_NAMES, *LABEL_NAMES), lambda column: column.is_numeric)
@@ -96,7 +96,7 @@ def find_label_column(
         noun = "candidate" if len(alternatives) == 1 else "candidates"
         label_setting = setting("label", "COLUMN")
         return by_name.name, f"by name; other {noun}: {format_columns(alternatives, 5)}; set with {label_setting}"
-    if not labelled:
+    if not labeled:
         return None, ""
     others = [column for column in others if column.distinct_count > 1] or others
     if not others:

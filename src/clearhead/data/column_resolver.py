@@ -22,6 +22,7 @@ from clearhead.data.names import (
     normalize_name,
 )
 from clearhead.data.sources.source import Source
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 
 TASKS = {  # shorthands of `guess_columns`
@@ -31,6 +32,7 @@ TASKS = {  # shorthands of `guess_columns`
 }
 
 
+@renamed_parameters(labelled="labeled")
 def guess_columns(
     source: Source,
     text: str | None = None,
@@ -42,10 +44,10 @@ def guess_columns(
     *,
     second: bool | None = None,
     number: bool = False,
-    labelled: bool = True,
+    labeled: bool = True,
     pairs: bool = True,
 ) -> Columns:
-    """Resolve the role of each column; if not `labelled`, a label is used only if its name is a usual one.
+    """Resolve the role of each column; if not `labeled`, a label is used only if its name is a usual one.
 
     `second`: whether a second text is required (True), excluded (False) or optional (None). `number`: labels are
     numbers. `task` ("classify", "pair", "regress") sets both. Without `pairs`, columns whose names form a pair are not
@@ -53,7 +55,7 @@ def guess_columns(
     """
     layout = TASKS.get(task or "", ColumnLayout(second_text=second, numeric_label=number))
     named = ColumnRoles(text=text, text_b=text_b, label=label, id=id, split=split)
-    return resolve_columns(source, layout if pairs else replace(layout, pair_names=()), named, labelled=labelled)
+    return resolve_columns(source, layout if pairs else replace(layout, pair_names=()), named, labeled=labeled)
 
 
 def resolve_columns(
@@ -61,14 +63,14 @@ def resolve_columns(
     layout: ColumnLayout = ONE_OR_TWO_TEXTS,
     named: ColumnRoles = ColumnRoles(),  # noqa: B008  frozen
     *,
-    labelled: bool = True,
+    labeled: bool = True,
 ) -> Columns:
-    """Resolve the role of each column in the rows of a task; if not `labelled`, rows need no label."""
+    """Resolve the role of each column in the rows of a task; if not `labeled`, rows need no label."""
     if layout.header_only:
         return resolve_header(source.columns, source.name, layout, named)
     if layout.roles:
-        return _resolve_by_roles(source, layout, named, labelled=labelled)
-    return _resolve_by_cells(source, layout, named, labelled=labelled)
+        return _resolve_by_roles(source, layout, named, labeled=labeled)
+    return _resolve_by_cells(source, layout, named, labeled=labeled)
 
 
 def resolve_header(
@@ -137,7 +139,7 @@ def _check_named(source: Source, named: Sequence[tuple[str, str | None]]) -> Non
             )
 
 
-def _resolve_by_roles(source: Source, layout: ColumnLayout, named: ColumnRoles, *, labelled: bool) -> Columns:
+def _resolve_by_roles(source: Source, layout: ColumnLayout, named: ColumnRoles, *, labeled: bool) -> Columns:
     """Resolve the roles of a task in order; id, split and unnamed texts are detected by their cells."""
     role_columns = [(role.name, getattr(named, role.name)) for role in layout.roles]
     _check_named(source, role_columns)
@@ -153,7 +155,7 @@ def _resolve_by_roles(source: Source, layout: ColumnLayout, named: ColumnRoles, 
     for role in layout.roles:
         if selected[role.name] is None:
             selected[role.name] = _find_role_column(source, role, by_name, selected)
-        if selected[role.name] is None and role.required and (role.name != "label" or labelled):
+        if selected[role.name] is None and role.required and (role.name != "label" or labeled):
             column_setting = setting(role.setting_name or role.name, role.setting_value)
             raise InputError(
                 role.missing_message.format(
@@ -164,7 +166,7 @@ def _resolve_by_roles(source: Source, layout: ColumnLayout, named: ColumnRoles, 
                 )
             )
     text_roles = ColumnRoles(text=selected["text"], text_b=selected["text_b"], id=named.id, split=named.split)
-    by_cells = _resolve_by_cells(source, ColumnLayout(second_text=False), text_roles, labelled=False)
+    by_cells = _resolve_by_cells(source, ColumnLayout(second_text=False), text_roles, labeled=False)
     columns = replace(by_cells, label=selected["label"], options=options, unused_texts=())
     return replace(columns, messages=_describe_roles(layout, columns))
 
@@ -201,7 +203,7 @@ def _describe_roles(layout: ColumnLayout, columns: Columns) -> tuple[str, ...]:
     return tuple(lines[part] for part in ("text", "text_b", "options", "label") if part in lines)
 
 
-def _resolve_by_cells(source: Source, layout: ColumnLayout, named: ColumnRoles, *, labelled: bool) -> Columns:
+def _resolve_by_cells(source: Source, layout: ColumnLayout, named: ColumnRoles, *, labeled: bool) -> Columns:
     """Resolve one or two texts and a label by the names and cells of columns."""
     messages: list[str] = []
     stats = compute_column_stats(source)
@@ -243,7 +245,7 @@ def _resolve_by_cells(source: Source, layout: ColumnLayout, named: ColumnRoles, 
         messages.append(f"label column: {format_column(label)} (as named)")
     else:
         label, reason = find_label_column(
-            source, candidates, list(stats.values()), number=layout.numeric_label, labelled=labelled
+            source, candidates, list(stats.values()), number=layout.numeric_label, labeled=labeled
         )
         messages += [f"label column: {format_column(label)} ({reason})"] if label is not None else []
     unused = [name for name in source.columns if name not in (text, text_b, label, id_, split)]

@@ -17,7 +17,7 @@ from clearhead.data.row_codec import LimitedEncoder, TextEncoder
 from clearhead.data.row_collector import MAX_NEAR_DUPLICATE_ROWS, RowCollector
 from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import Source
-from clearhead.deprecation import renamed_fields
+from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
 from clearhead.html import render_table, short_repr
 
@@ -102,6 +102,7 @@ def _rename_messages(values: dict[str, Any]) -> dict[str, Any]:
     return {"said" if key == "messages" else key: value for key, value in values.items()}  # the key of version 0.1
 
 
+@renamed_parameters(labelled="labeled")
 def inspect_data(
     source: Any,
     *,
@@ -111,11 +112,11 @@ def inspect_data(
     dev: Any = None,
     test: Any = None,
     kind: Kind | None = None,
-    labelled: bool = True,
+    labeled: bool = True,
 ) -> Inspection:
     """Read a dataset once and report what matters before training.
 
-    `kind` is the kind of labels; by default it is inferred. If `labelled`, every row must have a label.
+    `kind` is the kind of labels; by default it is inferred. If `labeled`, every row must have a label.
     """
     sources = {"all" if dev is None and test is None else "train": open_source(source)}
     sources |= {
@@ -140,24 +141,24 @@ def inspect_data(
             )
         if len(sources) > 1 or all_columns.split not in part_data.columns:
             part_columns = replace(all_columns, split=None)
-        collected.read(part_data, part_columns, part, labelled=labelled)
+        collected.read(part_data, part_columns, part, labeled=labeled)
     if not collected.number:
         collected.sources[0].bad.raise_if_any(first_source, 0)
         raise InputError(f"{first_source.name} has no usable rows.")
     if max_length is None and isinstance(tokenizer, LimitedEncoder):
         max_length = tokenizer.max_length
-    return _build_inspection(sources, all_columns, collected, max_length, labelled=labelled)
+    return _build_inspection(sources, all_columns, collected, max_length, labeled=labeled)
 
 
 def _resolve_columns(source: Source) -> Columns:
     try:
         return resolve_columns(source)
     except InputError:
-        return resolve_columns(source, labelled=False)  # a file without labels can be inspected, too
+        return resolve_columns(source, labeled=False)  # a file without labels can be inspected, too
 
 
 def _build_inspection(
-    sources: dict[str, Source], columns: Columns, collected: RowCollector, max_length: int | None, *, labelled: bool
+    sources: dict[str, Source], columns: Columns, collected: RowCollector, max_length: int | None, *, labeled: bool
 ) -> Inspection:
     import numpy as np
 
@@ -172,7 +173,7 @@ def _build_inspection(
         if not allows_missing:
             tally.exclude_unlabeled()
         bad_counts.update(tally.bad.counts)
-    if labelled and not allows_missing and columns.label is not None:
+    if labeled and not allows_missing and columns.label is not None:
         is_used = np.frombuffer(collected.is_unlabeled, np.int8) == 0
     equal_groups = _filter_groups(_group_equal(hashes), is_used)
     near_groups = _filter_groups(

@@ -41,7 +41,7 @@ class RowCollector:
         self.mojibake = 0
         self._tokenizer = tokenizer
 
-    def read(self, source: Source, columns: Columns, part: str, *, labelled: bool) -> None:
+    def read(self, source: Source, columns: Columns, part: str, *, labeled: bool) -> None:
         chunk: list[TextRow] = []
         characters = 0
         tally = RowTally(source)
@@ -51,7 +51,7 @@ class RowCollector:
                 tally.bad.add(row)
                 continue
             tally.good += 1
-            if labelled and columns.label is not None and is_missing(row.label):
+            if labeled and columns.label is not None and is_missing(row.label):
                 tally.unlabeled.add(missing_label_row(row))
             chunk.append(row)
             characters += len(row.text) + len(row.text_b or "")

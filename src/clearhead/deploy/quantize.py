@@ -212,7 +212,7 @@ def texts_of(rows: Any, column: str | None = None) -> list[str]:
     if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
         return list(rows)
     source = open_source(rows)
-    found = resolve_columns(source, ColumnLayout(second_text=False), ColumnRoles(text=column), labelled=False)
+    found = resolve_columns(source, ColumnLayout(second_text=False), ColumnRoles(text=column), labeled=False)
     read = (check_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
     return [row.text for row in read if isinstance(row, TextRow)]
 

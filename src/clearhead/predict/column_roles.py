@@ -53,7 +53,7 @@ def find_columns(
     has_second_text = False if reads_pairs is False else True if is_pair and not is_number else None
     layout = ColumnLayout(second_text=has_second_text, numeric_label=is_number)
     columns = resolve_columns(
-        source, layout, ColumnRoles(text=names["text"], text_b=names["text_b"], label=names["label"]), labelled=labeled
+        source, layout, ColumnRoles(text=names["text"], text_b=names["text_b"], label=names["label"]), labeled=labeled
     )
     if is_pair and columns.text_b is None:
         option = setting("text_b", "COLUMN")
@@ -90,7 +90,7 @@ def _resolve_task_columns(
         id=trained_columns.get("id"),
         options=option_columns if options or set(option_columns) <= set(source.columns) else (),
     )
-    return replace(resolve_columns(source, task.rows.layout, roles, labelled=labeled), split=None)
+    return replace(resolve_columns(source, task.rows.layout, roles, labeled=labeled), split=None)
 
 
 def report_columns(predictor: Predictor, source: Source, columns: Columns) -> None:

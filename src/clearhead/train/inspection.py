@@ -126,7 +126,7 @@ def _detect_task(source: Source, named_columns: Mapping[str, Any]) -> Task | Non
     if detected is None or not detected.rows.layout.roles:
         return None
     try:
-        label = resolve_columns(source, detected.rows.layout, labelled=False).label
+        label = resolve_columns(source, detected.rows.layout, labeled=False).label
     except InputError:
         return None
     return detected if named_columns.get("label") in (None, label) else None
@@ -143,13 +143,13 @@ def _resolve_columns(source: Source, named_columns: Mapping[str, Any], task: Tas
     except InputError:
         if "label" in named_columns:
             raise
-        return resolve_columns(source, layout, ColumnRoles(**named_columns), labelled=False)
+        return resolve_columns(source, layout, ColumnRoles(**named_columns), labeled=False)
 
 
 def _resolve_task_columns(source: Source, named_columns: Mapping[str, Any], task: Task, options: str | None) -> Columns:
     option_columns = tuple(name.strip() for name in (options or "").split(",") if name.strip())
     return resolve_columns(
-        source, task.rows.layout, ColumnRoles(**named_columns, options=option_columns), labelled=False
+        source, task.rows.layout, ColumnRoles(**named_columns, options=option_columns), labeled=False
     )
 
 
@@ -169,7 +169,7 @@ def inspect_as_task(
                 task.rows, view, opened, match_columns(opened, columns, task.rows.layout), plain_columns
             )[0]
     # labels are checked by the task itself
-    inspection = inspect_data(plain_source, columns=plain_columns, labelled=False, **other_sources, **options)
+    inspection = inspect_data(plain_source, columns=plain_columns, labeled=False, **other_sources, **options)
     if not view.has_shared_texts:
         return inspection
     # near duplicates are expected: questions about the same passage share it
