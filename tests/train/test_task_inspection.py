@@ -124,7 +124,7 @@ def test_incompatible_settings_are_refused(tmp_path: Path) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"task": "spell"}, "task must be one of classify, .*, aspect, translate, got 'spell'"),
         ({"task": "translate"}, "clearhead.train checks their rows"),
-        ({"task": "pair"}, "no second column of texts"),
+        ({"task": "pair"}, "no second text column"),
         ({"task": "classify", "options": "text"}, "options is for multiple-choice rows"),
         ({"options": "text"}, "options is for multiple-choice rows"),
         ({"task": "aspect", "options": "text"}, "options is for multiple-choice rows"),
