@@ -90,7 +90,7 @@ def register_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def predictor(registered: None, tiny: str, tmp_path: Path) -> Predictor:
+def predictor(register_task: None, tiny: str, tmp_path: Path) -> Predictor:
     clearhead.train(labelled(120), output=tmp_path / "run", model=tiny, task="rank", epochs=8, **QUICK)
     return clearhead.load_predictor(tmp_path / "run")
 

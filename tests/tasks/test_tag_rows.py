@@ -292,5 +292,5 @@ def test_multiple_labels_of_a_text_are_not_tags() -> None:
 
 def test_a_file_without_tags_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", [{"text": "a b", "length": 3}])
-    with pytest.raises(InputError, match="no column of tags or spans among text, length; say which one with label="):
+    with pytest.raises(InputError, match="no column of tags or spans among text, length; name it with label="):
         read_source(path)
