@@ -160,7 +160,9 @@ def test_data_without_aspects_is_refused(rows: list[dict[str, Any]], message: st
 
 
 def test_unsuitable_methods_are_refused(tiny: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="aspect is trained with finetune, head, features, not with tfidf"):
+    with pytest.raises(
+        InputError, match="aspect does not support the method tfidf; use one of finetune, head, features"
+    ):
         train(make_reviews(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
 
 

@@ -53,13 +53,13 @@ class AspectJob:
 
     def __init__(self, request: JobRequest[RunPlan]) -> None:
         self.request = request
-        self.begun = time.perf_counter()
+        self.started_at = time.perf_counter()
 
     def plan(self) -> None:
         """Refuse methods that cannot tag, and resolve device and threads."""
         request, plan = self.request, self.request.plan
         if plan.method not in TAG.methods:
-            raise InputError(f"aspect is trained with {', '.join(TAG.methods)}, not with {plan.method}.")
+            raise InputError(f"aspect does not support the method {plan.method}; use one of {', '.join(TAG.methods)}.")
         self.compute = resolve_compute(plan)
         self.computed = update_compute_history(
             request.folder,
@@ -133,7 +133,7 @@ class AspectJob:
         return self.names.get(part, self.names["train"])
 
     def _result(self) -> Run:
-        runs, seconds = self.runs, time.perf_counter() - self.begun
+        runs, seconds = self.runs, time.perf_counter() - self.started_at
         return Run(
             folder=self.request.folder,
             task="aspect",

@@ -171,15 +171,15 @@ class OptionCounter:
     def __init__(self) -> None:
         self.total = 0
         self._fits = dict.fromkeys(("0", "1", "A", "text"), 0)
-        self._zero = False
-        self._most = 0
+        self._has_zero = False
+        self._max_options = 0
 
     def add(self, labeled: tuple[str, Options]) -> None:
         """Add the label and options of a row."""
         label, options = labeled
         self.total += 1
-        self._most = max(self._most, len(options.texts))
-        self._zero |= label == "0"
+        self._max_options = max(self._max_options, len(options.texts))
+        self._has_zero |= label == "0"
         unnamed_options = replace(options, keys=())
         named_index = find_option(label, options, "0") if label in options.keys else None
         for scheme in self._fits:
@@ -189,16 +189,17 @@ class OptionCounter:
     def space(self) -> LabelSpace:
         """Return the notation that fits most rows; indices start at 1 only if 0 never occurs and 1 fits more rows."""
         fits = dict(self._fits)
-        if self._zero:
+        if self._has_zero:
             fits["1"] = -1
+        # options can be numbers: a label equal to an option text refers to that option
         preference = (
             "text",
             "0",
             "1",
             "A",
-        )  # options can be numbers: a label equal to an option text refers to that option
+        )
         scheme = max(preference, key=lambda name: (fits[name], -preference.index(name)))
-        return LabelSpace(names=tuple(str(index) for index in range(self._most)), kind="options", scheme=scheme)
+        return LabelSpace(names=tuple(str(index) for index in range(self._max_options)), kind="options", scheme=scheme)
 
 
 def encode_options(rows: Sequence[TextRow], tokenizer: TextEncoder, fit: LengthPolicy) -> Iterable[EncodedRow]:

@@ -40,9 +40,8 @@ def select_number_errors(
         )
 
     median = np.median(errors)
-    spread = 1.4826 * float(
-        np.median(np.abs(errors - median))
-    )  # estimates the standard deviation of a normal distribution
+    # estimates the standard deviation of a normal distribution
+    spread = 1.4826 * float(np.median(np.abs(errors - median)))
     suspicious = (
         np.flatnonzero(np.abs(errors - median) > OUTLIER_DEVIATIONS * spread) if spread > 0 else np.zeros(0, np.int64)
     )

@@ -17,9 +17,10 @@ def is_span_data(source: Source) -> bool:
     if "answer_start" in plain_names or "answers" not in plain_names or "label" not in plain_names:
         return bool(plain_names.keys() & {"answer_start", "answers"})
     answers = [row.values.get(plain_names["answers"]) for row in source.sample(20) if isinstance(row, Row)]
+    # lists of texts are options
     return not all(
         isinstance(answer_list, list) and all(isinstance(text, str) for text in answer_list) for answer_list in answers
-    )  # lists of texts are options
+    )
 
 
 SPAN_COLUMNS = ColumnLayout(

@@ -24,9 +24,9 @@ MAX_CANDIDATES = 20  # candidates per question
 class Candidates:
     """The best answers of each question, best first, and the score of no answer."""
 
-    starts: Array  # (rows, KEPT) character offsets in the passage
+    starts: Array  # (rows, MAX_CANDIDATES) character offsets in the passage
     ends: Array
-    scores: Array  # (rows, KEPT) -infinity if there are fewer candidates
+    scores: Array  # (rows, MAX_CANDIDATES) -infinity if there are fewer candidates
     no_answer: Array  # (rows,)
 
     def __len__(self) -> int:
@@ -63,9 +63,8 @@ def collect_candidates(values: Array, data: PackedDataset) -> Candidates:
             length = int(data.starts[window + 1] - data.starts[window])
             window_logits = values[token : token + length]
             token += length
-            no_answer[row] = min(
-                no_answer[row], window_logits[0, 0] + window_logits[0, 1]
-            )  # no answer only if no window has one
+            # a question has no answer only if no window contains one
+            no_answer[row] = min(no_answer[row], window_logits[0, 0] + window_logits[0, 1])
             for start, end, score in _find_best_spans(window_logits, annotations, window):
                 if score > best.get((start, end), -np.inf):
                     best[start, end] = score
@@ -90,10 +89,9 @@ def _find_best_spans(logits: Array, annotations: SpanAnnotations, window: int) -
     has_text = ends > starts
     start_scores = np.where(has_text, logits[first:last, 0], -np.inf)
     end_scores = np.concatenate([np.where(has_text, logits[first:last, 1], -np.inf), np.full(width - 1, -np.inf)])
-    table = start_scores[:, None] + np.lib.stride_tricks.sliding_window_view(
-        end_scores, width
-    )  # [start token][length - 1]
-    pair_scores = table.reshape(-1)
+    # [start token][length - 1]
+    score_table = start_scores[:, None] + np.lib.stride_tricks.sliding_window_view(end_scores, width)
+    pair_scores = score_table.reshape(-1)
     count = min(MAX_CANDIDATES, len(pair_scores))
     while True:
         scores: dict[tuple[int, int], float] = {}  # several tokens can share a character

@@ -183,9 +183,8 @@ def _split_windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:
         return [encoding]
     question_tokens = [token for token, side in enumerate(encoding.sides) if side == 0]
     available = max_length - encoding.sides.count(None)
-    question_room = max(
-        available // 2, available - encoding.sides.count(1), 1
-    )  # at most half of the window unless the passage is short
+    # at most half of the window unless the passage is short
+    question_room = max(available // 2, available - encoding.sides.count(1), 1)
     excess = max(len(question_tokens) - question_room, 0)
     truncated, encoding = encoding.truncated + excess, replace(encoding, truncated=0)
     if excess:
@@ -268,9 +267,8 @@ def locate_answer(window: PassageWindow, truth: AnswerTruth) -> tuple[int, int]:
     answer_tokens = np.flatnonzero(has_text & (window.char_ends > start) & (window.char_starts < end))
     if not len(answer_tokens):
         return 0, 0
-    text_tokens = np.flatnonzero(
-        has_text
-    )  # characters without a token are allowed at the edge of an answer, not of a window
+    # characters without a token are allowed at the edge of an answer, not of a window
+    text_tokens = np.flatnonzero(has_text)
     cut_before = (
         answer_tokens[0] == text_tokens[0] and not window.is_first and window.char_starts[answer_tokens[0]] > start
     )

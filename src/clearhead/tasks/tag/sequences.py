@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+# BIO has only B and I; the others are from BILOU and IOBES
 BEGIN_LETTERS, INSIDE_LETTERS, END_LETTERS = (
     "BUS",
     "ILE",
     "LUES",
-)  # BIO has only B and I; the others are from BILOU and IOBES
+)
 BATCH_ROWS = 128  # rows decoded together
 
 
@@ -31,9 +32,8 @@ def find_allowed_transitions(names: tuple[str, ...], *, lenient: bool = False) -
 
     split_tags = [_split_tag(name) for name in names]
     has_end_tags = any(letter in END_LETTERS for letter, _ in split_tags)  # then every entity must be closed
-    lenient = not has_end_tags and (
-        lenient or not any(letter in BEGIN_LETTERS for letter, _ in split_tags)
-    )  # only I-, as in IOB1
+    # tag sets with only I- are lenient, too, as in IOB1
+    lenient = not has_end_tags and (lenient or not any(letter in BEGIN_LETTERS for letter, _ in split_tags))
     follow = np.ones((len(names), len(names)), np.bool_)
     for tag, (letter, kind) in enumerate(split_tags):
         for next_tag, (next_letter, next_kind) in enumerate(split_tags):
