@@ -248,5 +248,5 @@ def test_a_ladder_passes_the_setting_only_to_networks(tmp_path: Path) -> None:
         del plan["head_pooling"]  # as earlier versions wrote them
     (tmp_path / "ladder.json").write_text(json.dumps({"format": 1, "asked": stored_plans, "finished": {}}))
     assert Kept.read(tmp_path, {"tfidf": plans["tfidf"]}).finished == {}
-    with pytest.raises(InputError, match="head_pooling was None and is auto"):
+    with pytest.raises(InputError, match="head_pooling was None, got auto"):
         Kept.read(tmp_path, plans)

@@ -128,7 +128,7 @@ def _other(before: Any, now: Mapping[str, Any]) -> str:
         if before.get(key) != now[key]:
             if isinstance(now[key], dict):
                 return _other(before.get(key), now[key])
-            return f"{key} was {to_printable(before.get(key), 60)} and is {to_printable(now[key], 60)}"
+            return f"{key} was {to_printable(before.get(key), 60)}, got {to_printable(now[key], 60)}"
     return "some are gone"
 
 
