@@ -1,4 +1,4 @@
-"""A new model from a config: a config.json of anybody's, a dict, or JSON on the command line."""
+"""New models from a config: a config.json, a dict, or JSON on the command line."""
 
 from __future__ import annotations
 

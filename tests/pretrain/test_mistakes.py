@@ -1,4 +1,4 @@
-"""Everyday mistakes before and during pre-training: one sentence, early, and nothing left behind that blocks a try."""
+"""Common mistakes in pre-training: early errors, and no leftovers that block another attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of pre-training: repeatable, in the same bytes after a kill, measured honestly, refused in a sentence."""
+"""Pre-training runs: reproducible, same bytes after a kill, evaluation on held-out text, clear errors."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family:
 
 
 def test_minutes_become_steps_once(text: Path, tmp_path: Path) -> None:
-    seen: list[TrainingStep] = []
+    messages: list[TrainingStep] = []
 
     def stop(step: TrainingStep) -> None:
-        seen.append(step)
+        messages.append(step)
         if step.step == 2:
             raise KeyboardInterrupt
 
@@ -85,7 +85,7 @@ def test_minutes_become_steps_once(text: Path, tmp_path: Path) -> None:
         clearhead.pretrain(text, output=tmp_path / "run", events=RunEvents(training_step=stop), minutes=0.02, **CHOICES)
     saved = read_json(tmp_path / "run" / "run.json")["plan"]
     assert saved["minutes"] is None
-    assert saved["max_steps"] == seen[0].steps > 2
+    assert saved["max_steps"] == messages[0].steps > 2
     run = clearhead.pretrain(resume=tmp_path / "run", report=False)
     assert run.steps == saved["max_steps"]
 

@@ -1,4 +1,4 @@
-"""What pre-training leaves is read alike by `transformers`: pairs, lengths, ends; and what a checkpoint had stays."""
+"""Pre-trained folders in `transformers`: pairs, lengths and end tokens are the same; checkpoints keep their parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents and sentences out of files of every kind."""
+"""Documents and sentences of files in all formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples cut from documents: every token once, pairs that are half true, and an order that is a shuffle."""
+"""Example spans: every token once, half of the pairs negative, and a pseudorandom permutation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens on disk: whole, checked, resumed where they stopped, and never all in memory."""
+"""Token shards: atomic, verified, resumable, and memory-mapped."""
 
 from __future__ import annotations
 

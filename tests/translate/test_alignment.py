@@ -1,4 +1,4 @@
-"""Which words belong together: as the traced attention says, alone and in any batch; and what unknown words become."""
+"""Word alignments equal the traced attention, alone and in batches; replacement of unknown words."""
 
 from __future__ import annotations
 

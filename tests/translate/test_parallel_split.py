@@ -34,11 +34,11 @@ def test_a_rare_target_is_trained_on() -> None:
 
 
 PAIRS: dict[str, Callable[[int], tuple[str, str]]] = {
-    "each source twice": lambda place: (f"source {place // 2}", f"target {place}"),
-    "each pair twice": lambda place: (f"source {place // 2}", f"target {place // 2}"),
-    "sources and targets that share": lambda place: (f"source {place // 3}", f"target {(place * 7) % 60}"),
-    "one source for a third": lambda place: ("the same" if place % 3 == 0 else f"source {place}", f"target {place}"),
-    "a source in two spellings": lambda place: (f"Source  {place // 2}" if place % 2 else f"source {place // 2}", "x"),
+    "each source twice": lambda index: (f"source {index // 2}", f"target {index}"),
+    "each pair twice": lambda index: (f"source {index // 2}", f"target {index // 2}"),
+    "sources and targets that share": lambda index: (f"source {index // 3}", f"target {(index * 7) % 60}"),
+    "one source for a third": lambda index: ("the same" if index % 3 == 0 else f"source {index}", f"target {index}"),
+    "a source in two spellings": lambda index: (f"Source  {index // 2}" if index % 2 else f"source {index // 2}", "x"),
 }
 
 

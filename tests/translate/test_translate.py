@@ -1,4 +1,4 @@
-"""A translator from parallel rows: it learns, is measured on rows held out, goes on after a stop, or says why not."""
+"""Translation models from parallel rows: training, evaluation on held-out rows, resuming, and errors."""
 
 from __future__ import annotations
 

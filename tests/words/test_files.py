@@ -1,4 +1,4 @@
-"""Files of word vectors: every form there and back, and what is wrong with them said."""
+"""Word vector files: round trips in every format, and errors in damaged files."""
 
 from __future__ import annotations
 

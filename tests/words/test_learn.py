@@ -1,4 +1,4 @@
-"""word2vec learns what is planted, the same each time, and its steps are those of the plain algorithm."""
+"""word2vec learns planted topics reproducibly, and its steps equal those of the plain algorithm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WordSim, SimLex and analogies: right numbers on known vectors, and one sentence for other files."""
+"""WordSim, SimLex and analogies: exact scores on small vectors, and errors in other files."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_the_word_table_of_a_model(tiny: Path) -> None:
     ],
 )
 def test_whole_words_of_every_kind_of_vocabulary(tokens: dict[str, int], words: tuple[str, ...]) -> None:
-    class Spelled:
+    class FakeTokenizer:
         vocab = tokens
 
         @property
@@ -131,11 +131,11 @@ def test_whole_words_of_every_kind_of_vocabulary(tokens: dict[str, int], words: 
         def decode(self, ids: list[int]) -> str:
             raise AssertionError("only words that are not ASCII are decoded")
 
-    class Worded:
-        tokenizer = Spelled()
+    class FakeModel:
+        tokenizer = FakeTokenizer()
         reference = "spelled"
 
         def tensor(self, _: str) -> object:
             return np.ones((len(tokens), 2), np.float32)
 
-    assert extract_word_table(Worded()).words == words  # type: ignore[arg-type]
+    assert extract_word_table(FakeModel()).words == words  # type: ignore[arg-type]

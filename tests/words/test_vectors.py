@@ -1,4 +1,4 @@
-"""Word vectors as a value: lookup, neighbours, sums, means."""
+"""Word vectors: lookup, nearest neighbors, analogies, means."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ class PretrainJob:
             write_pretrain_run(folder, self.saved)
             return
         saved = read_pretrain_run(folder)
-        for note in check_machine(folder, saved.computed, machine, allowed=request.allow_different_cpu):
+        for note in check_machine(folder, saved.compute_history, machine, allowed=request.allow_different_cpu):
             request.events.message(note)
-        compute_history = saved.computed.resume_on(machine)
+        compute_history = saved.compute_history.resume_on(machine)
         self.saved = replace(
             self.saved,
             source=saved.source,
@@ -152,7 +152,7 @@ class PretrainJob:
         elif self.history and (best := max(self.history, key=lambda scores: scores.score)).step < plan.max_steps:
             step = f"step {best.step:,}"
             self.notes.append(f"The best weights were those of {step}; the model overfitted after that.")
-        self.notes += self.saved.computed.notes()
+        self.notes += self.saved.compute_history.notes()
 
     def save(self) -> None:
         """Write the model folder, with ELECTRA's generator in a subfolder."""
@@ -167,7 +167,7 @@ class PretrainJob:
         log = list(read_log(folder))
         result = self._make_result(sum(step["tokens"] for step in log))
         facts = result.to_json() | {"plan": asdict(plan.without_folders()), "command": command, "versions": versions()}
-        facts |= {"source": run.texts.source, **asdict(self.saved.computed)}
+        facts |= {"source": run.texts.source, **asdict(self.saved.compute_history)}
         write_json(folder / FACTS_FILE, {key: value for key, value in facts.items() if key not in ("folder", "report")})
         write_card(folder, result, plan, command)
         if self.request.report:
@@ -223,7 +223,7 @@ class PretrainJob:
             messages=run.texts.messages,
             notes=tuple(self.notes),
             cost={key: value for key, value in cost.items() if key != "fitting seconds"},
-            machine=self.saved.computed.latest,
+            machine=self.saved.compute_history.latest,
         )
 
 

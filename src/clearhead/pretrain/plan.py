@@ -146,8 +146,8 @@ _TASK_SETTINGS = {
     "class_weight",
     "average_epochs",
 }
-_TRAIN_FIELDS = {one.name for one in fields(TrainSettings)} - _TASK_SETTINGS
-_PLAN_FIELDS = {one.name for one in fields(PretrainPlan)} - {"settings"}
+_TRAIN_FIELDS = {setting_field.name for setting_field in fields(TrainSettings)} - _TASK_SETTINGS
+_PLAN_FIELDS = {setting_field.name for setting_field in fields(PretrainPlan)} - {"settings"}
 
 
 def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class SavedPretrain:
     fitted: FitRecord | None = None
 
     @property
-    def computed(self) -> ComputeHistory:
+    def compute_history(self) -> ComputeHistory:
         """Where it computed so far."""
         return ComputeHistory(machine=self.machine, resumed_on=self.resumed_on)
 

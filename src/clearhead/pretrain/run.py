@@ -78,5 +78,5 @@ def init_new_weights(run: PretrainRun) -> None:
         init_new_network(run.network, run.count_tokens().probs, local_attention=use_local_attention)
     elif run.objective.name == "rtd" and run.network.fresh:
         init_new_network(run.network.generator, run.count_tokens().probs, local_attention=use_local_attention)
-    elif "head.out.bias" in run.model.fresh and len(run.model.fresh) > 1:  # a bias missing alone was omitted zeros
+    elif "head.out.bias" in run.model.fresh and len(run.model.fresh) > 1:  # a missing bias alone was zero
         init_output_bias(run.network, run.count_tokens().probs)

@@ -103,8 +103,8 @@ def continue_lines(
         nonempty = [index for index, prompt in enumerate(chunk) if empty or prompt.strip()]
         chunk_start = number
 
-        def report(done: int, _total: int, begun: int = chunk_start) -> None:
-            progress("generating", begun + done, None)
+        def report(done: int, _total: int, start: int = chunk_start) -> None:
+            progress("generating", start + done, None)
 
         generated_at, chunk_error = {}, None
         try:

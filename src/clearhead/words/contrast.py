@@ -142,8 +142,8 @@ def contrast_vectors(vectors: WordVectors, sentences: Sequence[str], word: str, 
     occurrences = []
     for index, (text, (start, end), form) in enumerate(zip(sentences, spans, forms, strict=True)):
         others = [
-            ScoredText(text=sentences[other], cosine=vectors.cosine(form, forms[other]))
-            for other in _other_indices(forms, index)
+            ScoredText(text=sentences[other_index], cosine=vectors.cosine(form, forms[other_index]))
+            for other_index in _other_indices(forms, index)
         ]
         words = tuple(ScoredText(text=scored.word, cosine=scored.cosine) for scored in neighbors[form])
         senses = tuple(sorted(others, key=lambda scored: -scored.cosine))
@@ -239,15 +239,15 @@ def _cosine(a: Array, b: Array) -> float:
 
 
 def _other_indices(items: Sequence[Any], index: int) -> list[int]:
-    return [other for other in range(len(items)) if other != index]
+    return [other_index for other_index in range(len(items)) if other_index != index]
 
 
 def _make_occurrence(sentences: Sequence[_EncodedSentence], index: int) -> Occurrence:
     sentence = sentences[index]
     last = sentence.layers[-1]
     senses = [
-        ScoredText(text=sentences[other].sentence, cosine=_cosine(last, sentences[other].layers[-1]))
-        for other in _other_indices(sentences, index)
+        ScoredText(text=sentences[other_index].sentence, cosine=_cosine(last, sentences[other_index].layers[-1]))
+        for other_index in _other_indices(sentences, index)
     ]
     words = [ScoredText(text=word, cosine=_cosine(last, vector)) for word, vector in sentence.words]
     return Occurrence(
