@@ -55,15 +55,15 @@ VARIANTS: list[dict[str, Any]] = [
     {"kind": "wordpiece"},
     {"kind": "bpe", "use": "transformer"},
     {"kind": "bpe", "use": "transformer", "split": "metaspace"},
-    {"kind": "bpe", "use": "transformer", "split": "metaspace", "byte_fallback": True, "size": 700},
+    {"kind": "bpe", "use": "transformer", "split": "metaspace", "byte_fallback": True, "vocab_size": 700},
     {"kind": "bpe", "use": "bert", "split": "bert", "normalize": "bert-cased"},
     {"kind": "bpe", "use": "plain", "split": "whitespace"},
     {"kind": "wordpiece", "use": "transformer", "split": "blanks", "normalize": "nfc"},
     {"kind": "bpe", "split": "metaspace"},  # for gpt, with a separate unknown token
     {"use": "roberta"},
-    {"use": "marian", "byte_fallback": True, "size": 700},
-    {"use": "t5", "size": 500},
-    {"kind": "unigram", "use": "bert", "split": "byte-level", "normalize": "none", "size": 500},
+    {"use": "marian", "byte_fallback": True, "vocab_size": 700},
+    {"use": "t5", "vocab_size": 500},
+    {"kind": "unigram", "use": "bert", "split": "byte-level", "normalize": "none", "vocab_size": 500},
     {"kind": "wordpiece", "normalize": "nfc,strip-accents,lowercase", "split": "whitespace", "characters": 30},
 ]
 
@@ -87,7 +87,7 @@ def train() -> Callable[..., LearnedTokenizer]:
     def train_once(options: dict[str, Any]) -> LearnedTokenizer:
         key = format_options(options)
         if key not in trained_tokenizers:
-            trained_tokenizers[key] = clearhead.learn_tokenizer(make_lines(), **({"size": 400} | options))
+            trained_tokenizers[key] = clearhead.learn_tokenizer(make_lines(), **({"vocab_size": 400} | options))
         return trained_tokenizers[key]
 
     return train_once
@@ -153,9 +153,9 @@ def test_templates(train: Callable[..., LearnedTokenizer]) -> None:
     assert describe_template(VARIANTS[3], "rad") == (["A", "</s>"], [0, 0])
     assert describe_template(VARIANTS[0], "rad") == (["A"], [0])
     assert describe_template({"use": "roberta"}, "rad", "haus")[0] == ["<s>", "A", "</s>", "</s>", "B", "</s>"]
-    t5 = train({"use": "t5", "size": 500}).tokenizer
+    t5 = train({"use": "t5", "vocab_size": 500}).tokenizer
     assert [t5.token_id(token) for token in ("<pad>", "</s>", "<unk>", "<extra_id_0>")] == [0, 1, 2, t5.vocab_size - 1]
-    marian = train({"use": "marian", "byte_fallback": True, "size": 700}).tokenizer
+    marian = train({"use": "marian", "byte_fallback": True, "vocab_size": 700}).tokenizer
     assert [marian.eos_id, marian.unk_id, marian.pad_id] == [0, 1, marian.vocab_size - 1]
     assert train({"use": "roberta"}).tokenizer.pad_id == 1
 
@@ -351,7 +351,7 @@ def test_special_tokens_with_special_syntax(
     token: str, options: dict[str, Any], load_reference: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     trained = clearhead.learn_tokenizer(
-        make_lines(40), tmp_path / "trained", **(options | {"size": 600, "special": [token]})
+        make_lines(40), tmp_path / "trained", **(options | {"vocab_size": 600, "special": [token]})
     )
     theirs = load_reference(tmp_path / "trained")
     assert theirs.convert_tokens_to_ids(token) == trained.tokenizer.token_id(token)
@@ -374,7 +374,7 @@ def test_templates_with_special_syntax(token: str, load_reference: Callable[[Pat
 
 def test_special_tokens_in_the_text_are_noted() -> None:
     trained = clearhead.learn_tokenizer(["a </s> b"] * 300, kind="unigram", vocab_size=50)
-    assert any("'</s>' stands in 300 words" in note for note in trained.notes)
+    assert any("'</s>' occurs in 300 words" in note for note in trained.notes)
 
 
 @pytest.mark.parametrize(
@@ -388,12 +388,12 @@ def test_special_tokens_in_the_text_are_noted() -> None:
         (b"abc", {}, "got a bytes"),
         (["abc"], {"kind": "words"}, "kind must be one of bpe, unigram, wordpiece"),
         (["abc"], {"use": "lstm"}, "use must be one of bert, roberta, gpt"),
-        (["abc"], {"size": 0}, "size must be an integer from 1"),
-        (["abc"], {"size": 1.5}, "size must be an integer"),
-        (["abc"], {"size": True}, "size must be an integer"),
-        (["abc"], {"size": 100}, "size 100 is too small for 1 special tokens and 256 single-character tokens"),
-        (["abc def"], {"kind": "wordpiece", "size": 9}, "use at least 15, or limit the characters"),
-        (["abc def"], {"kind": "unigram", "size": 9}, "use at least 11"),
+        (["abc"], {"vocab_size": 0}, "size must be an integer from 1"),
+        (["abc"], {"vocab_size": 1.5}, "size must be an integer"),
+        (["abc"], {"vocab_size": True}, "size must be an integer"),
+        (["abc"], {"vocab_size": 100}, "size 100 is too small for 1 special tokens and 256 single-character tokens"),
+        (["abc def"], {"kind": "wordpiece", "vocab_size": 9}, "use at least 15, or limit the characters"),
+        (["abc def"], {"kind": "unigram", "vocab_size": 9}, "use at least 11"),
         (["abc"], {"kind": "wordpiece", "split": "metaspace"}, "one of bert, blanks, whitespace for wordpiece"),
         (["abc"], {"kind": "unigram", "split": "bert"}, "split must be one of metaspace, byte-level for unigram"),
         (["abc"], {"byte_fallback": True}, "byte_fallback requires"),
@@ -422,7 +422,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
         "empty.txt": (b"", {}, "empty.txt is empty"),
         "blank.txt": (b"\n \n\n", {}, "blank.txt contains no text"),
         "image.png": (b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, {}, "NUL bytes, so it is probably binary"),
-        "noise.bin": (bytes(range(1, 256)) * 40, {}, "not UTF-8 text"),
+        "noise.bin": (bytes(range(1, 256)) * 40, {}, "not valid UTF-8"),
         "wrong.txt": (valid_text.encode(), {"encoding": "klingon"}, "Unknown encoding 'klingon'"),
         "table.csv": (b"de,en\na,b\n", {}, "has the columns de, en; name the text columns"),
         "named.csv": (b"de,en\na,b\n", {"text": "fr"}, "has no column 'fr'; it has de, en"),
