@@ -248,19 +248,15 @@ class SelfAttention(Attention):
         return self.split_heads(self.get_submodule(self.position_prefix + part)(rows)[None])
 
     def forward(self, x: Tensor, inputs: AttentionInputs, layer: int) -> Tensor:
-        relative, pad = inputs.relative, inputs.input_layout.pad
-        q = self.split_heads(
-            inputs.query_layout.pad(self.q(inputs.select_queries(x)))
-        )  # (batch, heads, length, head_width)
+        relative, pad, is_local = inputs.relative, inputs.input_layout.pad, self.is_local
+        queries = inputs.query_layout.pad(self.q(inputs.select_queries(x)))
+        q = self.split_heads(queries)  # (batch, heads, length, head_width)
         k, v = self.split_heads(pad(self.k(x))), self.split_heads(pad(self.v(x)))
-        q, k = (
-            relative.rotate(q, inputs.query_positions, self.is_local),
-            relative.rotate(k, inputs.input_positions, self.is_local),
-        )
+        q = relative.rotate(q, inputs.query_positions, is_local)
+        k = relative.rotate(k, inputs.input_positions, is_local)
         k, v = inputs.cache.extend(layer, k, v)
-        bias = relative.add_layer_bias(
-            self.select_heads(inputs.local_bias if self.is_local else inputs.global_bias), q, k, self, inputs
-        )
+        shared_bias = self.select_heads(inputs.local_bias if is_local else inputs.global_bias)
+        bias = relative.add_layer_bias(shared_bias, q, k, self, inputs)
         context = inputs.kernel(q, k, v, bias, self.scale, self.dropout, AttentionId(inputs.part, layer))
         return self.merge_heads(self.scale_heads(context, inputs.head_scale, layer), inputs.query_layout)
 
