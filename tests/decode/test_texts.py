@@ -246,7 +246,7 @@ def test_bad_input() -> None:
     for ids in ([5, 6], [[VOCAB]], [["a"]], [[1.5]], [[[1]]]):
         with pytest.raises(ClearheadError):
             model.generate_ids(ids)
-    with pytest.raises(InputError, match="mask must be"):
+    with pytest.raises(InputError, match="mask must have shape"):
         model.generate_ids([[5, 6]], [[1]])
     with pytest.raises(InputError, match="no language-model head"):
         model_of("bert").generate_ids([[5]])
