@@ -4,7 +4,7 @@
 
 | block | what is checked |
 |---|---|
-| ```sh | the commands succeed; `make` lines are compared with the Makefile instead |
+| ```sh | the commands succeed; `make` and `pip install` lines are compared with the Makefile and the extras instead |
 | ```console | the same for lines that start with `$ `; the lines below each command are its expected output |
 | ```python | the blocks of a page are one program, which runs at the last of them |
 | ```text after `<!-- output -->` | the expected output of the block above |
@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,15 @@ def missing_targets(text: str) -> list[str]:
     """Return the targets of `make` lines that the Makefile does not have."""
     makefile = (REPO / "Makefile").read_text()
     return [target for target in re.findall(r"^(?:\$ )?make ([\w-]+)", text, re.M) if f"\n{target}:" not in makefile]
+
+
+def missing_extras(text: str) -> list[str]:
+    """Return the extras in `pip install` lines that the package does not have."""
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    named = [
+        name for names in re.findall(r"^pip install [^#\n]*\[([\w,-]+)\]", text, re.M) for name in names.split(",")
+    ]
+    return [name for name in named if name not in project["optional-dependencies"]]
 
 
 def read_console(text: str) -> Iterator[tuple[str, str]]:
@@ -142,11 +152,13 @@ class PageCheck:
                     self._run_command([sys.executable, "-c", program], block.title, expected, folder)
                 elif targets := missing_targets(block.text):
                     self._report(block.title, f"the Makefile has no target {targets[0]}")
+                elif extras := missing_extras(block.text):
+                    self._report(block.title, f"pyproject.toml has no extra {extras[0]}")
                 elif block.language == "console":
                     for command, output in read_console(block.text):
                         self._run_command(["bash", "-euc", command], command, output, folder)
                 else:
-                    lines = [line for line in block.text.splitlines() if not line.startswith("make ")]
+                    lines = [line for line in block.text.splitlines() if not line.startswith(("make ", "pip install "))]
                     self._run_command(["bash", "-euc", "\n".join(lines)], block.title, expected, folder)
 
     def _run_command(self, command: list[str], title: str, expected: str | None, folder: str) -> None:

@@ -61,6 +61,11 @@ def test_console_blocks_pair_commands_with_output(check: ModuleType) -> None:
     assert check.missing_targets("$ make nothing-like-it\n$ make demo") == ["nothing-like-it"]
 
 
+def test_extras_of_pip_are_compared_with_the_package(check: ModuleType) -> None:
+    page = 'pip install ".[train]"  # in a clone\npip install "clearhead[dev,none]"\npip install torch'
+    assert check.missing_extras(page) == ["none"]
+
+
 def test_text_blocks_count_only_as_output(check: ModuleType) -> None:
     page = "```text\na\n```\n```sh\nb\n```\n\n<!-- output -->\n```text\nc\n```\n<!-- needs X -->\n```python\nd\n```\n"
     blocks = check.read_blocks(page)
