@@ -1,4 +1,4 @@
-"""Counts of right and wrong are equal to scikit-learn's."""
+"""Classification metrics are equal to those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,83 +22,83 @@ from clearhead.metrics import (
     recall,
     subset_accuracy,
 )
-from tests.metrics.rows import Array, classes, silent, tables
+from tests.metrics.rows import Array, class_columns, label_tables, silent
 
-THREE = [
+AVERAGED_METRICS = [
     (precision, reference.precision_score),
     (recall, reference.recall_score),
     (f1, reference.f1_score),
 ]
 
 
-@given(classes())
+@given(class_columns())
 def test_shares_equal_the_reference(rows: tuple[Array, Array]) -> None:
     assert accuracy(*rows) == pytest.approx(reference.accuracy_score(*rows))
     assert balanced_accuracy(*rows) == pytest.approx(silent(reference.balanced_accuracy_score)(*rows))
     assert matthews_corrcoef(*rows) == pytest.approx(silent(reference.matthews_corrcoef)(*rows))
 
 
-@given(classes(), st.sampled_from(["macro", "micro", "weighted"]))
+@given(class_columns(), st.sampled_from(["macro", "micro", "weighted"]))
 def test_averages_equal_the_reference(rows: tuple[Array, Array], average: str) -> None:
-    for ours, theirs in THREE:
-        assert ours(*rows, average=average) == pytest.approx(theirs(*rows, average=average, zero_division=0))
+    for metric, expected_metric in AVERAGED_METRICS:
+        assert metric(*rows, average=average) == pytest.approx(expected_metric(*rows, average=average, zero_division=0))
 
 
-@given(classes(most=2), st.integers(0, 1))
+@given(class_columns(max_classes=2), st.integers(0, 1))
 def test_binary_equals_the_reference(rows: tuple[Array, Array], positive: int) -> None:
     present = np.unique(np.concatenate(rows))
-    for ours, theirs in THREE:
-        got = ours(*rows, average="binary", positive=positive)
+    for metric, expected_metric in AVERAGED_METRICS:
+        score = metric(*rows, average="binary", positive=positive)
         if positive not in present:
-            assert got == 0
+            assert score == 0
         else:
-            # scikit-learn asks for both classes; the labels= of one class is the same number
-            assert got == pytest.approx(theirs(*rows, labels=[positive], average="macro", zero_division=0))
+            # average="binary" of scikit-learn requires both classes; labels= with one class is the same number
+            assert score == pytest.approx(expected_metric(*rows, labels=[positive], average="macro", zero_division=0))
 
 
-@given(tables(), st.sampled_from(["macro", "micro", "weighted", "samples"]))
+@given(label_tables(), st.sampled_from(["macro", "micro", "weighted", "samples"]))
 def test_several_labels_equal_the_reference(rows: tuple[Array, Array], average: str) -> None:
-    for ours, theirs in THREE:
-        assert ours(*rows, average=average) == pytest.approx(theirs(*rows, average=average, zero_division=0))
+    for metric, expected_metric in AVERAGED_METRICS:
+        assert metric(*rows, average=average) == pytest.approx(expected_metric(*rows, average=average, zero_division=0))
     assert subset_accuracy(*rows) == pytest.approx(reference.accuracy_score(*rows))
 
 
-@given(classes())
+@given(class_columns())
 def test_confusion_equals_the_reference(rows: tuple[Array, Array]) -> None:
     assert (confusion_matrix(*rows, 5) == reference.confusion_matrix(*rows, labels=range(5))).all()
     assert confusion_matrix(*rows).shape == (max(map(np.max, rows)) + 1,) * 2
 
 
-@given(classes())
+@given(class_columns())
 def test_the_table_equals_the_reference(rows: tuple[Array, Array]) -> None:
-    made = label_table(*rows, names=list("abcde"))
-    theirs = reference.precision_recall_fscore_support(*rows, labels=range(5), zero_division=0)
-    assert [row.label for row in made] == list("abcde")
-    for row, *values in zip(made, *theirs, strict=True):
+    table = label_table(*rows, names=list("abcde"))
+    expected = reference.precision_recall_fscore_support(*rows, labels=range(5), zero_division=0)
+    assert [row.label for row in table] == list("abcde")
+    for row, *values in zip(table, *expected, strict=True):
         assert [row.precision, row.recall, row.f1, row.rows] == pytest.approx(values)
-    assert sum(row.predicted for row in made) == len(rows[0])
+    assert sum(row.predicted for row in table) == len(rows[0])
 
 
-@given(tables())
+@given(label_tables())
 def test_the_table_of_several_labels_equals_the_reference(rows: tuple[Array, Array]) -> None:
-    theirs = reference.precision_recall_fscore_support(*rows, zero_division=0)
-    for row, *values in zip(label_table(*rows), *theirs, strict=True):
+    expected = reference.precision_recall_fscore_support(*rows, zero_division=0)
+    for row, *values in zip(label_table(*rows), *expected, strict=True):
         assert [row.precision, row.recall, row.f1, row.rows] == pytest.approx(values)
 
 
-@given(classes(), st.integers(0, 999))
+@given(class_columns(), st.integers(0, 999))
 def test_order_does_not_matter(rows: tuple[Array, Array], seed: int) -> None:
-    mixed = np.random.default_rng(seed).permutation(len(rows[0]))
+    shuffled = np.random.default_rng(seed).permutation(len(rows[0]))
     for metric in (accuracy, balanced_accuracy, matthews_corrcoef, precision, recall, f1):
-        assert metric(*rows) == pytest.approx(metric(*(column[mixed] for column in rows)))
+        assert metric(*rows) == pytest.approx(metric(*(column[shuffled] for column in rows)))
 
 
 def test_one_wrong_answer_is_seen() -> None:
     labels = np.array([0, 1, 2, 1, 0, 2])
-    wrong = np.array([0, 1, 2, 1, 0, 1])
+    predictions = np.array([0, 1, 2, 1, 0, 1])
     for metric in (accuracy, balanced_accuracy, matthews_corrcoef, precision, recall, f1):
         assert metric(labels, labels) == 1
-        assert metric(labels, wrong) < 0.95
+        assert metric(labels, predictions) < 0.95
 
 
 def test_numbers_known_by_heart() -> None:

@@ -1,4 +1,4 @@
-"""Correlations are equal to scipy's, errors to scikit-learn's."""
+"""Correlations are equal to those of scipy, errors to those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from clearhead.metrics import kendall, mae, mse, pearson, r2, spearman
-from tests.metrics.rows import Array, reals, silent, stats
+from tests.metrics.rows import Array, real_pairs, silent, stats
 
 
-@given(reals())
+@given(real_pairs())
 def test_correlations_equal_the_reference(rows: tuple[Array, Array]) -> None:
-    for ours, theirs in ((spearman, stats.spearmanr), (kendall, stats.kendalltau)):
-        assert ours(*rows) == pytest.approx(silent(theirs)(*rows).statistic, abs=1e-9, nan_ok=True)
-    near = any(np.ptp(side) < 1e-9 * np.abs(side).max() for side in rows)  # there scipy warns of its own digits
-    if not near or all(np.ptp(side) == 0 for side in rows):
+    for metric, expected_metric in ((spearman, stats.spearmanr), (kendall, stats.kendalltau)):
+        assert metric(*rows) == pytest.approx(silent(expected_metric)(*rows).statistic, abs=1e-9, nan_ok=True)
+    is_nearly_constant = any(
+        np.ptp(column) < 1e-9 * np.abs(column).max() for column in rows
+    )  # scipy warns about precision
+    if not is_nearly_constant or all(np.ptp(column) == 0 for column in rows):
         assert pearson(*rows) == pytest.approx(silent(stats.pearsonr)(*rows).statistic, abs=1e-9, nan_ok=True)
 
 
-@given(reals())
+@given(real_pairs())
 def test_errors_equal_the_reference(rows: tuple[Array, Array]) -> None:
     assert mse(*rows) == pytest.approx(reference.mean_squared_error(*rows))
     assert mae(*rows) == pytest.approx(reference.mean_absolute_error(*rows))
     if np.ptp(rows[0]) == 0:
-        assert math.isnan(r2(*rows))  # scikit-learn says 0 or 1; there is no variance to explain
+        assert math.isnan(r2(*rows))  # 0 or 1 in scikit-learn; there is no variance to explain
     else:
         assert r2(*rows) == pytest.approx(reference.r2_score(*rows))
 
 
-@given(reals(), st.integers(0, 999))
+@given(real_pairs(), st.integers(0, 999))
 def test_order_does_not_matter(rows: tuple[Array, Array], seed: int) -> None:
-    mixed = np.random.default_rng(seed).permutation(len(rows[0]))
+    shuffled = np.random.default_rng(seed).permutation(len(rows[0]))
     for metric in (pearson, spearman, kendall, mse, mae, r2):
-        there, back = metric(*rows), metric(*(side[mixed] for side in rows))
-        assert there == pytest.approx(back, rel=1e-6, abs=1e-9, nan_ok=True)
+        original, reordered = metric(*rows), metric(*(column[shuffled] for column in rows))
+        assert original == pytest.approx(reordered, rel=1e-6, abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", [pearson, spearman, kendall])
@@ -62,6 +64,6 @@ def test_kendall_on_many_rows() -> None:
     x = rng.integers(0, 900, 5000)
     y = x + rng.integers(-300, 300, 5000)
     assert kendall(x, y) == pytest.approx(stats.kendalltau(x, y).statistic)
-    wrong = y.copy()
-    wrong[0] += 5000
-    assert kendall(x, wrong) != pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-9)
+    changed = y.copy()
+    changed[0] += 5000
+    assert kendall(x, changed) != pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-9)

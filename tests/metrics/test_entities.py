@@ -1,4 +1,4 @@
-"""Entities are read and counted as seqeval does, whatever the tags."""
+"""Entities are extracted and counted as in seqeval, for any tags."""
 
 from __future__ import annotations
 
@@ -31,105 +31,107 @@ from tests.metrics.rows import silent
 
 seqeval: Any = import_module("seqeval.metrics")
 labeling: Any = import_module("seqeval.metrics.sequence_labeling")
-scored = silent(labeling.precision_recall_fscore_support)
+score_by_seqeval = silent(labeling.precision_recall_fscore_support)
 
 Rows = list[list[str]]
-KINDS = st.sampled_from(["PER", "LOC", "A-B", "", "_"])
-MARKS = {"iob": "BI", "iobes": "BIES", "bare": "I"}
+ENTITY_TYPES = st.sampled_from(["PER", "LOC", "A-B", "", "_"])
+PREFIXES = {"iob": "BI", "iobes": "BIES", "bare": "I"}
 
 
-def tags(marks: str) -> st.SearchStrategy[str]:
-    marked = st.builds(lambda mark, kind: f"{mark}-{kind}", st.sampled_from(marks), KINDS)
-    return st.one_of(st.just("O"), marked, st.sampled_from(marks), st.builds("O-{}".format, KINDS))
+def tag_strategy(prefixes: str) -> st.SearchStrategy[str]:
+    prefixed = st.builds(lambda prefix, entity_type: f"{prefix}-{entity_type}", st.sampled_from(prefixes), ENTITY_TYPES)
+    return st.one_of(st.just("O"), prefixed, st.sampled_from(prefixes), st.builds("O-{}".format, ENTITY_TYPES))
 
 
 @st.composite
-def pairs(draw: st.DrawFn, marks: str = "BIES") -> tuple[Rows, Rows]:
-    """Tags of some sentences twice over: random, so most are invalid, and often partly equal."""
-    true: Rows = draw(st.lists(st.lists(tags(marks), max_size=7), min_size=1, max_size=6))
-    said = [[tag if draw(st.integers(0, 2)) else draw(tags(marks)) for tag in row] for row in true]
-    return true, said
+def tag_row_pairs(draw: st.DrawFn, prefixes: str = "BIES") -> tuple[Rows, Rows]:
+    """True and predicted tags of sentences: random, so mostly invalid, and often partly equal."""
+    true: Rows = draw(st.lists(st.lists(tag_strategy(prefixes), max_size=7), min_size=1, max_size=6))
+    predicted = [[tag if draw(st.integers(0, 2)) else draw(tag_strategy(prefixes)) for tag in row] for row in true]
+    return true, predicted
 
 
 @st.composite
 def sentences(draw: st.DrawFn) -> tuple[int, list[Entity]]:
-    """A length and entities that fit into it, as a tidy corpus has them."""
-    made: list[Entity] = []
-    place = 0
-    for gap, words, kind in draw(
+    """A sentence length and valid entities within it."""
+    entities: list[Entity] = []
+    position = 0
+    for gap, length, entity_type in draw(
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(["PER", "LOC", "A-B"])), max_size=6)
     ):
-        made.append((place + gap, place + gap + words, kind))
-        place += gap + words
-    return place + draw(st.integers(0, 2)), made
+        entities.append((position + gap, position + gap + length, entity_type))
+        position += gap + length
+    return position + draw(st.integers(0, 2)), entities
 
 
-def written(length: int, found: list[Entity], scheme: str) -> list[str]:
-    """The tags of entities, written down by the definition of the scheme."""
-    made = ["O"] * length
-    for start, end, kind in found:
-        last = made[start - 1] if start else "O"
-        for place in range(start, end):
-            made[place] = f"I-{kind}"
-        if scheme == "iob2" or (scheme == "iob1" and last.endswith(f"-{kind}")):
-            made[start] = f"B-{kind}"
+def write_tags(length: int, entities: list[Entity], scheme: str) -> list[str]:
+    """Write the tags of entities by the definition of the scheme."""
+    tag_row = ["O"] * length
+    for start, end, entity_type in entities:
+        previous_tag = tag_row[start - 1] if start else "O"
+        for position in range(start, end):
+            tag_row[position] = f"I-{entity_type}"
+        if scheme == "iob2" or (scheme == "iob1" and previous_tag.endswith(f"-{entity_type}")):
+            tag_row[start] = f"B-{entity_type}"
         if scheme in ("BILOU", "IOBES"):
             single, final = ("U", "L") if scheme == "BILOU" else ("S", "E")
-            made[end - 1] = f"{final}-{kind}"
-            made[start] = f"{single if end - start == 1 else 'B'}-{kind}"
-    return made
+            tag_row[end - 1] = f"{final}-{entity_type}"
+            tag_row[start] = f"{single if end - start == 1 else 'B'}-{entity_type}"
+    return tag_row
 
 
-def counted(true: Rows, said: Rows) -> EntityCounts:
-    return count_entities([extract_entities(row) for row in true], [extract_entities(row) for row in said])
+def count_tag_rows(true: Rows, predicted: Rows) -> EntityCounts:
+    return count_entities([extract_entities(row) for row in true], [extract_entities(row) for row in predicted])
 
 
-@given(st.data(), st.sampled_from(list(MARKS)))
-def test_any_tags_are_read_as_the_reference_reads_them(data: st.DataObject, marks: str) -> None:
-    row = data.draw(st.lists(tags(MARKS[marks]), max_size=12))
-    theirs = [(start, end + 1, kind) for kind, start, end in silent(labeling.get_entities)(row)]
-    assert extract_entities(row) == theirs
+@given(st.data(), st.sampled_from(list(PREFIXES)))
+def test_any_tags_are_read_as_the_reference_reads_them(data: st.DataObject, prefix_set: str) -> None:
+    row = data.draw(st.lists(tag_strategy(PREFIXES[prefix_set]), max_size=12))
+    expected = [(start, end + 1, entity_type) for entity_type, start, end in silent(labeling.get_entities)(row)]
+    assert extract_entities(row) == expected
 
 
-@given(st.lists(tags("BILU"), max_size=12))
+@given(st.lists(tag_strategy("BILU"), max_size=12))
 def test_bilou_is_read_as_the_same_tags_in_iobes(row: list[str]) -> None:
-    same = [{"U": "S", "L": "E"}.get(tag[0], tag[0]) + tag[1:] for tag in row]
-    theirs = [(start, end + 1, kind) for kind, start, end in silent(labeling.get_entities)(same)]
-    assert extract_entities(row) == theirs
+    iobes_row = [{"U": "S", "L": "E"}.get(tag[0], tag[0]) + tag[1:] for tag in row]
+    expected = [(start, end + 1, entity_type) for entity_type, start, end in silent(labeling.get_entities)(iobes_row)]
+    assert extract_entities(row) == expected
 
 
 @given(sentences(), st.sampled_from(["iob1", "iob2", "BILOU", "IOBES"]))
 def test_every_scheme_gives_back_what_was_written(sentence: tuple[int, list[Entity]], scheme: str) -> None:
-    length, found = sentence
-    row = written(length, found, scheme)
-    assert extract_entities(row) == found
-    assert to_bio(row) == written(length, found, "iob2")
-    assert extract_entities(to_bio(row)) == found
+    length, entities = sentence
+    tag_row = write_tags(length, entities, scheme)
+    assert extract_entities(tag_row) == entities
+    assert to_bio(tag_row) == write_tags(length, entities, "iob2")
+    assert extract_entities(to_bio(tag_row)) == entities
 
 
-@given(pairs())
+@given(tag_row_pairs())
 def test_scores_equal_the_reference(rows: tuple[Rows, Rows]) -> None:
-    counts = counted(*rows)
-    made = entity_scores(counts)
-    three = (entity_precision, entity_recall, entity_f1)
-    theirs = scored(*rows, average="micro", zero_division=0)
-    assert [made[name] for name in ("precision", "recall", "f1")] == pytest.approx(theirs[:3])
-    assert [score(counts.array) for score in three] == pytest.approx(theirs[:3])
+    counts = count_tag_rows(*rows)
+    scores = entity_scores(counts)
+    score_functions = (entity_precision, entity_recall, entity_f1)
+    expected = score_by_seqeval(*rows, average="micro", zero_division=0)
+    assert [scores[name] for name in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
+    assert [score(counts.array) for score in score_functions] == pytest.approx(expected[:3])
     if counts.types:
-        theirs = scored(*rows, average="macro", zero_division=0)
-        assert [score(counts.array, average="macro") for score in three] == pytest.approx(theirs[:3])
-        assert made["f1_macro"] == pytest.approx(theirs[2])
-    for line, *values in zip(entity_table(counts), *scored(*rows, average=None, zero_division=0), strict=True):
+        expected = score_by_seqeval(*rows, average="macro", zero_division=0)
+        assert [score(counts.array, average="macro") for score in score_functions] == pytest.approx(expected[:3])
+        assert scores["f1_macro"] == pytest.approx(expected[2])
+    for line, *values in zip(
+        entity_table(counts), *score_by_seqeval(*rows, average=None, zero_division=0), strict=True
+    ):
         assert [line.precision, line.recall, line.f1, line.rows] == pytest.approx(values)
     assert sum(line.predicted for line in entity_table(counts)) == sum(len(extract_entities(row)) for row in rows[1])
 
 
-@given(pairs(), st.integers(0, 5))
+@given(tag_row_pairs(), st.integers(0, 5))
 def test_resamples_are_the_metric_of_the_rows_drawn(rows: tuple[Rows, Rows], seed: int) -> None:
-    counts = counted(*rows)
-    made = measure_entities(counts, n=40, seed=seed)
+    counts = count_tag_rows(*rows)
+    measures = measure_entities(counts, n=40, seed=seed)
     for name, value in entity_scores(counts).items():
-        assert made[name].value == pytest.approx(value)
+        assert measures[name].value == pytest.approx(value)
     weights = np.random.default_rng(seed).integers(0, 3, len(counts.array))
     if weights.any() and counts.types:
         drawn = counts.array.repeat(weights, 0)
@@ -141,14 +143,14 @@ def test_resamples_are_the_metric_of_the_rows_drawn(rows: tuple[Rows, Rows], see
 
 def test_intervals_cover_the_value_and_narrow_with_rows() -> None:
     rng = np.random.default_rng(0)
-    rows = [[(place, place + 1, str(rng.choice(["PER", "LOC"]))) for place in range(3)] for _ in range(2000)]
-    said = [[one for one in row if rng.random() < 0.8] for row in rows]
-    few, many = (measure_entities(count_entities(rows[:n], said[:n])) for n in (100, 2000))
+    rows = [[(position, position + 1, str(rng.choice(["PER", "LOC"]))) for position in range(3)] for _ in range(2000)]
+    predicted = [[entity for entity in row if rng.random() < 0.8] for row in rows]
+    few, many = (measure_entities(count_entities(rows[:n], predicted[:n])) for n in (100, 2000))
     for name in ("recall", "f1", "f1_macro"):
         assert few[name].low < few[name].value < few[name].high
         assert many[name].high - many[name].low < 0.5 * (few[name].high - few[name].low)
     assert many["precision"].value == 1
-    counts = count_entities(rows, said)
+    counts = count_entities(rows, predicted)
     assert many["f1"] == bootstrap(entity_f1, counts.array)
     assert len(slice_table({"half": ["a", "b"] * 1000}, entity_f1, counts.array)) == 2
 
@@ -184,12 +186,12 @@ def test_types_can_be_given_and_missing_ones_do_not_count() -> None:
 
 
 def test_rows_without_entities_score_nothing_and_are_measured() -> None:
-    made = measure_entities(count_entities([[], []], [[], []]), n=20)
-    assert {interval.value for interval in made.values()} == {0.0}
+    measures = measure_entities(count_entities([[], []], [[], []]), n=20)
+    assert {interval.value for interval in measures.values()} == {0.0}
 
 
 def test_mistakes_are_refused() -> None:
-    with pytest.raises(InputError, match="true has 1 rows and said has 2"):
+    with pytest.raises(InputError, match="true has 1 rows and predicted has 2"):
         count_entities([[]], [[], []])
     with pytest.raises(InputError, match="no rows"):
         count_entities([], [])
@@ -201,5 +203,5 @@ def test_mistakes_are_refused() -> None:
         to_bio(["O"], scheme="ioe")
     with pytest.raises(InputError, match="micro or macro"):
         entity_f1(np.zeros((1, 1, 3)), average="weighted")
-    with pytest.raises(InputError, match="its shape is"):
+    with pytest.raises(InputError, match="got shape"):
         entity_f1(np.zeros((2, 3)))

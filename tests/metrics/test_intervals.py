@@ -1,4 +1,4 @@
-"""Intervals: weights mean repeated rows, fast and slow ways agree, and intervals cover as often as they say."""
+"""Intervals: weights equal repeated rows, vectorized and plain bootstrap agree, and coverage matches the level."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from clearhead.metrics import (
 )
 from clearhead.metrics.resamples import SamplingUnits, draw_resamples, draw_swaps, merge_equal_rows, row_units
 from clearhead.metrics.weights import find_spec
-from tests.metrics.rows import Array, classes, reals, scored, stats, tables
+from tests.metrics.rows import Array, class_columns, label_tables, labels_and_probs, real_pairs, stats
 
-COUNTED: list[Callable[..., float]] = [
+COUNT_METRICS: list[Callable[..., float]] = [
     accuracy,
     balanced_accuracy,
     matthews_corrcoef,
@@ -51,67 +51,71 @@ COUNTED: list[Callable[..., float]] = [
 ]
 
 
-def same_as_repeated(metric: Callable[..., float], rows: tuple[Array, ...], seed: int) -> None:
-    form = find_spec(metric)
-    assert form is not None
+def check_against_repeated_rows(metric: Callable[..., float], rows: tuple[Array, ...], seed: int) -> None:
+    spec = find_spec(metric)
+    assert spec is not None
     weights = np.random.default_rng(seed).integers(0, 3, (len(rows[0]), 8))
     weights[0] = np.maximum(weights[0], 1)  # at least one row
-    values = form.bind(*rows).values(weights.astype(float))
-    for column, value in zip(weights.T, values, strict=True):
-        repeated = np.repeat(np.arange(len(column)), column)
-        assert value == pytest.approx(metric(*(side[repeated] for side in rows)), rel=1e-6, abs=1e-9, nan_ok=True)
+    values = spec.bind(*rows).values(weights.astype(float))
+    for row_counts, value in zip(weights.T, values, strict=True):
+        repeated = np.repeat(np.arange(len(row_counts)), row_counts)
+        assert value == pytest.approx(
+            metric(*(row_counts[repeated] for row_counts in rows)), rel=1e-6, abs=1e-9, nan_ok=True
+        )
 
 
-@given(classes(), st.integers(0, 999))
+@given(class_columns(), st.integers(0, 999))
 def test_weights_repeat_rows_of_classes(rows: tuple[Array, Array], seed: int) -> None:
-    for metric in COUNTED:
-        same_as_repeated(metric, rows, seed)
-    same_as_repeated(proportion, (rows[0] == rows[1],), seed)
+    for metric in COUNT_METRICS:
+        check_against_repeated_rows(metric, rows, seed)
+    check_against_repeated_rows(proportion, (rows[0] == rows[1],), seed)
 
 
-@given(tables(), st.integers(0, 999))
+@given(label_tables(), st.integers(0, 999))
 def test_weights_repeat_rows_of_several_labels(rows: tuple[Array, Array], seed: int) -> None:
     for average in ("macro", "micro", "weighted", "samples"):
-        same_as_repeated(partial(f1, average=average), rows, seed)
-    same_as_repeated(subset_accuracy, rows, seed)
-    same_as_repeated(expected_calibration_error, (rows[1] * 0.6 + 0.1, rows[0]), seed)
+        check_against_repeated_rows(partial(f1, average=average), rows, seed)
+    check_against_repeated_rows(subset_accuracy, rows, seed)
+    check_against_repeated_rows(expected_calibration_error, (rows[1] * 0.6 + 0.1, rows[0]), seed)
 
 
-@given(scored(), st.integers(0, 999))
+@given(labels_and_probs(), st.integers(0, 999))
 def test_weights_repeat_rows_of_probabilities(rows: tuple[Array, Array], seed: int) -> None:
     for metric in (roc_auc, average_precision, log_loss, brier_score):
-        same_as_repeated(metric, rows, seed)
+        check_against_repeated_rows(metric, rows, seed)
     for error in (expected_calibration_error, maximum_calibration_error):
-        same_as_repeated(error, rows[::-1], seed)
+        check_against_repeated_rows(error, rows[::-1], seed)
 
 
-@given(reals(), st.integers(0, 999))
+@given(real_pairs(), st.integers(0, 999))
 def test_weights_repeat_rows_of_numbers(rows: tuple[Array, Array], seed: int) -> None:
     for metric in (spearman, mse, mae):
-        same_as_repeated(metric, rows, seed)
+        check_against_repeated_rows(metric, rows, seed)
     if all(np.unique(side).size < 2 or np.diff(np.unique(side)).min() > 1e-3 for side in rows):
-        for metric in (pearson, r2):  # where rows are all but equal both ways have no digits left
-            same_as_repeated(metric, rows, seed)
+        for metric in (pearson, r2):  # nearly equal rows leave no significant digits to compare
+            check_against_repeated_rows(metric, rows, seed)
 
 
-def data(rows: int = 300, seed: int = 0) -> tuple[Array, Array]:
+def draw_labels_and_predictions(rows: int = 300, seed: int = 0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, rows)
     return labels, np.where(rng.random(rows) < 0.8, labels, rng.integers(0, 3, rows))
 
 
-@pytest.mark.parametrize("metric", COUNTED, ids=range(len(COUNTED)))
+@pytest.mark.parametrize("metric", COUNT_METRICS, ids=range(len(COUNT_METRICS)))
 def test_counting_kinds_is_as_good_as_drawing_rows(metric: Callable[..., float]) -> None:
-    labels, predictions = data()
-    fast = bootstrap(metric, labels, predictions, n=4000)
-    slow = bootstrap(lambda *rows: metric(*rows), labels, predictions, n=1000)  # not known, so called for each resample
-    assert fast.value == slow.value == metric(labels, predictions)
-    assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), abs=0.015)
+    labels, predictions = draw_labels_and_predictions()
+    merged = bootstrap(metric, labels, predictions, n=4000)
+    unmerged = bootstrap(
+        lambda *rows: metric(*rows), labels, predictions, n=1000
+    )  # not a known metric, so called once per resample
+    assert merged.value == unmerged.value == metric(labels, predictions)
+    assert (merged.low, merged.high) == pytest.approx((unmerged.low, unmerged.high), abs=0.015)
 
 
 def test_kinds_have_the_spread_of_the_binomial() -> None:
-    right = np.arange(400) < 300
-    interval = bootstrap(proportion, right, n=20_000)
+    is_correct = np.arange(400) < 300
+    interval = bootstrap(proportion, is_correct, n=20_000)
     assert interval.low == pytest.approx(stats.binom(400, 0.75).ppf(0.025) / 400, abs=0.005)
     assert interval.high == pytest.approx(stats.binom(400, 0.75).ppf(0.975) / 400, abs=0.005)
 
@@ -120,73 +124,73 @@ def test_agrees_with_scipy() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=80)
     y = x + rng.normal(size=80)
-    theirs = stats.bootstrap(
+    expected = stats.bootstrap(
         (x, y), lambda a, b: pearson(a, b), paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=1
     ).confidence_interval
-    ours = bootstrap(pearson, x, y, n=2000)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.02)
+    interval = bootstrap(pearson, x, y, n=2000)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.02)
 
 
 def test_intervals_cover_as_often_as_they_say() -> None:
     rng = np.random.default_rng(1)
-    covered = {"share": 0, "wilson": 0, "pearson": 0, "wrong": 0}
+    cover_counts = {"share": 0, "wilson": 0, "pearson": 0, "wrong": 0}
     for trial in range(300):
-        right = rng.random(150) < 0.7
-        interval, exact = bootstrap(proportion, right, n=400, seed=trial), wilson_interval(right.sum(), 150)
-        covered["share"] += interval.low <= 0.7 <= interval.high
-        covered["wilson"] += exact.low <= 0.7 <= exact.high
-        covered["wrong"] += interval.low <= 0.8 <= interval.high
+        is_correct = rng.random(150) < 0.7
+        interval, wilson = bootstrap(proportion, is_correct, n=400, seed=trial), wilson_interval(is_correct.sum(), 150)
+        cover_counts["share"] += interval.low <= 0.7 <= interval.high
+        cover_counts["wilson"] += wilson.low <= 0.7 <= wilson.high
+        cover_counts["wrong"] += interval.low <= 0.8 <= interval.high
         x = rng.normal(size=150)
-        related = bootstrap(pearson, x, 0.6 * x + 0.8 * rng.normal(size=150), n=400, seed=trial)
-        covered["pearson"] += related.low <= 0.6 <= related.high
+        pearson_interval = bootstrap(pearson, x, 0.6 * x + 0.8 * rng.normal(size=150), n=400, seed=trial)
+        cover_counts["pearson"] += pearson_interval.low <= 0.6 <= pearson_interval.high
     for name in ("share", "wilson", "pearson"):
-        assert 0.90 <= covered[name] / 300 <= 0.99, name
-    assert covered["wrong"] / 300 < 0.4
+        assert 0.90 <= cover_counts[name] / 300 <= 0.99, name
+    assert cover_counts["wrong"] / 300 < 0.4
 
 
 def test_a_seed_is_a_promise() -> None:
-    rows = data()
+    rows = draw_labels_and_predictions()
     assert bootstrap(f1, *rows) == bootstrap(f1, *rows)
     assert bootstrap(f1, *rows) != bootstrap(f1, *rows, seed=1)
-    mixed = np.random.default_rng(0).permutation(300)
-    assert bootstrap(f1, *rows) == bootstrap(f1, *(side[mixed] for side in rows))  # kinds have no order
+    shuffled = np.random.default_rng(0).permutation(300)
+    assert bootstrap(f1, *rows) == bootstrap(f1, *(column[shuffled] for column in rows))  # distinct rows have no order
 
 
 def test_higher_levels_are_wider() -> None:
-    rows = data()
+    rows = draw_labels_and_predictions()
     narrow, wide = bootstrap(accuracy, *rows, level=0.5), bootstrap(accuracy, *rows, level=0.99)
     assert wide.low < narrow.low < narrow.value < narrow.high < wide.high
 
 
 def test_groups_are_drawn_together() -> None:
-    # ten rows of each group say the same, so there are 30 facts here and not 300
-    right = np.repeat(np.arange(30) % 3 > 0, 10)
-    groups = np.repeat([f"author {place}" for place in range(30)], 10)
-    alone, together = bootstrap(proportion, right), bootstrap(proportion, right, groups=groups)
-    assert alone.value == together.value
-    assert (together.high - together.low) > 2.5 * (alone.high - alone.low)
-    slow = bootstrap(lambda rows: proportion(rows), right, groups=groups)
-    assert (slow.low, slow.high) == pytest.approx((together.low, together.high), abs=0.04)
+    # the ten rows of a group are equal, so there are 30 independent observations, not 300
+    is_correct = np.repeat(np.arange(30) % 3 > 0, 10)
+    groups = np.repeat([f"author {author}" for author in range(30)], 10)
+    ungrouped, grouped = bootstrap(proportion, is_correct), bootstrap(proportion, is_correct, groups=groups)
+    assert ungrouped.value == grouped.value
+    assert (grouped.high - grouped.low) > 2.5 * (ungrouped.high - ungrouped.low)
+    unvectorized = bootstrap(lambda rows: proportion(rows), is_correct, groups=groups)
+    assert (unvectorized.low, unvectorized.high) == pytest.approx((grouped.low, grouped.high), abs=0.04)
 
 
 def test_undefined_resamples_are_counted() -> None:
     labels, scores = np.array([1, 0, 0, 0, 0]), np.array([0.9, 0.2, 0.1, 0.3, 0.2])
     interval = bootstrap(roc_auc, labels, scores)
-    # 0.8^5 of the resamples miss the only positive row, and 0.2^5 have nothing else
+    # 0.8^5 of the resamples miss the only positive row, and 0.2^5 contain no other
     assert interval.skipped == pytest.approx(1000 * 0.8**5, abs=60)
     assert interval.n == 1000
     assert not math.isnan(interval.low)
 
-    def refuses(rows: Array) -> float:
+    def reject_negatives_only(rows: Array) -> float:
         if not rows.any():
-            raise InputError("There is nothing.")
+            raise InputError("No positive rows.")
         return 1.0
 
-    assert bootstrap(refuses, labels).skipped == pytest.approx(1000 * 0.8**5, abs=60)
-    nothing = bootstrap(roc_auc, np.zeros(5, int), scores)
-    assert (nothing.n, nothing.skipped) == (1000, 1000)
-    assert math.isnan(nothing.value)
-    assert math.isnan(nothing.low)
+    assert bootstrap(reject_negatives_only, labels).skipped == pytest.approx(1000 * 0.8**5, abs=60)
+    undefined = bootstrap(roc_auc, np.zeros(5, int), scores)
+    assert (undefined.n, undefined.skipped) == (1000, 1000)
+    assert math.isnan(undefined.value)
+    assert math.isnan(undefined.low)
 
 
 def test_one_row_or_one_group_has_no_interval() -> None:
@@ -211,40 +215,44 @@ def test_all_right_is_not_certain() -> None:
 
 
 @given(st.integers(0, 400), st.integers(1, 400), st.sampled_from([0.8, 0.95, 0.99]))
-def test_wilson_equals_scipy(right: int, rows: int, level: float) -> None:
-    right = min(right, rows)
-    theirs = stats.binomtest(right, rows).proportion_ci(level, method="wilson")
-    ours = wilson_interval(right, rows, level)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-    assert ours.low <= ours.value <= ours.high
+def test_wilson_equals_scipy(correct: int, rows: int, level: float) -> None:
+    correct = min(correct, rows)
+    expected = stats.binomtest(correct, rows).proportion_ci(level, method="wilson")
+    interval = wilson_interval(correct, rows, level)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert interval.low <= interval.value <= interval.high
 
 
 def test_several_metrics_share_their_resamples() -> None:
-    rows = data()
-    both = bootstrap_all({"one": accuracy, "other": partial(f1, average="micro"), "own": lambda *_: 1.0}, *rows, n=200)
-    assert list(both) == ["one", "other", "own"]
-    assert both["one"] == bootstrap(accuracy, *rows, n=200)
-    assert (both["one"].low, both["one"].high) == pytest.approx((both["other"].low, both["other"].high))
+    rows = draw_labels_and_predictions()
+    intervals = bootstrap_all(
+        {"one": accuracy, "other": partial(f1, average="micro"), "own": lambda *_: 1.0}, *rows, n=200
+    )
+    assert list(intervals) == ["one", "other", "own"]
+    assert intervals["one"] == bootstrap(accuracy, *rows, n=200)
+    assert (intervals["one"].low, intervals["one"].high) == pytest.approx(
+        (intervals["other"].low, intervals["other"].high)
+    )
 
 
 def test_weights_of_resamples_add_up() -> None:
-    labels, predictions = data(1000)
-    kinds, rows = merge_equal_rows([labels, predictions])
-    assert kinds.counts is not None
-    assert kinds.size == len(rows[0]) == 9
-    for units in (kinds, SamplingUnits(size=1000), row_units(1000, labels)):
-        drawn = list(draw_resamples(units, 300, 0))
-        assert sum(part.shape[1] for part in drawn) == 300
+    labels, predictions = draw_labels_and_predictions(1000)
+    merged_units, rows = merge_equal_rows([labels, predictions])
+    assert merged_units.counts is not None
+    assert merged_units.size == len(rows[0]) == 9
+    for units in (merged_units, SamplingUnits(size=1000), row_units(1000, labels)):
+        chunks = list(draw_resamples(units, 300, 0))
+        assert sum(chunk.shape[1] for chunk in chunks) == 300
         if units.groups is None:
-            assert all((part.sum(0) == 1000).all() for part in drawn)
-        for part in draw_swaps(units, 300, 0):
-            assert part.min() >= 0
-            assert (part <= units.original_weights()).all()
-            assert part.sum(0).mean() == pytest.approx(500, rel=0.2)
-    everywhere = np.concatenate(list(draw_resamples(SamplingUnits(size=1000), 300, 0)), 1).mean(1)
-    assert everywhere.mean() == 1
-    assert everywhere.min() > 0.7
-    assert everywhere.max() < 1.3
+            assert all((chunk.sum(0) == 1000).all() for chunk in chunks)
+        for chunk in draw_swaps(units, 300, 0):
+            assert chunk.min() >= 0
+            assert (chunk <= units.original_weights()).all()
+            assert chunk.sum(0).mean() == pytest.approx(500, rel=0.2)
+    mean_weights = np.concatenate(list(draw_resamples(SamplingUnits(size=1000), 300, 0)), 1).mean(1)
+    assert mean_weights.mean() == 1
+    assert mean_weights.min() > 0.7
+    assert mean_weights.max() < 1.3
 
 
 def test_an_interval_can_be_read() -> None:

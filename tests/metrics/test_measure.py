@@ -1,4 +1,4 @@
-"""All metrics of a task at once, as Python values and as JSON."""
+"""All metrics of a task, as Python values and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from clearhead.metrics import MetricRow, accuracy, bootstrap, log_loss, measure, metric_rows, pearson, roc_auc, to_json
-from tests.metrics.rows import Array, reals, scored, tables
+from tests.metrics.rows import Array, label_tables, labels_and_probs, real_pairs
 
 CLASSES = ["accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "matthews"]
 POSITIVE = ["precision", "recall", "f1"]
@@ -28,64 +28,64 @@ LABELS = [
 ]
 
 
-@given(scored())
+@given(labels_and_probs())
 def test_classify_has_all_its_names(rows: tuple[Array, Array]) -> None:
     labels, probs = rows
-    made = measure("classify", labels, probs.argmax(1), probs, n=30)
-    assert list(made) == CLASSES + (POSITIVE if probs.shape[1] == 2 else []) + SCORES
-    assert made["accuracy"].value == accuracy(labels, probs.argmax(1))
-    assert made["roc_auc"].value == pytest.approx(roc_auc(labels, probs), nan_ok=True)
-    assert made["log_loss"] == bootstrap(log_loss, labels, probs, n=30)
-    json.dumps(to_json(made), allow_nan=False)
+    measures = measure("classify", labels, probs.argmax(1), probs, n=30)
+    assert list(measures) == CLASSES + (POSITIVE if probs.shape[1] == 2 else []) + SCORES
+    assert measures["accuracy"].value == accuracy(labels, probs.argmax(1))
+    assert measures["roc_auc"].value == pytest.approx(roc_auc(labels, probs), nan_ok=True)
+    assert measures["log_loss"] == bootstrap(log_loss, labels, probs, n=30)
+    json.dumps(to_json(measures), allow_nan=False)
 
 
-@given(tables(), st.booleans())
-def test_multilabel_has_all_its_names(rows: tuple[Array, Array], scores: bool) -> None:
-    made = measure("multilabel", *rows, rows[1] * 0.8 + 0.1 if scores else None, n=30)
-    assert list(made) == LABELS + (SCORES if scores else [])
-    json.dumps(to_json(made), allow_nan=False)
+@given(label_tables(), st.booleans())
+def test_multilabel_has_all_its_names(rows: tuple[Array, Array], has_scores: bool) -> None:
+    measures = measure("multilabel", *rows, rows[1] * 0.8 + 0.1 if has_scores else None, n=30)
+    assert list(measures) == LABELS + (SCORES if has_scores else [])
+    json.dumps(to_json(measures), allow_nan=False)
 
 
-@given(reals())
+@given(real_pairs())
 def test_regress_has_all_its_names(rows: tuple[Array, Array]) -> None:
-    made = measure("regress", *rows, n=30)
-    assert list(made) == ["pearson", "spearman", "mse", "mae", "r2"]
-    assert made["pearson"].value == pytest.approx(pearson(*rows), nan_ok=True)
-    json.dumps(to_json(made), allow_nan=False)
+    measures = measure("regress", *rows, n=30)
+    assert list(measures) == ["pearson", "spearman", "mse", "mae", "r2"]
+    assert measures["pearson"].value == pytest.approx(pearson(*rows), nan_ok=True)
+    json.dumps(to_json(measures), allow_nan=False)
 
 
 def test_every_name_means_what_the_reference_means() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 60) * (rng.random(60) < 0.7)
     probs = np.clip(labels * 0.3 + rng.random(60) * 0.7, 0, 1)
-    said = (probs >= 0.5).astype(int)
-    for name, interval in measure("classify", labels, said, probs, n=0).items():
+    predictions = (probs >= 0.5).astype(int)
+    for name, interval in measure("classify", labels, predictions, probs, n=0).items():
         stem, _, average = name.partition("_")
         if stem in ("f1", "precision", "recall"):
-            expected = getattr(reference, f"{stem}_score")(labels, said, average=average or "binary")
+            expected = getattr(reference, f"{stem}_score")(labels, predictions, average=average or "binary")
         elif name in SCORES:
-            theirs = {"pr_auc": "average_precision_score", "roc_auc": "roc_auc_score"}.get(name, name)
-            expected = getattr(reference, theirs)(labels, probs)
+            sklearn_name = {"pr_auc": "average_precision_score", "roc_auc": "roc_auc_score"}.get(name, name)
+            expected = getattr(reference, sklearn_name)(labels, probs)
         else:
-            theirs = {"matthews": "matthews_corrcoef"}.get(name, f"{name}_score")
-            expected = getattr(reference, theirs)(labels, said)
+            sklearn_name = {"matthews": "matthews_corrcoef"}.get(name, f"{name}_score")
+            expected = getattr(reference, sklearn_name)(labels, predictions)
         assert interval.value == pytest.approx(expected), name
-    true, guessed = rng.integers(0, 2, (60, 3)), rng.integers(0, 2, (60, 3))
-    for name, interval in measure("multilabel", true, guessed, n=0).items():
+    label_table, predicted_table = rng.integers(0, 2, (60, 3)), rng.integers(0, 2, (60, 3))
+    for name, interval in measure("multilabel", label_table, predicted_table, n=0).items():
         stem, _, average = name.partition("_")
         if name == "subset_accuracy":
-            expected = reference.accuracy_score(true, guessed)
+            expected = reference.accuracy_score(label_table, predicted_table)
         else:
-            expected = getattr(reference, f"{stem}_score")(true, guessed, average=average)
+            expected = getattr(reference, f"{stem}_score")(label_table, predicted_table, average=average)
         assert interval.value == pytest.approx(expected), name
 
 
 def test_two_classes_are_known_from_probabilities_or_said() -> None:
-    labels, said = [0, 1, 1, 0], [0, 1, 0, 0]
-    assert "f1" in measure("classify", labels, said)
-    assert "f1" in measure("classify", labels, said, [0.2, 0.9, 0.4, 0.1])
-    assert "f1" not in measure("classify", labels, said, classes=3)
-    assert "f1" not in measure("classify", labels, said, np.full((4, 3), 1 / 3))
+    labels, predictions = [0, 1, 1, 0], [0, 1, 0, 0]
+    assert "f1" in measure("classify", labels, predictions)
+    assert "f1" in measure("classify", labels, predictions, [0.2, 0.9, 0.4, 0.1])
+    assert "f1" not in measure("classify", labels, predictions, classes=3)
+    assert "f1" not in measure("classify", labels, predictions, np.full((4, 3), 1 / 3))
     assert "f1" in measure("classify", [0, 0, 0, 0], [0, 0, 0, 0], classes=2)
 
 
@@ -99,23 +99,26 @@ def test_every_value_lies_in_its_interval() -> None:
 
 
 def test_what_is_not_known_is_null() -> None:
-    made = measure("classify", [0, 0], [0, 1], [0.1, 0.6])
-    assert to_json(made)["roc_auc"] == {"value": None, "low": None, "high": None}
-    assert to_json(made)["accuracy"]["value"] == 0.5
-    assert metric_rows(made)[0] == MetricRow(
-        name="accuracy", value=0.5, low=made["accuracy"].low, high=made["accuracy"].high
+    measures = measure("classify", [0, 0], [0, 1], [0.1, 0.6])
+    assert to_json(measures)["roc_auc"] == {"value": None, "low": None, "high": None}
+    assert to_json(measures)["accuracy"]["value"] == 0.5
+    assert metric_rows(measures)[0] == MetricRow(
+        name="accuracy", value=0.5, low=measures["accuracy"].low, high=measures["accuracy"].high
     )
-    one = to_json(measure("regress", [1.0], [2.0]))
-    assert one["mse"] == {"value": 1.0, "low": None, "high": None}
-    assert one["pearson"]["value"] is None
+    single_row = to_json(measure("regress", [1.0], [2.0]))
+    assert single_row["mse"] == {"value": 1.0, "low": None, "high": None}
+    assert single_row["pearson"]["value"] is None
 
 
 def test_groups_and_levels_reach_every_metric() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 200)
-    said = np.where(np.repeat(rng.random(20) < 0.7, 10), labels, 1 - labels)
+    predictions = np.where(np.repeat(rng.random(20) < 0.7, 10), labels, 1 - labels)
     groups = np.repeat(np.arange(20), 10)
-    rows, grouped = measure("classify", labels, said), measure("classify", labels, said, groups=groups, level=0.9)
+    ungrouped, grouped = (
+        measure("classify", labels, predictions),
+        measure("classify", labels, predictions, groups=groups, level=0.9),
+    )
     assert grouped["accuracy"].level == 0.9
-    assert grouped["accuracy"].high - grouped["accuracy"].low > rows["accuracy"].high - rows["accuracy"].low
-    assert all(math.isnan(interval.low) for interval in measure("classify", labels, said, n=0).values())
+    assert grouped["accuracy"].high - grouped["accuracy"].low > ungrouped["accuracy"].high - ungrouped["accuracy"].low
+    assert all(math.isnan(interval.low) for interval in measure("classify", labels, predictions, n=0).values())

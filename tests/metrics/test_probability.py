@@ -1,4 +1,4 @@
-"""Areas and losses of probabilities are equal to scikit-learn's."""
+"""Areas and losses of probabilities are equal to those of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from clearhead.metrics import average_precision, brier_score, log_loss, roc_auc
-from tests.metrics.rows import Array, classes, scored, silent, tables
+from tests.metrics.rows import Array, class_columns, label_tables, labels_and_probs, silent
 
 
-@given(scored(most=2))
+@given(labels_and_probs(max_classes=2))
 def test_areas_of_two_classes_equal_the_reference(rows: tuple[Array, Array]) -> None:
     labels, probs = rows
     if len(set(labels.tolist())) < 2:
@@ -28,59 +28,68 @@ def test_areas_of_two_classes_equal_the_reference(rows: tuple[Array, Array]) -> 
     assert roc_auc(labels, probs) == pytest.approx(roc_auc(labels, probs[:, 1]), nan_ok=True)
 
 
-@given(scored(least=3))
+@given(labels_and_probs(min_classes=3))
 def test_areas_of_many_classes_are_means_over_those_there(rows: tuple[Array, Array]) -> None:
     labels, probs = rows
     present = set(labels.tolist())
-    areas = [reference.roc_auc_score(labels == c, probs[:, c]) for c in present if len(present) > 1]
+    areas = [
+        reference.roc_auc_score(labels == class_id, probs[:, class_id]) for class_id in present if len(present) > 1
+    ]
     assert roc_auc(labels, probs) == pytest.approx(np.mean(areas) if areas else math.nan, nan_ok=True)
     if len(present) == probs.shape[1]:
         assert roc_auc(labels, probs) == pytest.approx(reference.roc_auc_score(labels, probs, multi_class="ovr"))
-    steps = [reference.average_precision_score(labels == c, probs[:, c]) for c in present]
-    assert average_precision(labels, probs) == pytest.approx(np.mean(steps))
+    expected_precisions = [
+        reference.average_precision_score(labels == class_id, probs[:, class_id]) for class_id in present
+    ]
+    assert average_precision(labels, probs) == pytest.approx(np.mean(expected_precisions))
 
 
-@given(tables(), st.integers(0, 999))
+@given(label_tables(), st.integers(0, 999))
 def test_areas_of_several_labels(rows: tuple[Array, Array], seed: int) -> None:
     labels = rows[0]
     scores = np.asarray(np.random.default_rng(seed).random(labels.shape)).round(1)
-    there = [c for c in range(labels.shape[1]) if 0 < labels[:, c].mean() < 1]
-    areas = [reference.roc_auc_score(labels[:, c], scores[:, c]) for c in there]
+    defined_columns = [column for column in range(labels.shape[1]) if 0 < labels[:, column].mean() < 1]
+    areas = [reference.roc_auc_score(labels[:, column], scores[:, column]) for column in defined_columns]
     assert roc_auc(labels, scores) == pytest.approx(np.mean(areas) if areas else math.nan, nan_ok=True)
-    losses = [reference.log_loss(labels[:, c], scores[:, c], labels=[0, 1]) for c in range(labels.shape[1])]
+    losses = [
+        reference.log_loss(labels[:, column], scores[:, column], labels=[0, 1]) for column in range(labels.shape[1])
+    ]
     assert log_loss(labels, scores) == pytest.approx(np.mean(losses))
     briers = [
-        silent(reference.brier_score_loss)(labels[:, c], scores[:, c], labels=[0, 1]) for c in range(labels.shape[1])
+        silent(reference.brier_score_loss)(labels[:, column], scores[:, column], labels=[0, 1])
+        for column in range(labels.shape[1])
     ]
     assert brier_score(labels, scores) == pytest.approx(np.mean(briers))
 
 
-@given(scored())
+@given(labels_and_probs())
 def test_losses_equal_the_reference(rows: tuple[Array, Array]) -> None:
     labels, probs = rows
-    names = range(probs.shape[1])
-    assert log_loss(labels, probs) == pytest.approx(reference.log_loss(labels, probs, labels=names))
-    theirs = silent(reference.brier_score_loss)(labels, probs if len(names) > 2 else probs[:, 1], labels=names)
-    assert brier_score(labels, probs) == pytest.approx(theirs)
-    if len(names) == 2:
+    class_ids = range(probs.shape[1])
+    assert log_loss(labels, probs) == pytest.approx(reference.log_loss(labels, probs, labels=class_ids))
+    expected = silent(reference.brier_score_loss)(
+        labels, probs if len(class_ids) > 2 else probs[:, 1], labels=class_ids
+    )
+    assert brier_score(labels, probs) == pytest.approx(expected)
+    if len(class_ids) == 2:
         assert log_loss(labels, probs[:, 1]) == pytest.approx(log_loss(labels, probs))
         assert brier_score(labels, probs[:, 1]) == pytest.approx(brier_score(labels, probs))
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_a_certain_mistake_costs_what_the_reference_says(kind: type) -> None:
-    probs: Array = np.array([[1, 0], [0, 1], [0.5, 0.5]], kind)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_certain_mistake_costs_what_the_reference_says(dtype: type) -> None:
+    probs: Array = np.array([[1, 0], [0, 1], [0.5, 0.5]], dtype)
     labels = np.array([1, 1, 0])
     assert log_loss(labels, probs) == pytest.approx(silent(reference.log_loss)(labels, probs), rel=1e-5)
 
 
-@given(classes(most=2), st.integers(0, 999))
+@given(class_columns(max_classes=2), st.integers(0, 999))
 def test_order_does_not_matter(rows: tuple[Array, Array], seed: int) -> None:
     labels = rows[0]
     rng = np.random.default_rng(seed)
-    scores, mixed = rng.random(len(labels)).round(1), rng.permutation(len(labels))
+    scores, shuffled = rng.random(len(labels)).round(1), rng.permutation(len(labels))
     for metric in (roc_auc, average_precision, log_loss, brier_score):
-        assert metric(labels, scores) == pytest.approx(metric(labels[mixed], scores[mixed]), nan_ok=True)
+        assert metric(labels, scores) == pytest.approx(metric(labels[shuffled], scores[shuffled]), nan_ok=True)
 
 
 def test_any_scores_have_an_area() -> None:

@@ -23,7 +23,7 @@ def check_targets(targets: ArrayLike, space: LabelSpace) -> Array:
     """(rows,) of classes or of numbers, or (rows, labels) of booleans; anything else is refused."""
     outputs = count_outputs(space)
     if space.kind == "classes":
-        return check_class_ids(targets, "targets", n=outputs)
+        return check_class_ids(targets, "targets", n_classes=outputs)
     if space.kind == "number":
         made = check_reals(targets, "targets")
         if np.abs(made).max() > LARGEST:

@@ -1,4 +1,4 @@
-"""Measuring answers, and how far a measure can be trusted; numpy only."""
+"""Evaluation metrics, confidence intervals, paired tests, calibration and thresholds; requires only numpy."""
 
 from __future__ import annotations
 

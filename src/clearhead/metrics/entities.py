@@ -1,7 +1,7 @@
-"""Entities out of tags, and how many were found: precision, recall and F1 of whole entities, as CoNLL counts them.
+"""Entity extraction from tags, and entity-level precision, recall and F1 as in CoNLL.
 
-An entity is right when its first word, its last word and its type are right; a part of it is worth nothing. Tags are
-read as the conlleval script and seqeval (its default mode) read them: any sequence has a reading, valid or not.
+An entity is correct if its first word, last word and type are correct; partial matches do not count. Tags are parsed
+as in the conlleval script and in the default mode of seqeval, which accept every sequence, valid or not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 from clearhead.metrics.checks import Array, ArrayLike
@@ -22,119 +23,119 @@ from clearhead.metrics.intervals import Interval, bootstrap_all
 from clearhead.metrics.measure import Metrics
 from clearhead.metrics.weights import WeightedMetric, build_group_sum, divide_or, metric
 
-Entity: TypeAlias = tuple[int, int, str]  # first word, one past the last, type
+Entity: TypeAlias = tuple[int, int, str]  # first word, one past the last word, type
 
 SCHEMES = ("iob1", "iob2", "bilou", "plain")
-ALIKE = {"U": "S", "L": "E"}  # BILOU's letters for what IOBES calls single and end
+IOBES_OF_BILOU = {"U": "S", "L": "E"}  # unit -> single, last -> end
 NO_TYPE = "_"  # the type of a bare B or I, as in seqeval
-MARKED = re.compile(r"[BIESUL]-")
+PREFIXED_TAG = re.compile(r"[BIESUL]-")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EntityCounts:
-    """How many entities of each type were right, said and true in each row."""
+    """Counts of correct, predicted and true entities of each type in each row."""
 
     types: tuple[str, ...]
-    array: Array  # (rows, types, 3) of int: right, said, true
+    array: Array  # (rows, types, 3) of int: correct, predicted, true
 
 
 def extract_entities(tags: Sequence[str], scheme: str | None = None) -> list[Entity]:
-    """The entities of one sentence's tags in IOB1, IOB2, BILOU, IOBES or plain form, in order.
+    """Extract the entities of one sentence from tags in the scheme IOB1, IOB2, BILOU, IOBES or plain, in order.
 
-    A tag without a known prefix ("NN", "X-PER") is an entity of one word by itself; with scheme="plain" every tag but O
-    is. seqeval takes the first letter of such a tag for a prefix, whatever it is.
+    A tag without a known prefix ("NN", "X-PER") is a single-word entity, as is every tag but O with scheme="plain".
+    seqeval, in contrast, treats the first letter of such a tag as its prefix.
     """
-    found: list[Entity] = []
-    start, open_type, before = 0, None, "O"
-    for place, tag in enumerate(tags):
-        mark, kind = _split_tag(tag, scheme)
-        goes_on = mark in "IE" and before in "BI" and kind == open_type
-        if open_type is not None and not goes_on:
-            found.append((start, place, open_type))
+    entities: list[Entity] = []
+    start, open_type, previous_prefix = 0, None, "O"
+    for position, tag in enumerate(tags):
+        prefix, entity_type = _split_tag(tag, scheme)
+        is_continued = prefix in "IE" and previous_prefix in "BI" and entity_type == open_type
+        if open_type is not None and not is_continued:
+            entities.append((start, position, open_type))
             open_type = None
-        if mark != "O" and not goes_on:
-            start, open_type = place, kind
-        before = mark
+        if prefix != "O" and not is_continued:
+            start, open_type = position, entity_type
+        previous_prefix = prefix
     if open_type is not None:
-        found.append((start, len(tags), open_type))
-    return found
+        entities.append((start, len(tags), open_type))
+    return entities
 
 
 def to_bio(tags: Sequence[str], scheme: str | None = None) -> list[str]:
-    """The same entities as IOB2 tags; plain tags stay as they are."""
+    """Convert tags to IOB2; plain tags remain unchanged."""
     if (detect_scheme([tags]) if scheme is None else _check_scheme(scheme)) == "plain":
         return list(tags)
-    made = ["O"] * len(tags)
-    for start, end, kind in extract_entities(tags):
-        made[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
-    return made
+    bio_tags = ["O"] * len(tags)
+    for start, end, entity_type in extract_entities(tags):
+        bio_tags[start:end] = [f"B-{entity_type}", *[f"I-{entity_type}"] * (end - start - 1)]
+    return bio_tags
 
 
 def detect_scheme(rows: Iterable[Sequence[str]]) -> str:
-    """How these sentences are tagged: "iob1", "iob2", "bilou" (and IOBES, which reads the same) or "plain"."""
-    kept = [list(row) for row in rows]
-    seen = {tag for row in kept for tag in row} - {"O"}
-    marked = {tag for tag in seen if MARKED.match(tag)}
-    plain = seen - marked
-    if plain and not marked:
-        # a bare B and I are chunks of one nameless type; other single letters may well be parts of speech
-        return "iob2" if plain <= {"B", "I"} and any("O" in row for row in kept) else "plain"
-    if plain:
-        odd, fine = sorted(plain)[0], sorted(marked)[0]
+    """Detect the tagging scheme of sentences: "iob1", "iob2", "bilou" (also for IOBES) or "plain"."""
+    sentences = [list(row) for row in rows]
+    distinct_tags = {tag for row in sentences for tag in row} - {"O"}
+    prefixed_tags = {tag for tag in distinct_tags if PREFIXED_TAG.match(tag)}
+    plain_tags = distinct_tags - prefixed_tags
+    if plain_tags and not prefixed_tags:
+        # bare B and I are chunks of one unnamed type; other single letters may be parts of speech
+        return "iob2" if plain_tags <= {"B", "I"} and any("O" in row for row in sentences) else "plain"
+    if plain_tags:
+        plain_tag, prefixed_tag = sorted(plain_tags)[0], sorted(prefixed_tags)[0]
         raise InputError(
-            f"The tag {to_printable(odd)} has no prefix and {to_printable(fine)} has one; give every tag but O a "
-            "prefix "
-            "(B- and I-), or none."
+            f"The tag {to_printable(plain_tag)} has no prefix and {to_printable(prefixed_tag)} has one; add a prefix "
+            "(B- or I-) to every tag but O, or to none."
         )
-    if any(tag[0] in "ESUL" for tag in marked):
+    if any(tag[0] in "ESUL" for tag in prefixed_tags):
         return "bilou"
-    begun, needless = False, False  # an I- that starts an entity; a B- where an I- would have done
-    for row in kept:
-        for before, tag in zip(["O", *row], row, strict=False):
-            follows = before[1:] == tag[1:] and before != "O"
-            begun |= tag[0] == "I" and not follows
-            needless |= tag[0] == "B" and not follows
-    return "iob1" if begun and not needless else "iob2"
+    has_initial_i, has_needless_b = False, False  # an I- that starts an entity; a B- where I- would suffice
+    for row in sentences:
+        for previous_tag, tag in zip(["O", *row], row, strict=False):
+            is_same_type = previous_tag[1:] == tag[1:] and previous_tag != "O"
+            has_initial_i |= tag[0] == "I" and not is_same_type
+            has_needless_b |= tag[0] == "B" and not is_same_type
+    return "iob1" if has_initial_i and not has_needless_b else "iob2"
 
 
+@renamed_parameters(said="predicted")
 def count_entities(
-    true: Sequence[Iterable[Entity]], said: Sequence[Iterable[Entity]], types: Sequence[str] | None = None
+    true: Sequence[Iterable[Entity]], predicted: Sequence[Iterable[Entity]], types: Sequence[str] | None = None
 ) -> EntityCounts:
-    """Entities counted by row and type; the types are those that occur, in order of the alphabet, unless given."""
-    if len(true) != len(said):
-        raise InputError(f"true has {len(true)} rows and said has {len(said)}; they must have as many.")
+    """Count entities by row and type; by default, the types are those that occur, sorted."""
+    if len(true) != len(predicted):
+        raise InputError(f"true has {len(true)} rows and predicted has {len(predicted)}; row counts must match.")
     if not len(true):
         raise InputError("There are no rows to count; a metric needs at least one.")
-    truths, calls = [set(row) for row in true], [set(row) for row in said]
-    occurring = {kind for row in (*truths, *calls) for _, _, kind in row}
+    true_sets, predicted_sets = [set(row) for row in true], [set(row) for row in predicted]
+    occurring = {entity_type for row in (*true_sets, *predicted_sets) for _, _, entity_type in row}
     names = tuple(sorted(occurring) if types is None else types)
     unknown = sorted(occurring - set(names))
     if unknown:
-        raise InputError(f"The type {to_printable(unknown[0])} occurs and is not one of the types given.")
-    number = {kind: place for place, kind in enumerate(names)}
-    made = np.zeros((len(truths), len(names), 3), np.int64)
-    for row, (truth, call) in enumerate(zip(truths, calls, strict=True)):
-        for column, part in enumerate((truth & call, call, truth)):
-            for _, _, kind in part:
-                made[row, number[kind], column] += 1
-    return EntityCounts(types=names, array=made)
+        raise InputError(f"The type {to_printable(unknown[0])} occurs in the rows but not in types.")
+    type_index = {entity_type: index for index, entity_type in enumerate(names)}
+    array = np.zeros((len(true_sets), len(names), 3), np.int64)
+    for row, (true_set, predicted_set) in enumerate(zip(true_sets, predicted_sets, strict=True)):
+        for column, entities in enumerate((true_set & predicted_set, predicted_set, true_set)):
+            for _, _, entity_type in entities:
+                array[row, type_index[entity_type], column] += 1
+    return EntityCounts(types=names, array=array)
 
 
-@metric(discrete=True)
+@metric(is_discrete=True)
 def entity_precision(counts: ArrayLike, *, average: str = "micro") -> WeightedMetric:
-    """Of the entities said, the share that are there; counts are (rows, types, 3) of right, said and true."""
+    """Fraction of the predicted entities that are correct; counts are (rows, types, 3): correct, predicted, true."""
     return _average_types(counts, average, PRECISION)
 
 
-@metric(discrete=True)
+@metric(is_discrete=True)
 def entity_recall(counts: ArrayLike, *, average: str = "micro") -> WeightedMetric:
-    """Of the entities that are there, the share found; counts are (rows, types, 3) of right, said and true."""
+    """Fraction of the true entities that are predicted; counts are (rows, types, 3): correct, predicted, true."""
     return _average_types(counts, average, RECALL)
 
 
-@metric(discrete=True)
+@metric(is_discrete=True)
 def entity_f1(counts: ArrayLike, *, average: str = "micro") -> WeightedMetric:
-    """Harmonic mean of the two: of all entities (micro), or of the types that occur, all alike (macro)."""
+    """Harmonic mean of entity precision and recall: of all entities (micro), or the mean over types (macro)."""
     return _average_types(counts, average, F1)
 
 
@@ -147,65 +148,72 @@ MEASURES: Metrics = {
 
 
 def entity_scores(counts: EntityCounts) -> dict[str, float]:
-    """Precision, recall and F1 of all entities, and the mean F1 of the types; 0 where there is nothing to divide by."""
+    """Precision, recall and F1 of all entities, and the mean F1 of the types; a division by zero yields 0."""
     return {name: score(counts.array) for name, score in MEASURES.items()}
 
 
 def entity_table(counts: EntityCounts) -> tuple[LabelScore, ...]:
-    """Precision, recall and F1 of every type; `rows` counts its true entities and `predicted` those said."""
-    right, said, true = counts.array.sum(0).T  # (types,) each
-    summed = ClassCounts(hits=right, labels=true, predictions=said)
-    scores = zip(*(divide_or(*formula(summed)).tolist() for formula in (PRECISION, RECALL, F1)), strict=True)
+    """Precision, recall and F1 of every type, with the numbers of true (`rows`) and predicted entities."""
+    hits, predicted, true = counts.array.sum(0).T  # (types,) each
+    class_counts = ClassCounts(hits=hits, labels=true, predictions=predicted)
+    scores = zip(*(divide_or(*formula(class_counts)).tolist() for formula in (PRECISION, RECALL, F1)), strict=True)
     return tuple(
-        LabelScore(label=kind, precision=p, recall=r, f1=f, rows=int(rows), predicted=int(predicted))
-        for kind, (p, r, f), rows, predicted in zip(counts.types, scores, true, said, strict=True)
+        LabelScore(
+            label=entity_type, precision=p, recall=r, f1=f, rows=int(true_count), predicted=int(prediction_count)
+        )
+        for entity_type, (p, r, f), true_count, prediction_count in zip(
+            counts.types, scores, true, predicted, strict=True
+        )
     )
 
 
 def measure_entities(
     counts: EntityCounts, *, n: int = 1000, level: float = 0.95, seed: int = 0, groups: ArrayLike | None = None
 ) -> dict[str, Interval]:
-    """`entity_scores` with their intervals; whole rows (sentences) are drawn, since their entities belong together."""
+    """Compute `entity_scores` with confidence intervals; resamples draw whole sentences (rows)."""
     array = counts.array if counts.types else np.zeros((len(counts.array), 1, 3), np.int64)
     return bootstrap_all(MEASURES, array, n=n, level=level, seed=seed, groups=groups)
 
 
 def _split_tag(tag: str, scheme: str | None) -> tuple[str, str]:
-    """A tag as one of B, I, E, S and O, and its type."""
+    """Split a tag into its prefix (B, I, E, S or O) and its type."""
     if not tag:
-        raise InputError("A tag is empty; write O for a word outside every entity.")
+        raise InputError("A tag is empty; use O for words outside entities.")
     if tag == "O":
         return "O", NO_TYPE
     if scheme is not None and _check_scheme(scheme) == "plain":
         return "S", tag
     if tag[0] not in "OBIESUL" or tag[1:2] not in ("", "-"):
         return "S", tag
-    return ALIKE.get(tag[0], tag[0]), tag[2:] or NO_TYPE
+    return IOBES_OF_BILOU.get(tag[0], tag[0]), tag[2:] or NO_TYPE
 
 
 def _check_scheme(scheme: str) -> str:
     if scheme not in SCHEMES:
-        raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, and it is {to_printable(scheme)}.")
+        raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, got {to_printable(scheme)}.")
     return scheme
 
 
 def _average_types(counts: ArrayLike, average: str, formula: Formula) -> WeightedMetric:
-    """One number from the counts of all types."""
+    """Average a score over entity types."""
     if average not in ("micro", "macro"):
-        raise InputError(f"average must be micro or macro, and it is {to_printable(average)}.")
+        raise InputError(f"average must be micro or macro, got {to_printable(average)}.")
     array = np.asarray(counts)
     if array.ndim != 3 or array.shape[2] != 3 or not len(array):
-        raise InputError(f"counts must be (rows, types, 3) of right, said and true, and its shape is {array.shape}.")
+        raise InputError(
+            f"counts must have shape (rows, types, 3): correct, predicted and true entities; got shape {array.shape}."
+        )
     array = array.sum(1, keepdims=True) if average == "micro" else array
-    # most rows have none of most types: only what is there is summed
-    row, kind, part = np.nonzero(array)
-    found, sums = array[row, kind, part][:, None], build_group_sum(kind * 3 + part, array.shape[1] * 3)
+    # most counts are 0, so only the others are summed
+    row_of_count, type_index, count_index = np.nonzero(array)
+    nonzero_counts = array[row_of_count, type_index, count_index][:, None]
+    sum_by_type = build_group_sum(type_index * 3 + count_index, array.shape[1] * 3)
 
     def values(weights: Array) -> Array:
-        right, said, true = sums(weights.take(row, 0) * found).reshape(-1, 3, weights.shape[1]).swapaxes(0, 1)
-        over, under = formula(ClassCounts(hits=right, labels=true, predictions=said))
-        return divide_or(
-            divide_or(over, under).sum(0), (true + said > 0).sum(0)
-        )  # a type that does not occur has no score
+        sums = sum_by_type(weights.take(row_of_count, 0) * nonzero_counts)
+        hits, predicted, true = sums.reshape(-1, 3, weights.shape[1]).swapaxes(0, 1)
+        numerators, denominators = formula(ClassCounts(hits=hits, labels=true, predictions=predicted))
+        # a type that does not occur has no score
+        return divide_or(divide_or(numerators, denominators).sum(0), (true + predicted > 0).sum(0))
 
     return WeightedMetric(rows=len(array), values=values)

@@ -1,4 +1,4 @@
-"""All metrics of a kind of task at once, each with its interval."""
+"""All metrics of a kind of task at once, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ REGRESS: Metrics = {"pearson": pearson, "spearman": spearman, "mse": mse, "mae":
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRow:
-    """One line of a table of metrics."""
+    """A row of a metrics table."""
 
     name: str
     value: float
@@ -75,29 +75,29 @@ def measure(
     seed: int = 0,
     groups: ArrayLike | None = None,
 ) -> dict[str, Interval]:
-    """Every metric of a kind of task ("classify", "multilabel" or "regress") by name.
+    """Compute every metric of a kind of task ("classify", "multilabel" or "regress") by name.
 
-    The areas and log loss need probs. Two classes add precision, recall and F1 of class 1. How many classes
-    there are is said by `classes`, else by the columns of probs, else by the largest number that occurs.
+    ROC AUC, PR AUC and log loss require probs. Binary tasks add precision, recall and F1 of class 1. The number of
+    classes is `classes` if given, else the number of columns of probs, else the largest class id plus 1.
     """
     if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}, and it is {kind!r}.")
-    draw = partial(bootstrap_all, n=n, level=level, seed=seed, groups=groups)
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    bootstrap_metrics = partial(bootstrap_all, n=n, level=level, seed=seed, groups=groups)
     if kind == "regress":
-        return draw(REGRESS, labels, predictions)
+        return bootstrap_metrics(REGRESS, labels, predictions)
     if kind == "multilabel":
-        made = draw(MULTILABEL, labels, predictions)
+        measures = bootstrap_metrics(MULTILABEL, labels, predictions)
     else:
-        binary = _count_classes(labels, predictions, probs, classes) <= 2
-        made = draw({**CLASSIFY, **BINARY} if binary else CLASSIFY, labels, predictions)
+        is_binary = _count_classes(labels, predictions, probs, classes) <= 2
+        measures = bootstrap_metrics({**CLASSIFY, **BINARY} if is_binary else CLASSIFY, labels, predictions)
     if probs is None:
-        return made
-    check_probabilities(probs, whole=kind == "classify")
-    return made | draw(PROBS, labels, probs)
+        return measures
+    check_probabilities(probs, sum_to_one=kind == "classify")
+    return measures | bootstrap_metrics(PROBS, labels, probs)
 
 
 def to_json(measures: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
-    """The shape that `evaluate --json` prints; what is not known is null."""
+    """Convert intervals to the JSON of `evaluate --json`; undefined values become null."""
     return {
         name: {
             "value": _none_if_nan(interval.value),
@@ -109,18 +109,24 @@ def to_json(measures: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
 
 
 def metric_rows(measures: Mapping[str, Interval]) -> tuple[MetricRow, ...]:
-    """The same as lines of a table."""
-    return tuple(MetricRow(name=name, value=m.value, low=m.low, high=m.high) for name, m in measures.items())
+    """Convert intervals to the rows of a table."""
+    return tuple(
+        MetricRow(name=name, value=interval.value, low=interval.low, high=interval.high)
+        for name, interval in measures.items()
+    )
 
 
 def _count_classes(labels: ArrayLike, predictions: ArrayLike, probs: ArrayLike | None, classes: int | None) -> int:
-    """How many classes there are; every label and prediction must be one of them."""
+    """Count the classes, and require that every label and prediction is one of them."""
     if classes is None and probs is not None:
-        sure = check_probabilities(probs, whole=True)
-        classes = 2 if sure.ndim == 1 else sure.shape[1]
-    true, said = check_class_ids(labels, "labels", n=classes), check_class_ids(predictions, "predictions", n=classes)
-    check_same_rows(labels=true, predictions=said)
-    return int(max(true.max(), said.max())) + 1 if classes is None else classes
+        checked_probs = check_probabilities(probs, sum_to_one=True)
+        classes = 2 if checked_probs.ndim == 1 else checked_probs.shape[1]
+    true, predicted = (
+        check_class_ids(labels, "labels", n_classes=classes),
+        check_class_ids(predictions, "predictions", n_classes=classes),
+    )
+    check_same_rows(labels=true, predictions=predicted)
+    return int(max(true.max(), predicted.max())) + 1 if classes is None else classes
 
 
 def _none_if_nan(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Is one model better than another on the same rows, or is it chance?"""
+"""Paired significance tests of two models on the same rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.metrics.checks import Array, ArrayLike, check_class_ids, check_same_rows, check_same_shape
-from clearhead.metrics.intervals import check_draws, evaluate_or_nan, percentile_interval
+from clearhead.metrics.intervals import check_resampling, evaluate_or_nan, percentile_interval
 from clearhead.metrics.resamples import draw_resamples, draw_swaps, merge_equal_rows, row_units
 from clearhead.metrics.weights import MetricSpec, find_spec
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedResult:
-    """How much higher the metric of A is than that of B, its interval, and the chance of so much by luck alone."""
+    """Difference of a metric between models A and B (A - B), its confidence interval and its p-value."""
 
     difference: float
     low: float
@@ -25,12 +25,12 @@ class PairedResult:
     p: float
     level: float = 0.95
     n: int = 0
-    skipped: int = 0  # resamples for which the metric is undefined
+    skipped: int = 0  # resamples among these for which the metric is undefined
 
 
 @dataclass(frozen=True, kw_only=True)
 class McNemarResult:
-    """Rows that only A or only B has right, and the exact chance of such a split by luck alone."""
+    """Rows that only A or only B predicts correctly, and the exact p-value of this split."""
 
     only_a: int
     only_b: int
@@ -48,12 +48,13 @@ def paired_test(
     seed: int = 0,
     groups: ArrayLike | None = None,
 ) -> PairedResult:
-    """Paired bootstrap interval of metric(A) - metric(B), and p by approximate randomisation.
+    """Compute the paired bootstrap interval of metric(A) - metric(B), and p by approximate randomization.
 
-    Randomisation: if A and B were alike, exchanging their answers row by row at random would change the difference as
-    much. p is the share of such exchanges, itself included, with a difference at least as large in either direction.
+    Randomization: under the null hypothesis, swapping the predictions of A and B row by row at random yields equally
+    large differences. p is the fraction of random swaps, the observed assignment included, whose absolute difference
+    is at least as large as the observed one.
     """
-    check_draws(n, level)
+    check_resampling(n, level)
     true, a, b = np.asarray(labels), np.asarray(predictions_a), np.asarray(predictions_b)
     for array, name in ((true, "labels"), (a, "predictions_a"), (b, "predictions_b")):
         if array.ndim == 0 or not len(array):
@@ -63,24 +64,29 @@ def paired_test(
     difference = float(metric(true, a)) - float(metric(true, b))
     if math.isnan(difference):
         return PairedResult(difference=difference, low=math.nan, high=math.nan, p=math.nan, level=level)
-    form, units = find_spec(metric), row_units(len(true), groups)
-    if form is not None and form.is_discrete and groups is None:
+    spec, units = find_spec(metric), row_units(len(true), groups)
+    if spec is not None and spec.is_discrete and groups is None:
         units, (true, a, b) = merge_equal_rows([true, a, b])
-    drawn = n if units.draw_count > 1 else 0
-    each = _function_differences(metric, true, a, b) if form is None else _weighted_differences(form, true, a, b)
-    spread = _concatenate(each, ((weights, None) for weights in draw_resamples(units, drawn, seed)))
-    chance = _concatenate(
-        each, ((units.original_weights() - moved, moved) for moved in draw_swaps(units, drawn, seed + 1))
+    n_resamples = n if units.draw_count > 1 else 0
+    differences_of = (
+        _function_differences(metric, true, a, b) if spec is None else _weighted_differences(spec, true, a, b)
     )
-    low, high, skipped = percentile_interval(spread, level)
-    chance = chance[~np.isnan(chance)]
-    extreme = int((np.abs(chance) >= abs(difference) - 1e-12).sum())
-    p = (1 + extreme) / (1 + len(chance)) if len(chance) else math.nan
-    return PairedResult(difference=difference, low=low, high=high, p=p, level=level, n=drawn, skipped=skipped)
+    resampled = _collect_differences(
+        differences_of, ((weights, None) for weights in draw_resamples(units, n_resamples, seed))
+    )
+    randomized = _collect_differences(
+        differences_of,
+        ((units.original_weights() - swapped, swapped) for swapped in draw_swaps(units, n_resamples, seed + 1)),
+    )
+    low, high, skipped = percentile_interval(resampled, level)
+    randomized = randomized[~np.isnan(randomized)]
+    extreme = int((np.abs(randomized) >= abs(difference) - 1e-12).sum())
+    p = (1 + extreme) / (1 + len(randomized)) if len(randomized) else math.nan
+    return PairedResult(difference=difference, low=low, high=high, p=p, level=level, n=n_resamples, skipped=skipped)
 
 
 def mcnemar(labels: ArrayLike, predictions_a: ArrayLike, predictions_b: ArrayLike) -> McNemarResult:
-    """McNemar's exact test of two accuracies on the same rows."""
+    """Compare two accuracies on the same rows by McNemar's exact test."""
     true, a, b = (
         check_class_ids(labels, "labels"),
         check_class_ids(predictions_a, "predictions_a"),
@@ -88,49 +94,50 @@ def mcnemar(labels: ArrayLike, predictions_a: ArrayLike, predictions_b: ArrayLik
     )
     check_same_rows(labels=true, predictions_a=a, predictions_b=b)
     only_a, only_b = int(((a == true) & (b != true)).sum()), int(((a != true) & (b == true)).sum())
-    rows, fewer = only_a + only_b, min(only_a, only_b)
-    # twice the lower tail of Binomial(rows, 1/2): log C(rows, i) grows by log((rows - i + 1) / i)
-    place = np.arange(1, fewer + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(rows - place + 1) - np.log(place))]) - rows * math.log(2)
-    return McNemarResult(only_a=only_a, only_b=only_b, p=min(1.0, 2 * float(np.exp(logs).sum())))
+    n_discordant, fewer = only_a + only_b, min(only_a, only_b)
+    # twice the lower tail of Binomial(n, 1/2), with log C(n, k) = log C(n, k - 1) + log((n - k + 1) / k)
+    k = np.arange(1, fewer + 1)
+    log_binomials = np.concatenate([[0.0], np.cumsum(np.log(n_discordant - k + 1) - np.log(k))])
+    tail = np.exp(log_binomials - n_discordant * math.log(2)).sum()
+    return McNemarResult(only_a=only_a, only_b=only_b, p=min(1.0, 2 * float(tail)))
 
 
-# (weights of rows as they are, weights of rows with the two answers exchanged or None for none) -> differences
+# (weights of unswapped rows, weights of rows with swapped predictions or None) -> differences
 Differences = Callable[[Array, Array | None], Array]
 
 
-def _weighted_differences(form: MetricSpec, true: Array, a: Array, b: Array) -> Differences:
-    """Differences of a metric that is a function of weights: each row stands there twice, with either answer."""
-    twice = np.concatenate([true, true])
-    alone = form.bind(true, a), form.bind(true, b)
-    mixed = form.bind(twice, np.concatenate([a, b])), form.bind(twice, np.concatenate([b, a]))
+def _weighted_differences(spec: MetricSpec, true: Array, a: Array, b: Array) -> Differences:
+    """Build the differences of a metric of weights; every row occurs twice, unswapped and swapped."""
+    doubled_labels = np.concatenate([true, true])
+    unswapped = spec.bind(true, a), spec.bind(true, b)
+    swappable = spec.bind(doubled_labels, np.concatenate([a, b])), spec.bind(doubled_labels, np.concatenate([b, a]))
 
-    def each(kept: Array, exchanged: Array | None) -> Array:
-        first, second = alone if exchanged is None else mixed
-        weights = kept if exchanged is None else np.concatenate([kept, exchanged])
-        return first.values(weights) - second.values(weights)
+    def differences_of(kept_weights: Array, swapped_weights: Array | None) -> Array:
+        metric_a, metric_b = unswapped if swapped_weights is None else swappable
+        weights = kept_weights if swapped_weights is None else np.concatenate([kept_weights, swapped_weights])
+        return metric_a.values(weights) - metric_b.values(weights)
 
-    return each
+    return differences_of
 
 
 def _function_differences(metric: Callable[..., float], true: Array, a: Array, b: Array) -> Differences:
-    """Differences of any other function, one resample after the other."""
-    first, second, twice = np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([true, true])
+    """Build the differences of any other function, with one call per resample."""
+    answers_a, answers_b, doubled_labels = np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([true, true])
 
-    def each(kept: Array, exchanged: Array | None) -> Array:
-        made = []
-        weights = kept if exchanged is None else np.concatenate([kept, exchanged])
-        for column in weights.astype(np.int64).T:
-            rows = np.repeat(np.arange(len(column)), column)
-            made.append(
-                evaluate_or_nan(metric, [twice[rows], first[rows]])
-                - evaluate_or_nan(metric, [twice[rows], second[rows]])
+    def differences_of(kept_weights: Array, swapped_weights: Array | None) -> Array:
+        differences = []
+        weights = kept_weights if swapped_weights is None else np.concatenate([kept_weights, swapped_weights])
+        for row_counts in weights.astype(np.int64).T:
+            rows = np.repeat(np.arange(len(row_counts)), row_counts)
+            differences.append(
+                evaluate_or_nan(metric, [doubled_labels[rows], answers_a[rows]])
+                - evaluate_or_nan(metric, [doubled_labels[rows], answers_b[rows]])
             )
-        return np.array(made)
+        return np.array(differences)
 
-    return each
+    return differences_of
 
 
-def _concatenate(each: Differences, draws: Iterable[tuple[Array, Array | None]]) -> Array:
-    found = [each(kept, exchanged) for kept, exchanged in draws]
-    return np.concatenate(found) if found else np.zeros(0)
+def _collect_differences(differences_of: Differences, draws: Iterable[tuple[Array, Array | None]]) -> Array:
+    differences = [differences_of(kept_weights, swapped_weights) for kept_weights, swapped_weights in draws]
+    return np.concatenate(differences) if differences else np.zeros(0)

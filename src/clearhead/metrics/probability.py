@@ -1,7 +1,7 @@
-"""How good the scores are before anything is decided: areas under curves, log loss, Brier score.
+"""Metrics of scores and probabilities: ROC AUC, average precision, log loss and Brier score.
 
-`scores` is (rows,) for two classes, (rows, classes), or (rows, labels) beside labels of the same shape. Several classes
-are each taken against the rest and averaged; a class without rows, or with all of them, has no area and is left out.
+`scores` is (rows,) for two classes, (rows, classes), or (rows, labels) with labels of the same shape. With more than
+two classes, areas are averaged one-vs-rest; classes that have no rows, or all of them, are excluded.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from clearhead.metrics.checks import (
 )
 from clearhead.metrics.weights import WeightedMetric, build_group_sum, divide_or, metric, weighted_mean
 
-Area: TypeAlias = Callable[[Array, Array], Array]  # weights of all rows and of positive rows, by falling score
+Area: TypeAlias = Callable[[Array, Array], Array]  # weights of all rows and of positive rows, by descending score
 
 
 @metric()
 def roc_auc(labels: ArrayLike, scores: ArrayLike) -> WeightedMetric:
-    """Chance that a row of the class scores above a row of another, ties counted half; NaN without both."""
+    """Probability that a positive row scores above a negative row, ties counting half; NaN unless both exist."""
 
-    # U = sum over positives of (negatives below + half of the negatives beside) / (positives x negatives)
+    # AUC = sum over positives of (negatives below + half of the tied negatives) / (positives x negatives)
     def area(rows: Array, hits: Array) -> Array:
-        others = rows - hits
-        below = others.sum(0) - others.cumsum(0) + others / 2
-        return divide_or((hits * below).sum(0), hits.sum(0) * others.sum(0), np.nan)
+        negatives = rows - hits
+        negatives_below = negatives.sum(0) - negatives.cumsum(0) + negatives / 2
+        return divide_or((hits * negatives_below).sum(0), hits.sum(0) * negatives.sum(0), np.nan)
 
     return _average_area(labels, scores, area)
 
 
 @metric()
 def average_precision(labels: ArrayLike, scores: ArrayLike) -> WeightedMetric:
-    """Area under the precision-recall curve, as steps; NaN when no row has the class."""
+    """Area under the stepwise precision-recall curve; NaN if no row is positive."""
 
-    # AP = sum over thresholds of (recall gained) x (precision there)
+    # AP = sum over thresholds of (increase in recall) x (precision)
     def area(rows: Array, hits: Array) -> Array:
         return divide_or((hits * divide_or(hits.cumsum(0), rows.cumsum(0))).sum(0), hits.sum(0), np.nan)
 
@@ -54,88 +54,90 @@ def average_precision(labels: ArrayLike, scores: ArrayLike) -> WeightedMetric:
 
 @metric()
 def log_loss(labels: ArrayLike, probs: ArrayLike) -> WeightedMetric:
-    """Mean of -log of the probability given to the truth; by label where a text can have several."""
-    kind = np.asarray(probs).dtype
-    least = np.finfo(kind if kind.kind == "f" else np.float64).eps  # a zero costs what the precision can express
-    true, sure = check_labels_and_probs(labels, probs)
-    sure = np.clip(sure, least, 1 - least)
+    """Mean negative log-likelihood of the labels; of each label for multi-label data."""
+    dtype = np.asarray(probs).dtype
+    epsilon = np.finfo(
+        dtype if dtype.kind == "f" else np.float64
+    ).eps  # limits the loss of a zero probability to what the dtype can express
+    true, checked_probs = check_labels_and_probs(labels, probs)
+    checked_probs = np.clip(checked_probs, epsilon, 1 - epsilon)
     if true.ndim == 2:
-        return weighted_mean(-np.where(true, np.log(sure), np.log1p(-sure)).mean(1))
-    return weighted_mean(-np.log(sure[np.arange(len(true)), true]))
+        return weighted_mean(-np.where(true, np.log(checked_probs), np.log1p(-checked_probs)).mean(1))
+    return weighted_mean(-np.log(checked_probs[np.arange(len(true)), true]))
 
 
 @metric()
 def brier_score(labels: ArrayLike, probs: ArrayLike) -> WeightedMetric:
-    """Mean squared error of the probabilities: of the positive class for two classes, summed over more, by label."""
-    true, sure = check_labels_and_probs(labels, probs)
+    """Mean squared error of the probabilities: of class 1 for two classes, summed over more classes, or per label."""
+    true, checked_probs = check_labels_and_probs(labels, probs)
     if true.ndim == 2:
-        return weighted_mean(((sure - true) ** 2).mean(1))
-    off = ((sure - np.eye(sure.shape[1])[true]) ** 2).sum(1)
-    return weighted_mean(off / 2 if sure.shape[1] == 2 else off)
+        return weighted_mean(((checked_probs - true) ** 2).mean(1))
+    squared_errors = ((checked_probs - np.eye(checked_probs.shape[1])[true]) ** 2).sum(1)
+    return weighted_mean(squared_errors / 2 if checked_probs.shape[1] == 2 else squared_errors)
 
 
 def check_labels_and_probs(labels: ArrayLike, probs: ArrayLike) -> tuple[Array, Array]:
-    """Class numbers beside (rows, classes), or flags beside (rows, labels); two classes may come as (rows,)."""
+    """Check class ids with (rows, classes), or flags with (rows, labels); binary probs may be (rows,)."""
     if check_numbers(labels, "labels").ndim == 2:
-        true, sure = check_binary(labels, "labels"), check_probabilities(probs)
-        check_same_shape(labels=true, probs=sure)
-        return true, sure
-    sure = check_probabilities(probs, whole=True)
-    sure = np.stack([1 - sure, sure], 1) if sure.ndim == 1 else sure
-    true = check_class_ids(labels, "labels", n=sure.shape[1])
-    check_same_rows(labels=true, probs=sure)
-    return true, sure
+        true, checked_probs = check_binary(labels, "labels"), check_probabilities(probs)
+        check_same_shape(labels=true, probs=checked_probs)
+        return true, checked_probs
+    checked_probs = check_probabilities(probs, sum_to_one=True)
+    checked_probs = np.stack([1 - checked_probs, checked_probs], 1) if checked_probs.ndim == 1 else checked_probs
+    true = check_class_ids(labels, "labels", n_classes=checked_probs.shape[1])
+    check_same_rows(labels=true, probs=checked_probs)
+    return true, checked_probs
 
 
 def _average_area(labels: ArrayLike, scores: ArrayLike, area: Area) -> WeightedMetric:
-    """The mean area of all classes that have one."""
-    columns = [_build_ranking(*column) for column in _binary_columns(labels, scores)]
+    """Average the areas of all classes for which it is defined."""
+    rankings = [_build_ranking(*scores_and_positives) for scores_and_positives in _split_into_binary(labels, scores)]
 
     def values(weights: Array) -> Array:
         total = np.zeros(weights.shape[1])
-        defined = np.zeros(weights.shape[1])
-        for falling in columns:
-            found = area(*falling(weights))
-            there = ~np.isnan(found)
-            total[there] += found[there]
-            defined += there
-        return divide_or(total, defined, np.nan)
+        n_defined = np.zeros(weights.shape[1])
+        for rank_weights in rankings:
+            areas = area(*rank_weights(weights))
+            is_defined = ~np.isnan(areas)
+            total[is_defined] += areas[is_defined]
+            n_defined += is_defined
+        return divide_or(total, n_defined, np.nan)
 
     return WeightedMetric(rows=len(np.asarray(labels)), values=values)
 
 
-def _binary_columns(labels: ArrayLike, scores: ArrayLike) -> list[tuple[Array, Array]]:
-    """Pairs of scores and which rows are positive: one for two classes, one per class or label otherwise."""
-    score = check_finite(scores, "scores")
-    if score.ndim > 2:
-        raise InputError(f"scores must be (rows,) or (rows, classes), and its shape is {score.shape}.")
+def _split_into_binary(labels: ArrayLike, scores: ArrayLike) -> list[tuple[Array, Array]]:
+    """Pairs of scores and positive flags: one pair for two classes, otherwise one per class or label."""
+    checked_scores = check_finite(scores, "scores")
+    if checked_scores.ndim > 2:
+        raise InputError(f"scores must have shape (rows,) or (rows, classes), got {checked_scores.shape}.")
     if check_numbers(labels, "labels").ndim == 2:
         true = check_binary(labels, "labels")
-        check_same_shape(labels=true, scores=score)
-        return [(score[:, place], true[:, place]) for place in range(true.shape[1])]
-    classes = 2 if score.ndim == 1 else score.shape[1]
-    number = check_class_ids(labels, "labels", n=classes)
-    check_same_rows(labels=number, scores=score)
-    if score.ndim == 1:
-        return [(score, number == 1)]
-    if classes == 2:
-        return [(score[:, 1], number == 1)]
-    return [(score[:, place], number == place) for place in range(classes)]
+        check_same_shape(labels=true, scores=checked_scores)
+        return [(checked_scores[:, column], true[:, column]) for column in range(true.shape[1])]
+    n_classes = 2 if checked_scores.ndim == 1 else checked_scores.shape[1]
+    class_ids = check_class_ids(labels, "labels", n_classes=n_classes)
+    check_same_rows(labels=class_ids, scores=checked_scores)
+    if checked_scores.ndim == 1:
+        return [(checked_scores, class_ids == 1)]
+    if n_classes == 2:
+        return [(checked_scores[:, 1], class_ids == 1)]
+    return [(checked_scores[:, column], class_ids == column) for column in range(n_classes)]
 
 
 def _build_ranking(score: Array, positive: Array) -> Callable[[Array], tuple[Array, Array]]:
-    """Weights of all rows and of positive rows by falling score, (steps, resamples) each.
+    """Build a function from row weights to those of all and of positive rows by descending score, (steps, resamples).
 
-    Rows with equal scores are one step; steps without any positive row between two that have one are joined.
+    Rows with equal scores are one step; consecutive steps without positive rows are merged.
     """
     order = np.argsort(-score, kind="stable")
-    ranked, hit = score[order], positive[order]
-    firsts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))  # where each tie begins
-    having = np.add.reduceat(hit.astype(np.int64), firsts) > 0
-    starts = firsts[having | np.concatenate([[True], having[:-1]])]
-    step = np.searchsorted(starts, np.flatnonzero(hit), side="right") - 1
-    positives, by_step = order[hit], build_group_sum(step, len(starts))
+    ranked, is_hit = score[order], positive[order]
+    tie_starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))  # where each tie begins
+    has_positive = np.add.reduceat(is_hit.astype(np.int64), tie_starts) > 0
+    starts = tie_starts[has_positive | np.concatenate([[True], has_positive[:-1]])]
+    step_of_positive = np.searchsorted(starts, np.flatnonzero(is_hit), side="right") - 1
+    positives, sum_by_step = order[is_hit], build_group_sum(step_of_positive, len(starts))
     return lambda weights: (
         np.add.reduceat(weights.take(order, 0), starts, axis=0),
-        by_step(weights.take(positives, 0)),
+        sum_by_step(weights.take(positives, 0)),
     )

@@ -1,10 +1,10 @@
-"""Translations against references: BLEU, chrF and chrF++ as sacrebleu counts them, with intervals over rows.
+"""Translation metrics: BLEU, chrF and chrF++ as in sacrebleu, with confidence intervals over rows.
 
-Each row is counted once, by sacrebleu: so many n-grams said, so many wanted, so many right. A corpus score is a formula
-over sums of these counts, so a thousand resamples are a few array operations and no text is cut into tokens again.
+Sacrebleu counts each row once: n-grams of the hypothesis, of the reference, and matches. A corpus score is a formula
+over sums of these counts, so that a thousand resamples take a few array operations and no text is tokenized again.
 
-Sacrebleu's own tokenizations (13a, intl, zh, ...) are part of the published metrics, so they split the texts here,
-and not by `clearhead.text.words`.
+The tokenizations of sacrebleu (13a, intl, zh, ...) are part of the published metrics; they are used here instead of
+`clearhead.text.words`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.metrics.checks import Array, ArrayLike, check_finite
 from clearhead.metrics.classification import proportion
@@ -23,45 +24,45 @@ from clearhead.metrics.measure import to_json
 from clearhead.metrics.slices import Slice, split_column
 from clearhead.metrics.weights import WeightedMetric, divide_or, metric, weighted_sums
 
-ORDERS = 4  # n-grams of words that BLEU looks at
-BETA = 2  # how much more recall weighs than precision in chrF
-TOKENIZERS = ("13a", "intl", "zh", "char", "none")  # those of sacrebleu that need no download and no further package
-BY_LANGUAGE = {"zh": "zh", "ja": "char", "ko": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}
+MAX_WORD_ORDER = 4  # longest word n-gram in BLEU
+CHRF_BETA = 2  # weight of recall relative to precision in chrF
+TOKENIZERS = ("13a", "intl", "zh", "char", "none")  # those of sacrebleu that need no download or extra package
+TOKENIZER_OF_LANGUAGE = {"zh": "zh", "ja": "char", "ko": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}
 
 References = Sequence[str | Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthSlice(Slice):
-    """Rows whose sources are about as long: BLEU as the interval, and what goes with it."""
+    """Rows with sources of similar length; the interval is that of BLEU."""
 
     chrf: Interval
-    ratio: float  # words said for each word of the references: below 1 the translations are too short
+    ratio: float  # hypothesis words per reference word; below 1, translations are too short
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationScores:
-    """How good translations are; BLEU, chrF and chrF++ from 0 to 100, exact match as a share of rows."""
+    """Quality of translations: BLEU, chrF and chrF++ from 0 to 100, exact match as a fraction of rows."""
 
     measures: dict[str, Interval]  # bleu, chrf, chrf++, exact_match
-    signatures: dict[str, str]  # sacrebleu's own words for how each was counted
+    signatures: dict[str, str]  # sacrebleu signature of each metric
     precisions: tuple[float, ...]  # of n-grams of one to four words, in percent
-    brevity: float  # the penalty that BLEU takes for short translations; 1 is none
-    ratio: float  # words said for each word of the references
+    brevity: float  # brevity penalty of BLEU; 1 is no penalty
+    ratio: float  # hypothesis words per reference word
     rows: int
-    sentences: Array  # chrF of each row by itself
-    slices: tuple[LengthSlice, ...] = ()  # by length of the source, the shortest first
+    sentences: Array  # chrF of each row
+    slices: tuple[LengthSlice, ...] = ()  # by source length, shortest first
 
     def worst(self, count: int = 10) -> list[int]:
-        """Row numbers from 0, the lowest chrF first."""
+        """Row indices, lowest chrF first."""
         return [int(row) for row in np.argsort(self.sentences, kind="stable")[:count]]
 
     def best(self, count: int = 10) -> list[int]:
-        """Row numbers from 0, the highest chrF first."""
+        """Row indices, highest chrF first."""
         return [int(row) for row in np.argsort(-self.sentences, kind="stable")[:count]]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, all but the single sentences."""
+        """Convert the scores to JSON values, without those of single sentences."""
         return {
             "rows": self.rows,
             "metrics": to_json(self.measures),
@@ -70,13 +71,19 @@ class TranslationScores:
             "brevity": self.brevity,
             "ratio": self.ratio,
             "by_source_length": [
-                {"length": one.name, "rows": one.rows, "small": one.small, "ratio": one.ratio}
-                | to_json({"bleu": one.interval, "chrf": one.chrf})
-                for one in self.slices
+                {
+                    "length": length_slice.name,
+                    "rows": length_slice.rows,
+                    "small": length_slice.small,
+                    "ratio": length_slice.ratio,
+                }
+                | to_json({"bleu": length_slice.interval, "chrf": length_slice.chrf})
+                for length_slice in self.slices
             ],
         }
 
 
+@renamed_parameters(least="min_rows")
 def measure_translations(
     hypotheses: Sequence[str],
     references: References,
@@ -85,55 +92,59 @@ def measure_translations(
     tokenize: str = "13a",
     lowercase: bool = False,
     bins: int = 5,
-    least: int = 30,
+    min_rows: int = 30,
     n: int = 1000,
     level: float = 0.95,
     seed: int = 0,
     groups: ArrayLike | None = None,
 ) -> TranslationScores:
-    """BLEU, chrF, chrF++ and exact match of translations; `references` has one text or several for each.
+    """Compute BLEU, chrF, chrF++ and exact match of translations, with one or several references each.
 
-    `lengths` are those of the sources, in words or tokens, and ask for slices by length; `groups` draws rows of one
-    document together. An empty translation is a translation, only a bad one.
+    `lengths` are those of the sources, in words or tokens, and add slices by length; `groups` resamples whole
+    documents. Empty translations are scored like any other.
     """
-    wanted = _check_references(hypotheses, references)
-    words, bleu_signature = bleu_statistics(hypotheses, wanted, tokenize=tokenize, lowercase=lowercase)
-    letters, chrf_signature = chrf_statistics(hypotheses, wanted, lowercase=lowercase)
-    both, plus_signature = chrf_statistics(hypotheses, wanted, lowercase=lowercase, word_order=2)
-    drawn: dict[str, Any] = {"n": n, "level": level, "seed": seed}
-    # one at a time: each has its own counts, and the same seed draws the same rows
+    reference_lists = _check_references(hypotheses, references)
+    bleu_counts, bleu_signature = bleu_statistics(hypotheses, reference_lists, tokenize=tokenize, lowercase=lowercase)
+    chrf_counts, chrf_signature = chrf_statistics(hypotheses, reference_lists, lowercase=lowercase)
+    chrf_plus_counts, chrf_plus_signature = chrf_statistics(
+        hypotheses, reference_lists, lowercase=lowercase, word_order=2
+    )
+    resampling: dict[str, Any] = {"n": n, "level": level, "seed": seed}
+    # one call per metric, since each has different counts; the same seed draws the same rows
     measures = {
-        "bleu": bootstrap(corpus_bleu, words, groups=groups, **drawn),
-        "chrf": bootstrap(corpus_chrf, letters, groups=groups, **drawn),
-        "chrf++": bootstrap(corpus_chrf, both, groups=groups, **drawn),
-        "exact_match": bootstrap(proportion, exact_matches(hypotheses, wanted), groups=groups, **drawn),
+        "bleu": bootstrap(corpus_bleu, bleu_counts, groups=groups, **resampling),
+        "chrf": bootstrap(corpus_chrf, chrf_counts, groups=groups, **resampling),
+        "chrf++": bootstrap(corpus_chrf, chrf_plus_counts, groups=groups, **resampling),
+        "exact_match": bootstrap(proportion, exact_matches(hypotheses, reference_lists), groups=groups, **resampling),
     }
-    sums = words.sum(0)[:, None]
+    sums = bleu_counts.sum(0)[:, None]
     return TranslationScores(
         measures=measures,
-        signatures={"bleu": bleu_signature, "chrf": chrf_signature, "chrf++": plus_signature},
+        signatures={"bleu": bleu_signature, "chrf": chrf_signature, "chrf++": chrf_plus_signature},
         precisions=tuple(float(value) for value in _precisions(sums)[:, 0]),
         brevity=float(_brevity(sums)[0]),
         ratio=float(divide_or(sums[0], sums[1])[0]),
-        rows=len(words),
-        sentences=sentence_chrf(letters),
-        slices=() if lengths is None else _slice_by_length(lengths, words, letters, bins, least, drawn),
+        rows=len(bleu_counts),
+        sentences=sentence_chrf(chrf_counts),
+        slices=()
+        if lengths is None
+        else _slice_by_length(lengths, bleu_counts, chrf_counts, bins, min_rows, resampling),
     )
 
 
 def tokenizer_for(language: str | None) -> str:
-    """Sacrebleu's tokenizer for a target language: by character where blanks do not part words."""
+    """Sacrebleu's tokenizer for a target language; characters if words are not separated by spaces."""
     code = (language or "").lower().replace("_", "-").split("-")[0]
-    return BY_LANGUAGE.get(code, "13a")
+    return TOKENIZER_OF_LANGUAGE.get(code, "13a")
 
 
 def bleu_statistics(
     hypotheses: Sequence[str], references: References, *, tokenize: str = "13a", lowercase: bool = False
 ) -> tuple[Array, str]:
-    """What BLEU counts in each row (words said, words wanted, right and said n-grams of 1 to 4), and its signature."""
+    """BLEU counts by row (hypothesis length, reference length, matches and n-grams of order 1 to 4), and signature."""
     if tokenize not in TOKENIZERS:
-        raise InputError(f"tokenize must be one of {', '.join(TOKENIZERS)}, and it is {tokenize!r}.")
-    from sacrebleu import BLEU  # here, for importing it takes longer than counting a hundred rows
+        raise InputError(f"tokenize must be one of {', '.join(TOKENIZERS)}, got {tokenize!r}.")
+    from sacrebleu import BLEU  # imported lazily: the import takes longer than counting a hundred rows
 
     counter = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     return _count_ngrams(counter, hypotheses, references)
@@ -142,142 +153,156 @@ def bleu_statistics(
 def chrf_statistics(
     hypotheses: Sequence[str], references: References, *, word_order: int = 0, lowercase: bool = False
 ) -> tuple[Array, str]:
-    """What chrF counts in each row (said, wanted and right n-grams of each order), and its signature; 2 for chrF++."""
+    """ChrF counts by row (hypothesis n-grams, reference n-grams and matches of each order), and signature."""
     if word_order not in (0, 1, 2):
-        raise InputError(f"word_order is 0 for chrF, 1 for chrF+ or 2 for chrF++, and it is {word_order!r}.")
+        raise InputError(f"word_order must be 0 for chrF, 1 for chrF+ or 2 for chrF++, got {word_order!r}.")
     from sacrebleu import CHRF
 
-    counter = CHRF(word_order=word_order, beta=BETA, lowercase=lowercase)
+    counter = CHRF(word_order=word_order, beta=CHRF_BETA, lowercase=lowercase)
     return _count_ngrams(counter, hypotheses, references)
 
 
 @metric()
 def corpus_bleu(statistics: ArrayLike) -> WeightedMetric:
-    """BLEU of rows that `bleu_statistics` counted, 0 to 100."""
-    counts = _check_statistics(statistics, lambda columns: columns == 2 + 2 * ORDERS)
+    """BLEU from the counts of `bleu_statistics`, 0 to 100."""
+    counts = _check_statistics(statistics, lambda columns: columns == 2 + 2 * MAX_WORD_ORDER)
     return WeightedMetric(rows=len(counts), values=lambda weights: _bleu(weighted_sums(counts.T, weights)))
 
 
 @metric()
 def corpus_chrf(statistics: ArrayLike) -> WeightedMetric:
-    """ChrF of rows that `chrf_statistics` counted, 0 to 100."""
+    """ChrF from the counts of `chrf_statistics`, 0 to 100."""
     counts = _check_statistics(statistics, lambda columns: columns > 0 and columns % 3 == 0)
     return WeightedMetric(rows=len(counts), values=lambda weights: _chrf(weighted_sums(counts.T, weights)))
 
 
 def sentence_chrf(statistics: ArrayLike) -> Array:
-    """ChrF of every row by itself, 0 to 100."""
+    """ChrF of every row, 0 to 100."""
     return _chrf(_check_statistics(statistics, lambda columns: columns > 0 and columns % 3 == 0).T)
 
 
 def exact_matches(hypotheses: Sequence[str], references: References) -> Array:
-    """Which translations are word for word one of their references, blanks at either end aside."""
-    wanted = _check_references(hypotheses, references)
-    rows = zip(hypotheses, wanted, strict=True)
-    return np.array([said.strip() in {one.strip() for one in ones} for said, ones in rows])
+    """Flag translations that equal one of their references, ignoring leading and trailing whitespace."""
+    reference_lists = _check_references(hypotheses, references)
+    rows = zip(hypotheses, reference_lists, strict=True)
+    return np.array([hypothesis.strip() in {text.strip() for text in texts} for hypothesis, texts in rows])
 
 
 def _bleu(sums: Array) -> Array:
-    """BLEU = brevity * exp(mean of log precisions), of (10, resamples) sums."""
+    """BLEU = brevity penalty * exp(mean of log precisions), from sums (10, resamples)."""
     precisions = _precisions(sums)
-    right = sums[2 : 2 + ORDERS]
+    matches = sums[2 : 2 + MAX_WORD_ORDER]
     logs = np.log(precisions, out=np.full(precisions.shape, -np.inf), where=precisions > 0)
-    made: Array = np.where(right.any(0), _brevity(sums) * np.exp(logs.sum(0) / ORDERS), 0.0)
-    return made
+    scores: Array = np.where(matches.any(0), _brevity(sums) * np.exp(logs.sum(0) / MAX_WORD_ORDER), 0.0)
+    return scores
 
 
 def _precisions(sums: Array) -> Array:
-    """Share of right n-grams by order in percent; the k-th order without any has 1 / 2^k of one, as in mteval."""
-    right, said = sums[2 : 2 + ORDERS], sums[2 + ORDERS :]
-    none = (right == 0) & (said > 0)
-    smoothed = np.where(none, 0.5 ** np.cumsum(none, 0), right)
-    made: Array = np.where(right.any(0), 100 * divide_or(smoothed, said), 0.0)
-    return made
+    """N-gram precision by order in percent; the k-th order without matches counts 1 / 2^k matches, as in mteval."""
+    matches, hypothesis_ngrams = sums[2 : 2 + MAX_WORD_ORDER], sums[2 + MAX_WORD_ORDER :]
+    without_match = (matches == 0) & (hypothesis_ngrams > 0)
+    smoothed = np.where(without_match, 0.5 ** np.cumsum(without_match, 0), matches)
+    percentages: Array = np.where(matches.any(0), 100 * divide_or(smoothed, hypothesis_ngrams), 0.0)
+    return percentages
 
 
 def _brevity(sums: Array) -> Array:
-    """exp(1 - wanted / said) where less was said than wanted."""
-    short = np.exp(np.minimum(0.0, 1 - divide_or(sums[1], sums[0], 1.0)))
-    made: Array = np.where((sums[0] == 0) & (sums[1] > 0), 0.0, short)
-    return made
+    """Brevity penalty: exp(1 - reference length / hypothesis length) if the hypotheses are shorter, else 1."""
+    penalty = np.exp(np.minimum(0.0, 1 - divide_or(sums[1], sums[0], 1.0)))
+    penalties: Array = np.where((sums[0] == 0) & (sums[1] > 0), 0.0, penalty)
+    return penalties
 
 
 def _chrf(sums: Array) -> Array:
-    """F-beta of mean precision and recall over the orders that both sides have, of (3 * orders, resamples) sums."""
-    said, wanted, right = sums[0::3], sums[1::3], sums[2::3]
-    there = (said > 0) & (wanted > 0)
-    orders = there.sum(0)
-    precision = divide_or(np.where(there, divide_or(right, said), 0.0).sum(0), orders)
-    recall = divide_or(np.where(there, divide_or(right, wanted), 0.0).sum(0), orders)
-    return 100 * divide_or((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)
+    """F-beta of mean precision and recall over the orders that both sides have, from sums (3 * orders, resamples)."""
+    hypothesis_ngrams, reference_ngrams, matches = sums[0::3], sums[1::3], sums[2::3]
+    in_both = (hypothesis_ngrams > 0) & (reference_ngrams > 0)
+    n_orders = in_both.sum(0)
+    precision = divide_or(np.where(in_both, divide_or(matches, hypothesis_ngrams), 0.0).sum(0), n_orders)
+    recall = divide_or(np.where(in_both, divide_or(matches, reference_ngrams), 0.0).sum(0), n_orders)
+    return 100 * divide_or((1 + CHRF_BETA**2) * precision * recall, CHRF_BETA**2 * precision + recall)
 
 
 def _slice_by_length(
-    lengths: Sequence[int], words: Array, letters: Array, bins: int, least: int, drawn: dict[str, Any]
+    lengths: Sequence[int], bleu_counts: Array, chrf_counts: Array, bins: int, min_rows: int, resampling: dict[str, Any]
 ) -> tuple[LengthSlice, ...]:
-    given = check_finite(lengths, "lengths")
-    if given.shape != (len(words),):
-        raise InputError(f"lengths must be one number per row: {len(words)} rows, and its shape is {given.shape}.")
+    checked_lengths = check_finite(lengths, "lengths")
+    if checked_lengths.shape != (len(bleu_counts),):
+        raise InputError(
+            f"lengths must be one number per row ({len(bleu_counts)} rows), got shape {checked_lengths.shape}."
+        )
     if bins < 1:
-        raise InputError(f"bins must be at least 1, and it is {bins}.")
-    found = []
+        raise InputError(f"bins must be at least 1, got {bins}.")
+    slices = []
     for name, rows in sorted(
-        split_column(_format_lengths(given), bins, bins), key=lambda part: float(given[part[1]].min())
+        split_column(_format_lengths(checked_lengths), bins, bins),
+        key=lambda named_rows: float(checked_lengths[named_rows[1]].min()),
     ):
-        sums = words[rows].sum(0)
-        both = bootstrap_all({"bleu": corpus_bleu}, words[rows], **drawn)
-        both |= bootstrap_all({"chrf": corpus_chrf}, letters[rows], **drawn)
-        found.append(
+        sums = bleu_counts[rows].sum(0)
+        measures = bootstrap_all({"bleu": corpus_bleu}, bleu_counts[rows], **resampling)
+        measures |= bootstrap_all({"chrf": corpus_chrf}, chrf_counts[rows], **resampling)
+        slices.append(
             LengthSlice(
                 column="source length",
                 name=name,
                 rows=len(rows),
-                small=len(rows) < least,
-                interval=both["bleu"],
-                chrf=both["chrf"],
+                small=len(rows) < min_rows,
+                interval=measures["bleu"],
+                chrf=measures["chrf"],
                 ratio=float(divide_or(sums[0], sums[1])),
             ),
         )
-    return tuple(found)
+    return tuple(slices)
 
 
 def _format_lengths(lengths: Array) -> list[float]:
-    """Lengths as they name slices: 7, and not 7.0."""
-    return [int(one) if one.is_integer() else one for one in lengths.tolist()]
+    """Convert integral lengths to int, so that slice names read 7 instead of 7.0."""
+    return [int(length) if length.is_integer() else length for length in lengths.tolist()]
 
 
 def _count_ngrams(counter: Any, hypotheses: Sequence[str], references: References) -> tuple[Array, str]:
-    wanted = _check_references(hypotheses, references)
-    most = max(len(ones) for ones in wanted)
-    # sacrebleu takes one list for each place of a reference, None where a row has fewer
-    columns = [[ones[place] if place < len(ones) else None for ones in wanted] for place in range(most)]
+    reference_lists = _check_references(hypotheses, references)
+    max_references = max(len(texts) for texts in reference_lists)
+    # sacrebleu takes one list per reference position, with None for rows that have fewer references
+    columns = [
+        [texts[position] if position < len(texts) else None for texts in reference_lists]
+        for position in range(max_references)
+    ]
     rows = counter._extract_corpus_statistics(list(hypotheses), columns)
     return np.array(rows, np.float64), str(counter.get_signature())
 
 
 def _check_references(hypotheses: Sequence[str], references: References) -> list[list[str]]:
-    """A list of references for each row; everything else is refused."""
+    """Convert the references of each row to a list; anything but strings is an error."""
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise InputError("Give lists of texts, not a single string.")
+        raise InputError("Pass lists of texts, not a single string.")
     if len(hypotheses) != len(references):
         counts = f"{len(hypotheses)} translations and {len(references)} references"
-        raise InputError(f"There are {counts}; give one reference, or a list of them, for each translation.")
+        raise InputError(f"There are {counts}; expected one reference, or a list of them, per translation.")
     if not len(hypotheses):
         raise InputError("There are no translations; a metric needs at least one row.")
-    made = []
-    for row, (said, given) in enumerate(zip(hypotheses, references, strict=True)):
-        ones = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [given]
-        if not ones:
-            raise InputError(f"references[{row}] is empty; give at least one reference for each translation.")
-        wrong = [type(text).__name__ for text in (said, *ones) if not isinstance(text, str)]
-        if wrong:
-            raise InputError(f"Row {row} holds a value of type {wrong[0]}; translations and references are strings.")
-        made.append(ones)
-    return made
+    reference_lists = []
+    for row, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
+        row_references = (
+            [reference]
+            if isinstance(reference, str)
+            else list(reference)
+            if isinstance(reference, Sequence)
+            else [reference]
+        )
+        if not row_references:
+            raise InputError(f"references[{row}] is empty; every translation needs at least one reference.")
+        type_names = [type(text).__name__ for text in (hypothesis, *row_references) if not isinstance(text, str)]
+        if type_names:
+            raise InputError(
+                f"Row {row} has a value of type {type_names[0]}; translations and references must be strings."
+            )
+        reference_lists.append(row_references)
+    return reference_lists
 
 
-def _check_statistics(statistics: ArrayLike, fits: Any) -> Array:
+def _check_statistics(statistics: ArrayLike, is_column_count: Any) -> Array:
     counts = check_finite(statistics, "statistics")
-    if counts.ndim != 2 or not fits(counts.shape[1]):
-        raise InputError(f"statistics must be counts of rows as sacrebleu's, and their shape is {counts.shape}.")
+    if counts.ndim != 2 or not is_column_count(counts.shape[1]):
+        raise InputError(f"statistics must be sacrebleu counts of rows, got shape {counts.shape}.")
     return counts
