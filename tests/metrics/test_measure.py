@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from clearhead.metrics import MetricRow, accuracy, bootstrap, log_loss, measure, metric_rows, pearson, roc_auc, to_json
+from clearhead.metrics import (
+    MetricRow,
+    accuracy,
+    bootstrap,
+    count_entities,
+    log_loss,
+    measure,
+    measure_translations,
+    metric_rows,
+    pearson,
+    proportion,
+    roc_auc,
+    slice_table,
+    to_json,
+    wilson_interval,
+)
 from tests.metrics.rows import Array, label_tables, labels_and_probs, real_pairs
 
 CLASSES = ["accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "matthews"]
@@ -122,3 +138,16 @@ def test_groups_and_levels_reach_every_metric() -> None:
     assert grouped["accuracy"].level == 0.9
     assert grouped["accuracy"].high - grouped["accuracy"].low > ungrouped["accuracy"].high - ungrouped["accuracy"].low
     assert all(math.isnan(interval.low) for interval in measure("classify", labels, predictions, n=0).values())
+
+
+def test_former_parameters_still_work_and_warn() -> None:
+    calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], dict[str, Any]]] = [
+        (wilson_interval, (), {"right": 3, "rows": 4}, {"correct": 3, "rows": 4}),
+        (slice_table, ({"x": ["a"] * 40}, proportion, [1] * 40), {"least": 50}, {"min_rows": 50}),
+        (count_entities, ([[(0, 1, "PER")]],), {"said": [[(0, 1, "PER")]]}, {"predicted": [[(0, 1, "PER")]]}),
+        (measure_translations, (["a b"], ["a b"], [2]), {"least": 1, "n": 0}, {"min_rows": 1, "n": 0}),
+    ]
+    for function, arrays, former, current in calls:
+        with pytest.warns(DeprecationWarning, match="will be removed"):
+            result = function(*arrays, **former)
+        assert str(result) == str(function(*arrays, **current))

@@ -49,8 +49,8 @@ def slice_table(
 ) -> list[Slice]:
     """Compute `metric(*arrays)` on every slice of every column, worst first; slices below `min_rows` come last.
 
-    A column of names is sliced by its `top` most frequent values, with all others in one slice; a column of numbers with
-    more than `top` distinct values by quantiles. Empty cells form a slice. For correctness flags, use `proportion`.
+    A column of names is sliced by its `top` most frequent values, with all others in one slice; a column of numbers
+    with more than `top` distinct values by quantiles. Empty cells form a slice. For correctness flags, use `proportion`.
     """
     if top < 1 or bins < 1:
         raise InputError(f"top and bins must be at least 1, got top={top} and bins={bins}.")
