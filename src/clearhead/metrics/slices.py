@@ -50,7 +50,7 @@ def slice_table(
     """Compute `metric(*arrays)` on every slice of every column, worst first; slices below `min_rows` come last.
 
     A column of names is sliced by its `top` most frequent values, with all others in one slice; a column of numbers
-    with more than `top` distinct values by quantiles. Empty cells form a slice. For correctness flags, use `proportion`.
+    with more than `top` distinct values by quantiles. Empty cells form a slice. Use `proportion` for correctness flags.
     """
     if top < 1 or bins < 1:
         raise InputError(f"top and bins must be at least 1, got top={top} and bins={bins}.")
