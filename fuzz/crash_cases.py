@@ -13,7 +13,7 @@ from fuzz.warm_up import warm_up
 from tests.aspect_rows import make_reviews
 from tests.parallel_rows import CONFIGS, make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
-from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import make_topic_sentences
 
 LIBRARIES = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers")
@@ -93,8 +93,8 @@ def _make(place: Path) -> None:
 
     tiny_model(place / "bert")
     tiny_gpt(place / "gpt")
-    rows = write_csv(place / "rows.csv", labelled(60))
-    write_csv(place / "many.csv", labelled(2500))
+    rows = write_csv(place / "rows.csv", make_sentiment_rows(60))
+    write_csv(place / "many.csv", make_sentiment_rows(2500))
     (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
     (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in make_topic_sentences(200)))
     write_planted_text(place / "text.txt", 60, 4)

@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fuzz.warm_up import warm_up
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16, "threads": 1}
 SETTINGS["save_every"] = 0.0  # a state after every step
@@ -49,7 +49,7 @@ def main() -> None:
     warm_up()
     place = Path(tempfile.mkdtemp(prefix="clearhead-kill-"))
     model = tiny_model(place)
-    data = write_csv(place / "rows.csv", labelled(chosen.rows))
+    data = write_csv(place / "rows.csv", make_sentiment_rows(chosen.rows))
     begun = time.perf_counter()
     run(place / "whole", lambda: train(data, model))
     whole = time.perf_counter() - begun

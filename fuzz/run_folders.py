@@ -57,12 +57,15 @@ def make_seeds(base: Path) -> list[str]:
     from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
     from tests.parallel_rows import make_parallel_rows, write_tsv
     from tests.planted import write_planted_text
-    from tests.tiny_models import labelled, tiny_model, write_csv
+    from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
     seeds = base / "seeds"
     seeds.mkdir(parents=True)
     model = str(tiny_model(base / "tiny"))
-    rows, many = write_csv(base / "rows.csv", labelled(60)), write_csv(base / "many.csv", labelled(1100))
+    rows, many = (
+        write_csv(base / "rows.csv", make_sentiment_rows(60)),
+        write_csv(base / "many.csv", make_sentiment_rows(1100)),
+    )
     both, text = write_tsv(base / "pairs.tsv", make_parallel_rows(40)), write_planted_text(base / "text.txt", 30, 5)
     tiny = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
     learn: dict[str, Any] = {"preset": "tiny", "vocab_size": 200, "max_length": 16, "max_steps": 6, "evaluations": 3}

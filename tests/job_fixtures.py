@@ -10,7 +10,7 @@ from clearhead.api import train
 from clearhead.train import network
 from clearhead.train.finish import Run
 from tests.rows import QUICK, make_multilabel_rows, make_pair_rows, make_scored_rows
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """200 rows with a positive or a negative word, as CSV."""
-    return write_csv(tmp_path_factory.mktemp("data") / "reviews.csv", labelled(200))
+    return write_csv(tmp_path_factory.mktemp("data") / "reviews.csv", make_sentiment_rows(200))
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,7 @@ def make_sentence(rng: random.Random, words: Sequence[str], min_words: int = 4, 
     return " ".join(sentence)
 
 
-def labelled(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
+def make_sentiment_rows(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
     """Make texts with a positive or a negative word, labeled good or bad."""
     rng = random.Random(seed)
     rows = []

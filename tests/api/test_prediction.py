@@ -13,7 +13,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 TEXTS = ["the film was great", "a poor plot", "it was nice"]
 FORMS: dict[str, Callable[[], Any]] = {
@@ -36,7 +36,7 @@ FORMS: dict[str, Callable[[], Any]] = {
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Counted words of single texts and of pairs, trained on columns with names of their own."""
     place = tmp_path_factory.mktemp("models")
-    rows = labelled(80)
+    rows = make_sentiment_rows(80)
     single = [{"message": row["text"], "mood": row["label"]} for row in rows]
     pairs = [{"one": row["text"], "two": "a film", "mood": row["label"]} for row in rows]
     choices: dict[str, Any] = {"method": "tfidf", "report": False, "label": "mood"}

@@ -22,7 +22,7 @@ from clearhead.tasks.classify.answer import LabelAnswer
 from clearhead.tasks.span.answer import SpanAnswer
 from clearhead.tasks.tag.answer import TagsAnswer
 from tests.decode.texts import spoken
-from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import royal
 
 MOST = 600  # letters
@@ -34,7 +34,9 @@ Make = Callable[[Path], Any]
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with rows of sixty labels, models that were trained on them, a tiny BERT and a tiny GPT."""
     folder = tmp_path_factory.mktemp("reprs")
-    rows = [row | {"label": LABELS[number % 60]} for number, row in enumerate(labelled(600, least=40, most=60))]
+    rows = [
+        row | {"label": LABELS[number % 60]} for number, row in enumerate(make_sentiment_rows(600, least=40, most=60))
+    ]
     write_csv(folder / "rows.csv", rows)
     tiny_model(folder / "bert")
     tiny_gpt(folder / "gpt")
@@ -49,7 +51,7 @@ def trained(place: Path) -> Any:
 def pretrained(place: Path) -> Any:
     texts, held_out = place / "texts.txt", place / "held-out.txt"
     for path, seed in ((texts, 0), (held_out, 1)):
-        path.write_text("\n\n".join(row["text"] for row in labelled(200, seed=seed)))
+        path.write_text("\n\n".join(row["text"] for row in make_sentiment_rows(200, seed=seed)))
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     choices: dict[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 16, "vocab_size": 80, "config": sizes}
     choices |= {"family": "bert", "objective": "mlm", "threads": 1}
@@ -115,12 +117,18 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         ("cosine", "int8"),
     ),
     "LearnedTokenizer": (
-        lambda _: learn_tokenizer([row["text"] for row in labelled(100)], kind="bpe", use="gpt", vocab_size=300),
+        lambda _: learn_tokenizer(
+            [row["text"] for row in make_sentiment_rows(100)], kind="bpe", use="gpt", vocab_size=300
+        ),
         ("bpe", "tokens"),
     ),
     "LearnedWords": (
         lambda place: clearhead.word2vec(
-            [row["text"].split() for row in labelled(100)], output=place / "vectors", width=4, epochs=1, min_count=1
+            [row["text"].split() for row in make_sentiment_rows(100)],
+            output=place / "vectors",
+            width=4,
+            epochs=1,
+            min_count=1,
         ),
         ("words", "width 4"),
     ),

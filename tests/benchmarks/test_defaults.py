@@ -11,13 +11,16 @@ from typing import Any
 import defaults
 import pytest
 
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with texts in the place of trec and sentences in that of wnut17."""
-    rows = ["question\tcoarse\tfine", *(f"{row['id']} {row['text']}\t{row['label']}\tx" for row in labelled(120))]
+    rows = [
+        "question\tcoarse\tfine",
+        *(f"{row['id']} {row['text']}\t{row['label']}\tx" for row in make_sentiment_rows(120)),
+    ]
     (tmp_path / "trec").mkdir()
     (tmp_path / "trec" / "train.tsv").write_text("\n".join(rows) + "\n")
     sentences = "".join(f"good\tB-X\nfilm {number}\tO\n\n" for number in range(40))

@@ -10,13 +10,16 @@ from typing import Any
 import heads
 import pytest
 
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder with one file of labelled texts in the place of trec."""
-    rows = ["question\tcoarse\tfine", *(f"{row['id']} {row['text']}\t{row['label']}\tx" for row in labelled(120))]
+    """A data folder with one file of labeled texts that stands in for trec."""
+    rows = [
+        "question\tcoarse\tfine",
+        *(f"{row['id']} {row['text']}\t{row['label']}\tx" for row in make_sentiment_rows(120)),
+    ]
     (tmp_path / "trec").mkdir()
     (tmp_path / "trec" / "train.tsv").write_text("\n".join(rows) + "\n")
     monkeypatch.setenv("CLEARHEAD_DATA", str(tmp_path))

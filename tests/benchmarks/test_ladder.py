@@ -10,7 +10,7 @@ import ladder
 import pytest
 
 import clearhead
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 RUNG: dict[str, Any] = {
     "method": "tfidf",
@@ -31,7 +31,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with one small set."""
     folder = tmp_path / "data"
     (folder / "sms_spam").mkdir(parents=True)
-    lines = [f"{row['text']} {row['id']}\t{row['label']}" for row in labelled(300)]
+    lines = [f"{row['text']} {row['id']}\t{row['label']}" for row in make_sentiment_rows(300)]
     (folder / "sms_spam" / "train.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
     monkeypatch.setenv("CLEARHEAD_DATA", str(folder))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -14,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.errors import InputError
 from tests.task_rows import QUICK, format_squad, make_questions
-from tests.tiny_models import labelled, tiny_gpt, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
 QUESTION = "was it"
@@ -30,7 +30,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     choices: dict[str, Any] = {**QUICK, "model": str(tiny), "method": "head", "epochs": 1, "stride": 4}
     choices["max_length"] = 24
     answers = clearhead.train(place / "rows.json", output=place / "answers", **choices).folder
-    words = clearhead.train(labelled(60), output=place / "words", method="tfidf", report=False).folder
+    words = clearhead.train(make_sentiment_rows(60), output=place / "words", method="tfidf", report=False).folder
     silent = place / "silent"
     shutil.copytree(answers, silent)
     for folder, threshold in ((answers, 1e6), (silent, -1e6)):  # how much likelier no answer must be than the best one

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -30,7 +30,7 @@ def test_bench_prints_a_table_and_draws_a_picture(run: Run, tiny: str, tmp_path:
 
 
 def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(30))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
     call = ("bench", tiny, rows, "--text", "text", "--runtimes", "engine", "--seconds", 0.1, "--threads", 1)
     code, out, err = run(*call, "--json")
     assert (code, err) == (0, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -22,7 +22,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with reviews to work in."""
     monkeypatch.chdir(tmp_path)
-    write_csv(tmp_path / "reviews.csv", labelled(120))
+    write_csv(tmp_path / "reviews.csv", make_sentiment_rows(120))
     return tmp_path
 
 

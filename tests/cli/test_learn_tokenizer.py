@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "rows.csv", labelled(200))
+    return write_csv(tmp_path / "rows.csv", make_sentiment_rows(200))
 
 
 def test_learn_tokenizer_writes_a_folder_that_other_verbs_read(run: Run, rows: Path, tmp_path: Path) -> None:

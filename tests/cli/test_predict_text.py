@@ -14,7 +14,7 @@ import clearhead
 from clearhead.data.sources.paths import is_text
 from clearhead.errors import InputError
 from tests.aspect_rows import make_reviews
-from tests.tiny_models import labelled, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]
 TEXT = "the film was great, and the music"
@@ -26,7 +26,7 @@ SIZES |= {"max_position_embeddings": 32}
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A model for each task: counted words, and networks with heads of chance, as other people's files are."""
     place = tmp_path_factory.mktemp("models")
-    rows = labelled(60)
+    rows = make_sentiment_rows(60)
     pairs = [{"a": row["text"], "b": "film", "label": row["label"]} for row in rows]
     numbers = [{"text": row["text"], "score": (row["label"] == "good") + 0.01 * len(row["text"])} for row in rows]
     several = [row | {"label": f"{row['label']}|long" if len(row["text"]) > 40 else row["label"]} for row in rows]

@@ -11,7 +11,7 @@ import pytest
 
 import clearhead
 from tests.parallel_rows import CONFIGS, TRANSLATOR_SETTINGS, make_parallel_rows, write_tsv
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -24,13 +24,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
-    rows = write_csv(folder / "rows.csv", labelled(200))
+    rows = write_csv(folder / "rows.csv", make_sentiment_rows(200))
     quick: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16}
     return clearhead.train(rows, output=folder / "run", model=str(tiny), **quick).folder
 
 
 def test_an_encoder_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "texts.csv", labelled(60))
+    rows = write_csv(tmp_path / "texts.csv", make_sentiment_rows(60))
     code, out, err = run("quantize", tiny, rows, "--text", "text", "-o", tmp_path / "small")
     assert code == 0, err
     assert "cosine" in out

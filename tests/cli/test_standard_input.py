@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clearhead.api import train
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 Run = Callable[..., tuple[int, str, str]]
 Piped = Callable[[str], None]
@@ -22,7 +22,7 @@ SENTENCE = "it was a good film, call now\n"
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that is trained on other names: counted words."""
-    rows = [{"utterance_of_one": row["text"], "mood": row["label"]} for row in labelled(120)]
+    rows = [{"utterance_of_one": row["text"], "mood": row["label"]} for row in make_sentiment_rows(120)]
     choices: dict[str, Any] = {"text": "utterance_of_one", "label": "mood", "method": "tfidf", "report": False}
     return train(rows, output=tmp_path_factory.mktemp("runs") / "words", **choices).folder
 
@@ -88,7 +88,7 @@ def test_predict_keeps_the_format_of_its_output(
 
 
 def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
-    rows = [(row["text"], row["label"]) for row in labelled(30, seed=2)]
+    rows = [(row["text"], row["label"]) for row in make_sentiment_rows(30, seed=2)]
     piped("utterance_of_one,mood\n" + "".join(f"{text},{label}\n" for text, label in rows))
     code, out, _ = run("evaluate", model, "-", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 30)

@@ -10,14 +10,14 @@ import pytest
 
 from clearhead.api import train
 from clearhead.jobs.events import RunEvents
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> tuple[object, ...]:
-    rows = write_csv(tmp_path / "rows.csv", labelled(60))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     return ("train", rows, "--model", tiny_model(tmp_path / "tiny"), "--threads", "1", "-o", tmp_path / "run")
 
 

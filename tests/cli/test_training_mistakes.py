@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 MISTAKES = {
     "train": "No training data given",
@@ -72,7 +72,7 @@ MISTAKES = {
 @pytest.fixture(scope="session")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that is trained: counted words."""
-    return train(labelled(60), output=tmp_path_factory.mktemp("runs") / "words", method="tfidf").folder
+    return train(make_sentiment_rows(60), output=tmp_path_factory.mktemp("runs") / "words", method="tfidf").folder
 
 
 @pytest.mark.parametrize("line", MISTAKES)
@@ -83,7 +83,7 @@ def test_a_mistake_is_one_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write_csv(tmp_path / "reviews.csv", labelled(40))
+    write_csv(tmp_path / "reviews.csv", make_sentiment_rows(40))
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("text,label\n")
     (tmp_path / "texts.csv").write_text("text\n" + "".join(f"it was {n} and more\n" for n in range(20)))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import predict, train
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
 FLAGS = {
@@ -85,13 +85,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that is trained: counted words."""
-    return train(labelled(200), output=tmp_path_factory.mktemp("runs") / "words", method="tfidf").folder
+    return train(make_sentiment_rows(200), output=tmp_path_factory.mktemp("runs") / "words", method="tfidf").folder
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to be in, with some reviews."""
-    write_csv(tmp_path / "reviews.csv", labelled(120))
+    write_csv(tmp_path / "reviews.csv", make_sentiment_rows(120))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -129,7 +129,7 @@ def test_train_alone_does_the_sensible_thing(run: Run, here: Path, tiny: str) ->
 
 
 def test_the_contract_of_train(run: Run, here: Path, tiny: str) -> None:
-    rows = [{"a": row["text"], "b": "it was", "mood": row["label"]} for row in labelled(60)]
+    rows = [{"a": row["text"], "b": "it was", "mood": row["label"]} for row in make_sentiment_rows(60)]
     write_csv(here / "pairs.csv", rows)
     write_csv(here / "more.csv", rows[:20])
     (here / "recipe.toml").write_text("learning_rate = 1.0\nwarmup_ratio = 0.2\n")
@@ -212,7 +212,7 @@ def test_a_score_below_zero_is_shown_as_it_is(run: Run, here: Path, tiny: str) -
 
 
 def test_too_few_rows_to_measure_are_said(run: Run, here: Path) -> None:
-    write_csv(here / "two.csv", labelled(200)[4:6])
+    write_csv(here / "two.csv", make_sentiment_rows(200)[4:6])
     code, _, err = run("train", "two.csv", "--method", "majority")
     assert code == 0
     assert "Nothing was measured: there are no held-out rows, or too few distinct ones." in err
@@ -326,7 +326,7 @@ def test_predict_is_a_filter(form: str, flags: list[str], here: Path, words: Pat
 
 
 def test_a_reader_that_goes_away_is_no_error(here: Path, words: Path) -> None:
-    write_csv(here / "many.csv", labelled(3000))
+    write_csv(here / "many.csv", make_sentiment_rows(3000))
     line = f"{sys.executable} -m clearhead predict {words} many.csv -o - --quiet | head -n 1"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("id,text,label,prediction")
@@ -370,7 +370,7 @@ def test_describe_tells_what_a_model_of_counted_words_knows(words: Path, tmp_pat
     assert (code, told["method"], told["task"]) == (0, "tfidf", "classify")
     assert told["terms"] > 0
     assert told["passport"]["trained"]["data"]["train"]["rows"] > 0
-    other = train(labelled(60), output=tmp_path / "most", method="majority").folder
+    other = train(make_sentiment_rows(60), output=tmp_path / "most", method="majority").folder
     assert run("describe", other)[0] == 0
     (other / "classic.json").write_text("{}")
     code, _, err = run("describe", other)

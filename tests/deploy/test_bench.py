@@ -16,9 +16,9 @@ from clearhead.deploy.process import Child
 from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.report.bench_picture import speeds_picture
-from tests.tiny_models import labelled, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_model
 
-TEXTS = [row["text"] for row in labelled(40)]
+TEXTS = [row["text"] for row in make_sentiment_rows(40)]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from clearhead.files import atomic_file
 from clearhead.model import Model
 from clearhead.shape import Pooling
 from tests.engine.both import TOLERANCE, run_file
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 KINDS = ("fused", "portable")
 
@@ -67,7 +67,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained_as(folder: Path, method: str, **choices: Any) -> Path:
-    rows = write_csv(folder / "rows.csv", labelled(60))
+    rows = write_csv(folder / "rows.csv", make_sentiment_rows(60))
     run = clearhead.train(rows, output=folder / "run", method=method, report=False, **choices)
     return Path(run.folder)
 
@@ -234,7 +234,7 @@ def read_export(folder: Path, texts: list[str]) -> tuple[list[str], np.ndarray[A
 
 @pytest.mark.parametrize("kind", ["classes", "multilabel"])
 def test_another_reader_gets_the_same_probabilities(kind: str, small: Path, tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = list(labelled(120))
+    rows: list[dict[str, Any]] = list(make_sentiment_rows(120))
     if kind == "multilabel":
         rows = [{**row, "label": [row["label"], *(["long"] if place % 3 else [])]} for place, row in enumerate(rows)]
     choices: dict[str, Any] = {
@@ -267,7 +267,7 @@ def test_another_reader_gets_the_same_probabilities(kind: str, small: Path, tmp_
 
 
 def test_numbers_have_no_temperature(small: Path, tmp_path: Path) -> None:
-    rows = [{"text": row["text"], "score": float(len(row["text"]))} for row in labelled(60)]
+    rows = [{"text": row["text"], "score": float(len(row["text"]))} for row in make_sentiment_rows(60)]
     run = clearhead.train(rows, output=tmp_path / "run", model=str(small), task="regress", epochs=1, report=False)
     out = clearhead.export(run.folder, tmp_path / "out")
     about = json.loads((out / "export.json").read_text())

@@ -25,9 +25,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 import clearhead
 from clearhead import ClearheadError, TextClassifier, TextEncoder, TextRegressor
 from clearhead.estimators import EstimatorError
-from tests.tiny_models import labelled, make_sentence, tiny_model
+from tests.tiny_models import make_sentence, make_sentiment_rows, tiny_model
 
-ROWS = labelled(80, seed=3)
+ROWS = make_sentiment_rows(80, seed=3)
 TEXTS = [row["text"] for row in ROWS]
 LABELS = [row["label"] for row in ROWS]
 NUMBERS = [1.5 if label == "good" else -2.0 for label in LABELS]
@@ -161,7 +161,7 @@ def test_a_regressor_learns() -> None:
 @pytest.mark.learns
 @pytest.mark.parametrize("method", ["finetune", "head", "features"])
 def test_networks_learn_the_same_twice(method: str, model: str) -> None:
-    texts, labels = ([row[part] for row in labelled(200, seed=3)] for part in ("text", "label"))
+    texts, labels = ([row[part] for row in make_sentiment_rows(200, seed=3)] for part in ("text", "label"))
     choices: dict[str, Any] = {"model": model, "method": method}
     if method != "features":
         choices |= {"epochs": 6, "learning_rate": 3e-3, "batch_size": 16, "validation_fraction": 0.2}

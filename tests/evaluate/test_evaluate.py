@@ -21,7 +21,7 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import InputError
 from clearhead.train.finish import Run
 from tests.rows import make_multilabel_rows, make_pair_rows, make_scored_rows
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 
 def make_noisy_rows(count: int = 120, seed: int = 5) -> list[dict[str, str]]:
@@ -33,7 +33,7 @@ def make_noisy_rows(count: int = 120, seed: int = 5) -> list[dict[str, str]]:
             "label": flipped[row["label"]] if number % 7 == 0 else row["label"],
             "shop": "north" if number % 7 == 0 else "south",
         }
-        for number, row in enumerate(labelled(count, seed))
+        for number, row in enumerate(make_sentiment_rows(count, seed))
     ]
 
 
@@ -114,7 +114,7 @@ def test_slices_by_columns_length_and_label(words: Run) -> None:
 
 @pytest.mark.learns
 def test_two_models_on_the_same_rows(words: Run, fitted: Run, tmp_path: Path) -> None:
-    floor = train(labelled(200), output=tmp_path / "floor", method="majority")
+    floor = train(make_sentiment_rows(200), output=tmp_path / "floor", method="majority")
     evaluation = evaluate(words.folder, make_noisy_rows(), against=floor.folder)
     floor_evaluation = evaluate(floor.folder, make_noisy_rows())
     paired_accuracy = evaluation.against["accuracy"]
@@ -146,9 +146,9 @@ def test_each_of_two_models_reads_its_own_columns(pair: Run, tmp_path: Path) -> 
 
 def test_two_models_are_measured_against_the_same_labels(words: Run, tmp_path: Path) -> None:
     """The other model was trained on a label column of another name, which has different content here."""
-    rows = [{"text": row["text"], "mood": row["label"]} for row in labelled(100)]
+    rows = [{"text": row["text"], "mood": row["label"]} for row in make_sentiment_rows(100)]
     other_run = train(rows, output=tmp_path / "other", method="tfidf")
-    conflicting = [{**row, "mood": "bad"} for row in labelled(40, seed=2)]
+    conflicting = [{**row, "mood": "bad"} for row in make_sentiment_rows(40, seed=2)]
     difference = evaluate(words.folder, conflicting, against=other_run.folder).against["accuracy"].difference
     other_accuracy = evaluate(other_run.folder, conflicting, label="label").metrics["accuracy"].value
     assert difference == pytest.approx(evaluate(words.folder, conflicting).metrics["accuracy"].value - other_accuracy)
@@ -157,13 +157,13 @@ def test_two_models_are_measured_against_the_same_labels(words: Run, tmp_path: P
 def test_models_that_cannot_be_compared(words: Run, number: Run, several: Run) -> None:
     for other_run in (number, several):
         with pytest.raises(InputError, match=r"predicts other labels than .*; compare models with the same labels"):
-            evaluate(words.folder, labelled(10), against=other_run.folder)
+            evaluate(words.folder, make_sentiment_rows(10), against=other_run.folder)
     with pytest.raises(InputError, match="can be read only once; write it to a file to compare two models"):
-        evaluate(words.folder, (row for row in labelled(10)), against=words.folder)
+        evaluate(words.folder, (row for row in make_sentiment_rows(10)), against=words.folder)
 
 
 def test_rows_that_can_be_read_once_are_enough_for_one_model(words: Run) -> None:
-    evaluation = evaluate(words.folder, (row for row in labelled(2500, seed=3)))
+    evaluation = evaluate(words.folder, (row for row in make_sentiment_rows(2500, seed=3)))
     assert evaluation.rows == 2500
 
 
@@ -181,10 +181,10 @@ def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"No column of the list looks like a label: .* Name the label column with label="
     ):
-        evaluate(words.folder, [{"text": row["text"]} for row in labelled(10)])
+        evaluate(words.folder, [{"text": row["text"]} for row in make_sentiment_rows(10)])
     with pytest.raises(InputError, match="has no column 'stars' for label"):
-        evaluate(words.folder, labelled(10), label="stars")
-    rows = labelled(10)
+        evaluate(words.folder, make_sentiment_rows(10), label="stars")
+    rows = make_sentiment_rows(10)
     rows[3]["label"] = ""
     rows[5]["label"] = "meh"
     rows[6]["text"] = " "
@@ -209,7 +209,7 @@ def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
 
 @pytest.mark.learns
 def test_other_columns_than_in_training_can_be_said(words: Run) -> None:
-    rows = [{"body": row["text"], "answer": row["label"], "title": "it was good"} for row in labelled(40)]
+    rows = [{"body": row["text"], "answer": row["label"], "title": "it was good"} for row in make_sentiment_rows(40)]
     evaluation = evaluate(words.folder, rows, text="body", label="answer")
     assert evaluation.metrics["accuracy"].value > 0.9
     assert evaluate(words.folder, rows, text="title", label="answer").metrics["accuracy"].value < 0.7
@@ -217,13 +217,13 @@ def test_other_columns_than_in_training_can_be_said(words: Run) -> None:
 
 def test_the_rows_are_told_as_they_go(words: Run) -> None:
     reports: list[int] = []
-    evaluate(words.folder, labelled(2100), progress=reports.append)
+    evaluate(words.folder, make_sentiment_rows(2100), progress=reports.append)
     assert reports == [1024, 2048, 2100]
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_row_or_two_are_measured_as_far_as_that_goes(rows: int, words: Run) -> None:
-    evaluation = evaluate(words.folder, labelled(rows))
+    evaluation = evaluate(words.folder, make_sentiment_rows(rows))
     document = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
     assert document["rows"] == rows
     assert document["metrics"]["accuracy"]["value"] == 1.0

@@ -17,12 +17,12 @@ from clearhead.tasks.examples import LabeledSpan, RowSelection, SelectedRow
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.rows import QUICK, make_multilabel_rows, make_pair_rows, make_scored_rows
-from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, make_sentiment_rows, write_csv
 
 
 def plant_wrong_labels(count: int = 120) -> list[dict[str, Any]]:
     """Make rows of which two have the wrong label."""
-    rows = labelled(count, seed=5)
+    rows = make_sentiment_rows(count, seed=5)
     for index in (10, 20):
         rows[index]["label"] = "good" if rows[index]["label"] == "bad" else "bad"
     return rows

@@ -13,7 +13,7 @@ import clearhead
 from clearhead.errors import ClearheadError, InputError
 from clearhead.explain import save_attention
 from clearhead.families import FAMILIES
-from tests.tiny_models import labelled, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_model
 
 SMALL: dict[str, Any] = {"width": 96}
 
@@ -71,7 +71,7 @@ def test_presets_are_shapes(preset: str) -> None:
 
 def test_a_network_and_features_are_learned(folder: Path, tmp_path: Path) -> None:
     tuned = clearhead.train(
-        labelled(240),
+        make_sentiment_rows(240),
         output=tmp_path / "tuned",
         model=str(folder),
         learning_rate=1e-2,
@@ -81,7 +81,12 @@ def test_a_network_and_features_are_learned(folder: Path, tmp_path: Path) -> Non
     )
     assert tuned.metrics["accuracy"].value > 0.9
     features = clearhead.train(
-        labelled(240), output=tmp_path / "features", model=str(folder), method="features", layer=0, report=False
+        make_sentiment_rows(240),
+        output=tmp_path / "features",
+        model=str(folder),
+        method="features",
+        layer=0,
+        report=False,
     )
     assert features.metrics["accuracy"].value > 0.9
     answers = clearhead.predict(tmp_path / "tuned", ["the film was good", "it was awful"])

@@ -23,7 +23,7 @@ from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import compute_table_features
 from clearhead.tasks.packed import pack_table
 from tests.rows import make_multilabel_rows, make_scored_rows
-from tests.tiny_models import labelled, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_model
 
 ALL_LAYERS = ("first", "last", "second_to_last", "sum_all", "sum_last_four", "concat_last_four")
 
@@ -36,7 +36,10 @@ def deep_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_every_choice_equals_a_separate_pass(deep_model: str) -> None:
     model = clearhead.load(deep_model, head=None)
-    rows = [*labelled(30), {"id": "long", "text": "good film and more " * 20, "label": "good"}]  # several windows
+    rows = [
+        *make_sentiment_rows(30),
+        {"id": "long", "text": "good film and more " * 20, "label": "good"},
+    ]  # several windows
     source = open_source(rows)
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
     data = pack_table(table, segments=True)
@@ -60,7 +63,7 @@ def test_every_choice_equals_a_separate_pass(deep_model: str) -> None:
 
 def test_every_token_is_encoded_once(deep_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = clearhead.load(deep_model, head=None)
-    source = open_source(labelled(40))
+    source = open_source(make_sentiment_rows(40))
     data = pack_table(encode_table(source, guess_columns(source), model.tokenizer, max_length=32), segments=True)
     tokens: list[int] = []
     encode = model.runner.encode
@@ -140,7 +143,7 @@ def test_other_labels(kind: str, tiny: str, tmp_path: Path) -> None:
 
 def test_a_metric_where_lower_is_better(tiny: str, tmp_path: Path) -> None:
     choices: dict[str, Any] = {"method": "features", "layers": "sweep", "metric": "log_loss", "C": 1.0}
-    run = train(labelled(60), output=tmp_path / "run", model=tiny, **choices)
+    run = train(make_sentiment_rows(60), output=tmp_path / "run", model=tiny, **choices)
     trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
     best = min(run.sweep, key=lambda score: score.score or 0.0)
     assert (trained["layer"], trained["pooling"]) == (best.layer, [best.pooling])
@@ -148,7 +151,7 @@ def test_a_metric_where_lower_is_better(tiny: str, tmp_path: Path) -> None:
 
 def test_large_data_is_sampled_for_the_sweep(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "MAX_ROWS", 50)
-    run = train(labelled(120), output=tmp_path / "run", model=tiny, method="features", layers="sweep", C=1.0)
+    run = train(make_sentiment_rows(120), output=tmp_path / "run", model=tiny, method="features", layers="sweep", C=1.0)
     assert "on 50 of 96 training rows" in run.notes[0]
     assert len(predict(run.folder, ["it was good"])) == 1
 
@@ -205,4 +208,4 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
 )
 def test_invalid_sweeps_are_refused(choices: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        train(labelled(20), output=tmp_path / "run", **choices)
+        train(make_sentiment_rows(20), output=tmp_path / "run", **choices)

@@ -15,7 +15,7 @@ from clearhead.cli import main
 from clearhead.errors import CheckpointError, InputError
 from clearhead.train.finish import Run
 from tests.task_rows import make_tagged_words
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def embedding_only_model(tiny: str, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def weighted_run(embedding_only_model: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("weighted")
-    rows = write_csv(folder / "rows.csv", labelled(300))
+    rows = write_csv(folder / "rows.csv", make_sentiment_rows(300))
     return train(
         rows, output=folder / "run", model=embedding_only_model, method="features", layer="weighted", pooling="mean"
     )
@@ -50,7 +50,7 @@ def test_the_weights_are_saved_and_used_for_prediction(weighted_run: Run, embedd
     evaluation = evaluate(weighted_run.folder, weighted_run.folder.parent / "rows.csv", part="test")
     assert evaluation.metrics["log_loss"].value == pytest.approx(weighted_run.metrics["log_loss"].value, abs=1e-5)
     # by hand: gamma * sum_j softmax(s)_j h_j, pooled, and the linear model on it
-    texts = [row["text"] for row in labelled(5, seed=4)]
+    texts = [row["text"] for row in make_sentiment_rows(5, seed=4)]
     model, predictor = clearhead.load(embedding_only_model), load_predictor(weighted_run.folder)
     exponentials = np.exp(np.array(passport["layer_scores"]) - max(passport["layer_scores"]))
     weights = passport["layer_gamma"] * exponentials / exponentials.sum()
@@ -71,7 +71,7 @@ def test_layers_are_weighted_for_words_too(tiny: str, tmp_path: Path) -> None:
 def test_the_command_line_reports_the_weights(
     embedding_only_model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(120))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
     main(
         [
             "train",
@@ -92,7 +92,14 @@ def test_the_command_line_reports_the_weights(
 
 def test_invalid_poolings_and_weights_are_refused(weighted_run: Run, tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match='needs a linear pooling, which max is not; use pooling="mean"'):
-        train(labelled(60), output=tmp_path / "no", model=tiny, method="features", layer="weighted", pooling="max")
+        train(
+            make_sentiment_rows(60),
+            output=tmp_path / "no",
+            model=tiny,
+            method="features",
+            layer="weighted",
+            pooling="max",
+        )
     predictor = load_predictor(weighted_run.folder)
     assert predictor.trained is not None
     for change in ({"layer_scores": [1.0]}, {"layer_scores": [1e9, 0.0, 0.0]}, {"layer_gamma": -1.0}):

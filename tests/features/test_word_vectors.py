@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.features import word_vectors as module
 from clearhead.predict.classic_folder import collect_classic_facts, format_classic_facts
 from clearhead.words import WordVectors, save_vectors
-from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, make_sentiment_rows, write_csv
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def vectors(tmp_path: Path) -> Path:
 
 
 def test_a_run_saves_the_vectors_it_needs(vectors: Path, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(200))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(200))
     run = clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors))
     assert run.metrics["accuracy"].value == 1.0
     assert any("100.0% of the words" in note for note in run.notes)
@@ -45,7 +45,7 @@ def test_a_run_saves_the_vectors_it_needs(vectors: Path, tmp_path: Path) -> None
 def test_a_vector_folder_and_two_texts_per_row(vectors: Path, tmp_path: Path) -> None:
     folder = save_vectors(tmp_path / "folder", clearhead.load_words(vectors))
     rows = []
-    for first, second in zip(labelled(200), labelled(200, seed=1), strict=True):
+    for first, second in zip(make_sentiment_rows(200), make_sentiment_rows(200, seed=1), strict=True):
         label = "same" if first["label"] == second["label"] else "other"
         rows.append({"text": first["text"], "text_b": second["text"], "label": label})
     path = write_csv(tmp_path / "rows.csv", rows)
@@ -58,7 +58,7 @@ def test_a_vector_folder_and_two_texts_per_row(vectors: Path, tmp_path: Path) ->
 
 @pytest.mark.learns
 def test_regression_on_word_vectors(vectors: Path, tmp_path: Path) -> None:
-    rows = [row | {"label": 1.0 if row["label"] == "good" else -1.0} for row in labelled(150)]
+    rows = [row | {"label": 1.0 if row["label"] == "good" else -1.0} for row in make_sentiment_rows(150)]
     path = write_csv(tmp_path / "rows.csv", rows)
     run = clearhead.train(path, output=tmp_path / "run", method="features", model=str(vectors), task="regress")
     assert run.metrics["pearson"].value > 0.8
@@ -69,7 +69,9 @@ def test_only_frequent_and_needed_vectors_are_saved(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_FREQUENT_WORDS", 2)
-    rows = write_csv(tmp_path / "rows.csv", [row for row in labelled(100) if " of " not in f" {row['text']} "])
+    rows = write_csv(
+        tmp_path / "rows.csv", [row for row in make_sentiment_rows(100) if " of " not in f" {row['text']} "]
+    )
     run = clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors))
     kept_vectors = clearhead.load_words(run.folder)
     assert "of" not in kept_vectors
@@ -78,7 +80,7 @@ def test_only_frequent_and_needed_vectors_are_saved(
 
 
 def test_impossible_uses_of_word_vectors_are_refused(vectors: Path, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(60))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     with pytest.raises(InputError, match="have no layers"):
         clearhead.train(rows, output=tmp_path / "a", method="features", model=str(vectors), layer="last")
     with pytest.raises(InputError, match='cannot be fine-tuned; use method="features"'):
@@ -96,7 +98,7 @@ def test_impossible_uses_of_word_vectors_are_refused(vectors: Path, tmp_path: Pa
 
 
 def test_a_folder_is_described(vectors: Path, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(60))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
     facts = collect_classic_facts(tmp_path / "run")
     word_count = len(NEUTRAL_WORDS) + len(POSITIVE_WORDS) + len(NEGATIVE_WORDS)
@@ -106,7 +108,7 @@ def test_a_folder_is_described(vectors: Path, tmp_path: Path) -> None:
 
 
 def test_a_text_of_unknown_words_has_no_confident_prediction(vectors: Path, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(200))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(200))
     clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
     known, unknown = clearhead.predict(tmp_path / "run", ["a good film", "zzz qqq"])
     assert known.probability is not None

@@ -53,7 +53,7 @@ from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
 from tests.rows import make_multilabel_rows, make_pair_rows, make_scored_rows
 from tests.task_rows import format_conll, make_option_rows, make_questions, make_tagged_words
-from tests.tiny_models import labelled, tiny_gpt, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, write_csv
 
 ROWS = 160
 
@@ -77,7 +77,7 @@ class KillAfter:
 def write_data(folder: Path) -> None:
     """Rows by rule, each file with those of one task."""
     folder.mkdir()
-    write_csv(folder / "reviews.csv", labelled(ROWS, least=1, most=4))
+    write_csv(folder / "reviews.csv", make_sentiment_rows(ROWS, least=1, most=4))
     write_csv(folder / "pairs.csv", make_pair_rows(ROWS))
     write_csv(folder / "scores.csv", make_scored_rows(ROWS))
     write_csv(folder / "quiz.csv", make_option_rows(ROWS))

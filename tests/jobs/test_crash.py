@@ -29,7 +29,7 @@ from fuzz.crash import Points, chosen_points, contents, run, tried
 from fuzz.crash_cases import Case
 from fuzz.warm_up import import_package
 from tests.parallel_rows import make_parallel_rows
-from tests.tiny_models import labelled, tiny_gpt, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, write_csv
 from tests.words.planted import make_topic_sentences
 
 
@@ -77,7 +77,7 @@ def test_every_point_of_a_file_and_a_folder(write: Callable[[], None], tmp_path:
 )
 def test_some_points_of_a_command(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("".join(" ".join(line) + "\n" for line in make_topic_sentences(100)))
-    write_csv(tmp_path / "rows.csv", labelled(30))
+    write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
     case = Case(arguments[0], [str(tmp_path / part) if "." in part else part for part in arguments])
     messages: list[str] = []
     points, findings = tried(tmp_path, case, 3, say=messages.append)
@@ -105,7 +105,7 @@ def test_points_are_spread_and_writes_are_torn() -> None:
 
 
 def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(30))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
     case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
     assert run(tmp_path / "a", case, Points(at=14))[0] is None
     assert (tmp_path / "a" / "work" / "run" / "run.json").is_file()
@@ -118,7 +118,7 @@ def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
 
 
 def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(30))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
     case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
     assert run(tmp_path / "a", case, Points(at=14))[0] is None
     before = contents(tmp_path / "a")

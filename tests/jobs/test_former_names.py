@@ -14,7 +14,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, parse_set, read_recipe
 from clearhead.jobs.run_file import read_run_file
 from clearhead.training.settings import TrainSettings
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 FORMER: dict[str, Any] = {
     "rate": 1e-4,
@@ -56,7 +56,7 @@ def test_run_plans_accept_a_former_name(name: str, value: float) -> None:
 
 def test_the_warning_names_the_line_of_the_caller(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match="strength is deprecated") as caught:
-        clearhead.train(labelled(40), output=tmp_path / "run", strength=1.0, **RUN)
+        clearhead.train(make_sentiment_rows(40), output=tmp_path / "run", strength=1.0, **RUN)
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -73,7 +73,7 @@ def test_a_recipe_may_have_former_names(tmp_path: Path) -> None:
 
 
 def test_stored_runs_with_former_names_are_resumed(tmp_path: Path) -> None:
-    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    data = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     folder = clearhead.train(data, output=tmp_path / "run", C=2.0, **RUN).folder
     (folder / "metrics.json").unlink()
     stored = json.loads((folder / "run.json").read_text())

@@ -20,7 +20,7 @@ from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
 from fuzz.kill import contents
 from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 1e6, "threads": 1}
 MODEL = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
@@ -45,7 +45,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "rows.csv", labelled(120))
+    return write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
 
 
 def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, step: int) -> None:

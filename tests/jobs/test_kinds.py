@@ -27,7 +27,14 @@ from clearhead.jobs.kinds import (
 from clearhead.tasks import TASKS
 from clearhead.train.finish import Run
 from clearhead.words import WordVectors, save_vectors
-from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, tiny_gpt, tiny_model, tiny_sentence_encoder
+from tests.tiny_models import (
+    NEGATIVE_WORDS,
+    POSITIVE_WORDS,
+    make_sentiment_rows,
+    tiny_gpt,
+    tiny_model,
+    tiny_sentence_encoder,
+)
 from tests.words.planted import royal
 
 BERT = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 9}
@@ -131,7 +138,9 @@ def test_models_without_a_network(words: Run, tmp_path: Path) -> None:
         WordVectors(words=words_with_vectors, matrix=np.eye(len(words_with_vectors), dtype=np.float32)),
     )
     assert kind_of(tmp_path / "words") == "word vectors"
-    run = clearhead.train(labelled(60), output=tmp_path / "run", model=str(tmp_path / "words"), method="features")
+    run = clearhead.train(
+        make_sentiment_rows(60), output=tmp_path / "run", model=str(tmp_path / "words"), method="features"
+    )
     assert kind_of(run.folder) == "word vector model"
     assert has_vectors(run.folder)
     assert not has_vectors(words.folder)

@@ -23,7 +23,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import write_planted_text
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 16, "learning_rate": 3e-3, "save_every": 0.0, "threads": 1}
 OTHER_INSTRUCTIONS = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "AVX2"
@@ -44,7 +44,7 @@ def no_limits() -> Iterator[None]:
 def stopped_runs(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_limits: None) -> Path:
     """A fine-tuning and a pre-training, both stopped."""
     base = tmp_path_factory.mktemp("machine")
-    rows, model = write_csv(base / "rows.csv", labelled(60)), str(tiny_model(base / "tiny"))
+    rows, model = write_csv(base / "rows.csv", make_sentiment_rows(60)), str(tiny_model(base / "tiny"))
     with pytest.raises(StopError):
         train(rows, output=base / "half", model=model, events=stop_at(2), **QUICK)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}

@@ -17,7 +17,7 @@ from clearhead.training import budget, loop, optimizer
 from fuzz.kill import contents
 from tests.clock import Clock
 from tests.parallel_rows import make_parallel_rows, write_tsv
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 # 96 training rows: 6 steps an epoch, 60 in all
 SETTINGS: dict[str, Any] = {
@@ -45,7 +45,7 @@ def few_dev_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "rows.csv", labelled(120))
+    return write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
 
 
 @pytest.fixture

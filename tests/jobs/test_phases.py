@@ -16,7 +16,7 @@ import clearhead
 from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace
 from clearhead.jobs.events import RunEvents
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
     stages: list[str] = []
     choices: dict[str, Any] = {"epochs": 1} if method == "finetune" else {}
     clearhead.train(
-        labelled(80),
+        make_sentiment_rows(80),
         output=tmp_path / "run",
         model=tiny,
         method=method,
@@ -80,7 +80,7 @@ print(sorted(seen), sorted({one["num_threads"] for one in threadpool_info() if o
 
 @pytest.mark.parametrize("method", ["features", "tfidf"])
 def test_blas_keeps_to_the_threads_in_every_phase(tmp_path: Path, tiny: str, method: str) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(40))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     environment = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
     completed = subprocess.run(
         [sys.executable, "-c", BLAS, str(rows), str(tmp_path / "run"), method, tiny],

@@ -14,7 +14,7 @@ from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode_dataclass
 from clearhead.jobs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 
 def test_later_layers_win_and_none_says_nothing() -> None:
@@ -172,8 +172,8 @@ def test_a_value_of_a_wrong_type_is_one_sentence(pair: str) -> None:
 
 def test_a_recipe_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data").mkdir()
-    write_csv(tmp_path / "data" / "train.csv", labelled(60))
-    write_csv(tmp_path / "data" / "dev.csv", labelled(20, seed=1))
+    write_csv(tmp_path / "data" / "train.csv", make_sentiment_rows(60))
+    write_csv(tmp_path / "data" / "dev.csv", make_sentiment_rows(20, seed=1))
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('train = "data/train.csv"\ndev = "data/dev.csv"\nmethod = "majority"\nseed = 3\n')
     monkeypatch.chdir("/")
@@ -184,7 +184,7 @@ def test_a_recipe_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     overridden = train(recipe=recipe, output=tmp_path / "over", seed=4, method="tfidf")
     plan = json.loads((overridden.folder / "run.json").read_text())["plan"]
     assert (plan["method"], plan["settings"]["seed"]) == ("tfidf", 4)
-    rows = train(labelled(40), recipe=recipe, output=tmp_path / "rows")
+    rows = train(make_sentiment_rows(40), recipe=recipe, output=tmp_path / "rows")
     assert rows.rows == {"train": 40, "dev": 20}
 
 
@@ -217,7 +217,7 @@ def test_a_recipe_that_is_not_there_or_no_file(tmp_path: Path) -> None:
 def test_an_unknown_setting_in_a_recipe(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text("learning_rates = 1\n")
     with pytest.raises(InputError, match="Unknown setting 'learning_rates'"):
-        train(labelled(20), recipe=tmp_path / "recipe.toml", output=tmp_path / "run")
+        train(make_sentiment_rows(20), recipe=tmp_path / "recipe.toml", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

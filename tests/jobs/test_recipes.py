@@ -14,7 +14,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
 from clearhead.jobs.profile import profile_dataset
 from clearhead.translate.dataset import resolve_parallel_columns
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 DATA = Path(os.environ.get("CLEARHEAD_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
@@ -66,7 +66,7 @@ def test_what_is_not_set_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_recipe(next(path for path in RECIPES if path.stem == "sst2"))
     (tmp_path / "recipe.toml").write_text('train = "${HERE}/rows.csv"\nmethod = "majority"\nmodel = "$HERE"\n')
     monkeypatch.setenv("HERE", str(tmp_path))
-    write_csv(tmp_path / "rows.csv", labelled(40))
+    write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     settings = read_recipe(tmp_path / "recipe.toml")
     assert settings == {"train": str(tmp_path / "rows.csv"), "method": "majority", "model": "$HERE"}
     assert train(recipe=tmp_path / "recipe.toml", output=tmp_path / "run").method == "majority"

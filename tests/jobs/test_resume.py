@@ -14,7 +14,7 @@ from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
 SETTINGS["keep_state"] = True  # to compare the optimizer state, too
@@ -41,7 +41,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "rows.csv", labelled(120))
+    return write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
 
 
 @pytest.mark.parametrize("number", [1, 6, 7, 12])  # the first step, the end of an epoch, after it, the last
@@ -101,7 +101,7 @@ def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, 
 
 
 def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
-    rows = labelled(120)
+    rows = make_sentiment_rows(120)
     with pytest.raises(StopError):
         train(rows, output=tmp_path / "run", model=tiny, events=stop_at(3), **SETTINGS)
     with pytest.raises(InputError, match="No training data given"):

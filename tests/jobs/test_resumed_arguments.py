@@ -12,7 +12,7 @@ import clearhead
 from clearhead.api import ladder, train
 from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 
 class StopError(Exception):
@@ -30,8 +30,8 @@ CHOICES: dict[str, Any] = {"method": "tfidf", "seed": 3, "label": "label", "C": 
 def stopped_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stopped run in the working directory."""
     monkeypatch.chdir(tmp_path)
-    write_csv(tmp_path / "reviews.csv", labelled(60))
-    write_csv(tmp_path / "dev.csv", labelled(20, seed=1))
+    write_csv(tmp_path / "reviews.csv", make_sentiment_rows(60))
+    write_csv(tmp_path / "dev.csv", make_sentiment_rows(20, seed=1))
     with pytest.raises(StopError):
         train("reviews.csv", dev="dev.csv", output="run", report=False, events=RunEvents(started=stop), **CHOICES)
     return tmp_path / "run"
@@ -132,7 +132,7 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_csv(tmp_path / "reviews.csv", labelled(60))
+    write_csv(tmp_path / "reviews.csv", make_sentiment_rows(60))
     tiny_model(tmp_path / "tiny")
     first = ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=40)
     model = str(tmp_path / "tiny" / "model")
@@ -148,7 +148,7 @@ def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch
 def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tiny_model(tmp_path / "base")
-    write_csv(tmp_path / "reviews.csv", labelled(40))
+    write_csv(tmp_path / "reviews.csv", make_sentiment_rows(40))
     quick: dict[str, Any] = {"epochs": 1, "batch_size": 16, "threads": 1, "report": False}
     auto: dict[str, Any] = {"head_pooling": "auto", "precision": "auto"}
     with pytest.raises(StopError):

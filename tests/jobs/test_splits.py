@@ -12,7 +12,7 @@ import pytest
 from clearhead.api import evaluate, train
 from clearhead.errors import InputError
 from clearhead.train.finish import Run
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 
 def train_majority(source: Any, folder: Path, **choices: Any) -> Run:
@@ -31,7 +31,7 @@ def test_nothing_given_is_split_for_you(reviews: Path, tmp_path: Path) -> None:
     assert "rows: 160 train, 20 dev, 20 test" in run.messages
     parts = read_held_out(run)
     assert len({*parts["dev"], *parts["test"]}) == 40
-    labels = [labelled(200)[number - 1]["label"] for number in parts["test"]]
+    labels = [make_sentiment_rows(200)[number - 1]["label"] for number in parts["test"]]
     assert 9 <= labels.count("good") <= 12  # stratified: 107 of 200 are
 
 
@@ -61,7 +61,7 @@ def test_some_of_the_rows(reviews: Path, tmp_path: Path) -> None:
         train_majority(reviews, tmp_path / "c", rows=50, seed=1),
     )
     assert read_held_out(run) == read_held_out(same_seed) != read_held_out(other_seed)
-    with_dev_file = train_majority(reviews, tmp_path / "d", rows=50, dev=labelled(30, seed=5))
+    with_dev_file = train_majority(reviews, tmp_path / "d", rows=50, dev=make_sentiment_rows(30, seed=5))
     assert with_dev_file.rows == {"train": 50, "dev": 30}  # dev rows are not sampled
     assert train_majority(reviews, tmp_path / "e", rows=5_000).rows == {"train": 160, "dev": 20, "test": 20}
     with pytest.raises(InputError, match="rows must be at least 1"):
@@ -69,7 +69,7 @@ def test_some_of_the_rows(reviews: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_on_some_rows_tells_of_those(tmp_path: Path) -> None:
-    rows = [row | {"label": "rare" if index < 20 else "often"} for index, row in enumerate(labelled(220))]
+    rows = [row | {"label": "rare" if index < 20 else "often"} for index, row in enumerate(make_sentiment_rows(220))]
     run = train_majority(write_csv(tmp_path / "rows.csv", rows), tmp_path, rows=60)
     assert run.report is not None
     page = run.report.read_text().partition("<h3>Balance of labels</h3>")[2].partition("</table>")[0]
@@ -80,35 +80,42 @@ def test_a_report_on_some_rows_tells_of_those(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["split", "fold"])
 def test_by_a_column(name: str, tmp_path: Path) -> None:
     parts = ("train", "train", "train", "validation", "test")
-    rows = [{**row, name: parts[index % 5]} for index, row in enumerate(labelled(100))]
+    rows = [{**row, name: parts[index % 5]} for index, row in enumerate(make_sentiment_rows(100))]
     run = train_majority(rows, tmp_path)
     assert run.rows == {"train": 60, "dev": 20, "test": 20}
     assert read_held_out(run)["dev"] == list(range(4, 101, 5))
 
 
 def test_a_column_without_dev_rows_takes_them_from_train(tmp_path: Path) -> None:
-    rows = [{**row, "split": "test" if index % 5 == 0 else "train"} for index, row in enumerate(labelled(100))]
+    rows = [
+        {**row, "split": "test" if index % 5 == 0 else "train"} for index, row in enumerate(make_sentiment_rows(100))
+    ]
     run = train_majority(rows, tmp_path)
     assert run.rows == {"train": 72, "dev": 8, "test": 20}
     assert read_held_out(run)["test"] == list(range(1, 101, 5))
 
 
 def test_a_column_that_says_something_else_is_one_error(tmp_path: Path) -> None:
-    rows = [{**row, "part_of": "train" if index else "extra"} for index, row in enumerate(labelled(20))]
+    rows = [{**row, "part_of": "train" if index else "extra"} for index, row in enumerate(make_sentiment_rows(20))]
     with pytest.raises(InputError, match="row 1: split 'extra' is not train, dev or test"):
         train_majority(rows, tmp_path, split="part_of")
 
 
 def test_by_files(reviews: Path, tmp_path: Path) -> None:
-    dev = write_csv(tmp_path / "dev.csv", labelled(30, seed=1))
-    test = write_csv(tmp_path / "test.csv", labelled(40, seed=2))
+    dev = write_csv(tmp_path / "dev.csv", make_sentiment_rows(30, seed=1))
+    test = write_csv(tmp_path / "test.csv", make_sentiment_rows(40, seed=2))
     dev_and_test = train_majority(reviews, tmp_path / "both", dev=dev, test=test)
     assert (dev_and_test.rows, dev_and_test.measured_on) == ({"train": 200, "dev": 30, "test": 40}, "test")
     only_dev = train_majority(reviews, tmp_path / "dev", dev=dev)
     assert (only_dev.rows, only_dev.measured_on) == ({"train": 200, "dev": 30}, "dev")
     only_test = train_majority(reviews, tmp_path / "test", test=test)
     assert (only_test.rows, only_test.measured_on) == ({"train": 180, "dev": 20, "test": 40}, "test")
-    values = train_majority(labelled(200), tmp_path / "values", dev=labelled(30, seed=1), test=labelled(40, seed=2))
+    values = train_majority(
+        make_sentiment_rows(200),
+        tmp_path / "values",
+        dev=make_sentiment_rows(30, seed=1),
+        test=make_sentiment_rows(40, seed=2),
+    )
     assert values.rows == dev_and_test.rows
     assert values.metrics == dev_and_test.metrics
 
@@ -116,7 +123,7 @@ def test_by_files(reviews: Path, tmp_path: Path) -> None:
 def test_rows_of_one_id_never_straddle(tmp_path: Path) -> None:
     rows = [
         {"id": f"film {index % 25}", "text": row["text"], "label": row["label"]}
-        for index, row in enumerate(labelled(200))
+        for index, row in enumerate(make_sentiment_rows(200))
     ]
     run = train_majority(rows, tmp_path / "by name")
     assert any(message.startswith("id column: id (by name") for message in run.messages)
@@ -137,12 +144,12 @@ def test_rows_of_one_id_never_straddle(tmp_path: Path) -> None:
 
 
 def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> None:
-    rows = [{**row, "id": "one" if index < 120 else "two"} for index, row in enumerate(labelled(200))]
+    rows = [{**row, "id": "one" if index < 120 else "two"} for index, row in enumerate(make_sentiment_rows(200))]
     run = train_majority(rows, tmp_path / "two")
     assert "dev" not in run.rows
     assert "there are no dev rows: rows with the same id stay together." in run.messages
     parts = ["dev" if index % 5 == 0 else "train" for index in range(200)]
-    rows = [{**row, "split": part} for row, part in zip(labelled(200), parts, strict=True)]
+    rows = [{**row, "split": part} for row, part in zip(make_sentiment_rows(200), parts, strict=True)]
     rows[0]["label"] = "rare"
     run = train_majority(rows, tmp_path / "column")
     assert "no training row has the label rare, which occurs in other parts." in run.messages
@@ -152,7 +159,7 @@ def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> Non
 def test_the_same_text_never_straddles(tmp_path: Path) -> None:
     rows = [
         {"text": f"{row['text']} {'  '[: copy % 2]}".upper() if copy % 3 else row["text"], "label": row["label"]}
-        for row in labelled(40)
+        for row in make_sentiment_rows(40)
         for copy in range(5)
     ]
     run = train_majority(rows, tmp_path)
@@ -163,16 +170,16 @@ def test_the_same_text_never_straddles(tmp_path: Path) -> None:
 
 
 def test_leaks_between_given_files_are_said(reviews: Path, tmp_path: Path) -> None:
-    leaked = labelled(200)[:7]
-    leaky = [*labelled(20, seed=3), *({**row, "text": row["text"].upper() + " "} for row in leaked)]
-    run = train_majority(reviews, tmp_path, dev=leaky, test=labelled(10, seed=4))
+    leaked = make_sentiment_rows(200)[:7]
+    leaky = [*make_sentiment_rows(20, seed=3), *({**row, "text": row["text"].upper() + " "} for row in leaked)]
+    run = train_majority(reviews, tmp_path, dev=leaky, test=make_sentiment_rows(10, seed=4))
     assert "7 of 27 dev rows also occur in the training set; dev scores are optimistic." in run.messages
     assert not any("test rows also occur" in message for message in run.messages)
     assert "7 of 27 dev rows" in (run.folder / "report.html").read_text()
 
 
 def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path) -> None:
-    rows = [*labelled(10, seed=1), {"id": "x", "text": "it was some film", "label": "meh"}]
+    rows = [*make_sentiment_rows(10, seed=1), {"id": "x", "text": "it was some film", "label": "meh"}]
     dev = write_csv(tmp_path / "dev.csv", rows)
     with pytest.raises(
         InputError, match=r"dev.csv: 1 of 11 rows cannot be used:\n  row 11 \(line 12\): label 'meh' is none"
@@ -185,7 +192,7 @@ def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path
 
 
 def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "rows.csv", labelled(40))
+    file = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     lines = file.read_text().splitlines()
     lines[3] = "r2,,good"
     lines[8] = "r7,it was good"
@@ -211,7 +218,7 @@ def test_other_columns_in_the_dev_file(reviews: Path, tmp_path: Path) -> None:
 
 def test_rows_that_can_be_read_once_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can be read only once; put it in a file to train on it"):
-        train_majority((row for row in labelled(20)), tmp_path)
+        train_majority((row for row in make_sentiment_rows(20)), tmp_path)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -231,6 +238,6 @@ def test_the_part_that_was_held_out_is_found_again(words: Run, reviews: Path, tm
         assert evaluation.metrics["accuracy"].value == words.evaluations[part].metrics["accuracy"].value
     with pytest.raises(InputError, match="held out dev, test of its training file, not 'train'"):
         evaluate(words.folder, reviews, part="train")
-    other_file = write_csv(tmp_path / "other.csv", labelled(200, seed=99))
+    other_file = write_csv(tmp_path / "other.csv", make_sentiment_rows(200, seed=99))
     with pytest.raises(InputError, match=r"other.csv does not have the test rows that .* held out of reviews.csv"):
         evaluate(words.folder, other_file, part="test")

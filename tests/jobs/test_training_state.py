@@ -15,7 +15,7 @@ from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
 from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "threads": 1, "command": "x"}
 TRANSLATOR: dict[str, Any] = {
@@ -63,7 +63,7 @@ def assert_same_files(folder: Path, before: dict[str, bytes]) -> None:
 @pytest.mark.parametrize("seeds", [1, 2])
 @pytest.mark.parametrize("task", ["classify", "regress"])
 def test_the_state_goes_and_a_kill_in_between_does_not_hurt(tmp_path: Path, tiny: str, seeds: int, task: str) -> None:
-    rows = labelled(80)
+    rows = make_sentiment_rows(80)
     if task == "regress":
         rows = [{"text": row["text"], "label": str(len(row["text"]))} for row in rows]
     data = write_csv(tmp_path / "rows.csv", rows)
@@ -121,17 +121,17 @@ def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeyp
 
 
 def test_it_is_kept_where_that_is_wanted(tmp_path: Path, tiny: str) -> None:
-    data = write_csv(tmp_path / "rows.csv", labelled(40))
+    data = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     run = clearhead.train(data, output=tmp_path / "run", model=tiny, keep_state=True, **SETTINGS)
     assert (run.folder / "state" / "latest.json").is_file()
     assert "fitted" not in json.loads((run.folder / "run.json").read_text())
 
 
 def test_a_model_folder_of_another_run_is_refused(tmp_path: Path, tiny: str) -> None:
-    data = write_csv(tmp_path / "rows.csv", labelled(40))
+    data = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     run = clearhead.train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
     (run.folder / "metrics.json").unlink()
-    three_labels = [{**row, "label": "xyz"[index % 3]} for index, row in enumerate(labelled(60))]
+    three_labels = [{**row, "label": "xyz"[index % 3]} for index, row in enumerate(make_sentiment_rows(60))]
     other_run = clearhead.train(three_labels, output=tmp_path / "other", model=tiny, **SETTINGS)
     for name in ("config.json", "model.safetensors", "clearhead.json"):
         (run.folder / name).write_bytes((other_run.folder / name).read_bytes())

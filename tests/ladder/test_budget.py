@@ -24,7 +24,7 @@ from clearhead.ladder.methods import METHODS
 from clearhead.ladder.state import begun_epochs
 from clearhead.training.settings import TrainSettings
 from tests.rows import QUICK
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 FAST: dict[str, Any] = {"C": 1.0, **QUICK}
 Slow = Callable[..., None]
@@ -44,7 +44,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 def call(tiny: str, folder: Path, said: list[str] | None = None, **choices: Any) -> Any:
     told = RunEvents(message=(said if said is not None else []).append)
-    return ladder(labelled(60), output=folder, model=tiny, events=told, **FAST | choices)
+    return ladder(make_sentiment_rows(60), output=folder, model=tiny, events=told, **FAST | choices)
 
 
 def trained_epochs(folder: Path) -> int:
@@ -190,11 +190,14 @@ def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path
     slow("finetune", 600.0, epochs=6)
     chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,finetune", **FAST}
     with pytest.raises(KeyboardInterrupt):
-        ladder(labelled(60), events=RunEvents(training_step=stop), budget="4m", **chosen)
+        ladder(make_sentiment_rows(60), events=RunEvents(training_step=stop), budget="4m", **chosen)
     assert begun_epochs(tmp_path / "out", "finetune") == [2]
     steps: list[int] = []
     made = ladder(
-        labelled(60), events=RunEvents(training_step=lambda step: steps.append(step.step)), budget="6m", **chosen
+        make_sentiment_rows(60),
+        events=RunEvents(training_step=lambda step: steps.append(step.step)),
+        budget="6m",
+        **chosen,
     )
     assert made.rung("finetune").epochs == 2  # three would fit by now, and those would begin anew
     assert steps[0] > 1
@@ -242,10 +245,10 @@ def test_a_state_of_before_methods_could_be_shortened(tiny: str, tmp_path: Path)
     ],
 )
 def test_a_damaged_state_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
-    ladder(labelled(40), output=tmp_path / "out", methods="majority")
+    ladder(make_sentiment_rows(40), output=tmp_path / "out", methods="majority")
     kept = tmp_path / "out" / "ladder.json"
     saved = json.loads(kept.read_text())
     saved["finished"]["majority"] |= change
     kept.write_text(json.dumps(saved))
     with pytest.raises(CheckpointError, match=r"ladder\.json is damaged: expected a result of majority"):
-        ladder(labelled(40), output=tmp_path / "out", methods="majority")
+        ladder(make_sentiment_rows(40), output=tmp_path / "out", methods="majority")

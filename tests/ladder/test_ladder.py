@@ -20,7 +20,7 @@ from clearhead.ladder.result import Ladder
 from clearhead.predict.latency import measure_disk_megabytes
 from clearhead.train import methods
 from tests.rows import QUICK, make_multilabel_rows, make_pair_rows, make_scored_rows
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 FAST: dict[str, Any] = {"epochs": 2, "C": 1.0, **QUICK}
 
@@ -120,7 +120,7 @@ def test_the_same_call_reads_back_what_is_finished(
 
 
 def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
-    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    data = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     ladder(data, output=tmp_path / "out", methods="majority")
     kept = tmp_path / "out" / "ladder.json"
     saved = json.loads(kept.read_text())
@@ -133,15 +133,15 @@ def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> No
 
 
 def test_other_rows_are_not_compared_with(tmp_path: Path) -> None:
-    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    data = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     ladder(data, output=tmp_path / "out", methods="majority,tfidf")
-    write_csv(data, labelled(60, seed=9))
+    write_csv(data, make_sentiment_rows(60, seed=9))
     with pytest.raises(InputError, match="was trained or measured on other rows"):
         ladder(data, output=tmp_path / "out", methods="majority,tfidf")
 
 
 def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
-    rows = labelled(80)
+    rows = make_sentiment_rows(80)
     chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": ["finetune", "majority"], **FAST}
 
     def stop(step: Any) -> None:
@@ -160,10 +160,10 @@ def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
 def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
-    ladder(labelled(100), output=tmp_path / "out", events=RunEvents(message=said.append), **chosen)
+    ladder(make_sentiment_rows(100), output=tmp_path / "out", events=RunEvents(message=said.append), **chosen)
     assert sum("it will take about" in line for line in said) == 3
     with pytest.raises(InputError, match=r'features: no time is left of 0\.00 s; budget="30s"'):
-        ladder(labelled(100), output=tmp_path / "none", budget="0.001s", **chosen)
+        ladder(make_sentiment_rows(100), output=tmp_path / "none", budget="0.001s", **chosen)
 
 
 def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monk
         raise ZeroDivisionError("by nothing")
 
     monkeypatch.setitem(methods.FIT_METHODS, "tfidf", broken)
-    made = ladder(labelled(60), output=tmp_path / "out", methods="majority,tfidf")
+    made = ladder(make_sentiment_rows(60), output=tmp_path / "out", methods="majority,tfidf")
     assert made.rung("tfidf").left_out == "tfidf failed with ZeroDivisionError: by nothing"
     assert made.recommended == "majority"
     assert (made.not_tried, made.caveat) == ((), None)  # tfidf is not often the best
@@ -180,14 +180,14 @@ def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monk
         raise InputError("These labels cannot be counted.")
 
     monkeypatch.setitem(methods.FIT_METHODS, "tfidf", unsuited)
-    made = ladder(labelled(60), output=tmp_path / "again", methods="majority,tfidf")
+    made = ladder(make_sentiment_rows(60), output=tmp_path / "again", methods="majority,tfidf")
     assert made.rung("tfidf").left_out == "tfidf: These labels cannot be counted."
     with pytest.raises(InputError, match=r"No method could be measured\. tfidf: These labels"):
-        ladder(labelled(60), output=tmp_path / "none", methods="tfidf")
+        ladder(make_sentiment_rows(60), output=tmp_path / "none", methods="tfidf")
 
 
 def test_without_a_model_the_methods_without_one_are_measured(tmp_path: Path) -> None:
-    made = ladder(labelled(60), output=tmp_path / "out", model=str(tmp_path / "nothing"))
+    made = ladder(make_sentiment_rows(60), output=tmp_path / "out", model=str(tmp_path / "nothing"))
     assert [rung.method for rung in made.rungs if rung.left_out is None] == ["majority", "tfidf"]
     assert "nothing" in str(made.rung("finetune").left_out)
     assert made.not_tried == ("finetune",)
@@ -218,12 +218,21 @@ def test_a_metric_that_is_not_defined_for_a_method(tmp_path: Path) -> None:
 
 def test_another_metric_and_rows_of_ones_own(tiny: str, tmp_path: Path) -> None:
     made = ladder(
-        labelled(60), dev=labelled(30, seed=4), output=tmp_path / "out", methods="majority,tfidf", metric="log_loss"
+        make_sentiment_rows(60),
+        dev=make_sentiment_rows(30, seed=4),
+        output=tmp_path / "out",
+        methods="majority,tfidf",
+        metric="log_loss",
     )
     assert (made.part, made.metric, made.rows) == ("dev", "log_loss", 30)
     assert made.recommended == "tfidf"
     assert made.rung("majority").difference.low > 0  # type: ignore[union-attr, operator]
-    tested = ladder(labelled(60), test=labelled(25, seed=5), output=tmp_path / "tested", methods="majority,tfidf")
+    tested = ladder(
+        make_sentiment_rows(60),
+        test=make_sentiment_rows(25, seed=5),
+        output=tmp_path / "tested",
+        methods="majority,tfidf",
+    )
     assert (tested.part, tested.rows) == ("test", 25)
 
 
@@ -231,7 +240,8 @@ def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
     wild = "<img src=x onerror=alert(1)>"
     parts = ["train"] * 60 + ["dev"] * 15 + ["test"] * 15
     rows = [
-        {**row, "label": f"{row['label']} {wild}", "split": part} for row, part in zip(labelled(90), parts, strict=True)
+        {**row, "label": f"{row['label']} {wild}", "split": part}
+        for row, part in zip(make_sentiment_rows(90), parts, strict=True)
     ]
     made = ladder(write_csv(tmp_path / f"{wild}.csv", rows), output=tmp_path / wild, methods="majority,tfidf")
     assert (made.part, made.rows) == ("test", 15)
@@ -242,7 +252,7 @@ def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
 
 def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "C": 1.0}
-    made = ladder(labelled(60), output=tmp_path / "out", model=tiny, **chosen)
+    made = ladder(make_sentiment_rows(60), output=tmp_path / "out", model=tiny, **chosen)
     assert made.rung("features").left_out is None
     trained = json.loads((tmp_path / "out" / "features" / "clearhead.json").read_text())["trained"]
     assert (trained["layer"], trained["pooling"]) == ("last", ["max"])
@@ -264,7 +274,7 @@ def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) 
 )
 def test_what_is_refused_at_once(choices: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
-        ladder(labelled(20), output=tmp_path / "out", **choices)
+        ladder(make_sentiment_rows(20), output=tmp_path / "out", **choices)
     assert not (tmp_path / "out").exists()
 
 
@@ -272,12 +282,12 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("x")
     with pytest.raises(InputError, match="is there already and not empty"):
-        ladder(labelled(20), output=tmp_path / "full", methods="majority")
+        ladder(make_sentiment_rows(20), output=tmp_path / "full", methods="majority")
     (tmp_path / "full" / "ladder.json").write_text("{}")
     with pytest.raises(CheckpointError, match="damaged or of another version"):
-        ladder(labelled(20), output=tmp_path / "full", methods="majority")
+        ladder(make_sentiment_rows(20), output=tmp_path / "full", methods="majority")
     with pytest.raises(InputError, match="too few different rows to hold any out"):
-        ladder(labelled(200)[4:6], output=tmp_path / "few", methods="majority")
+        ladder(make_sentiment_rows(200)[4:6], output=tmp_path / "few", methods="majority")
 
 
 def test_budgets_in_words() -> None:

@@ -33,7 +33,7 @@ from clearhead.machine.threads import (
     passive_waiting,
 )
 from clearhead.words import learn, steps
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 TWO = LabelSpace(names=("no", "yes"), kind="classes")
 
@@ -265,7 +265,7 @@ print(json.dumps({"plans": made, "blas": sorted(seen)}))
 @pytest.mark.slow
 def test_threads_of_a_run(tmp_path: Path) -> None:
     """A tiny model gets one thread, `threads` limits BLAS too, and afterwards torch has as many as before."""
-    rows, tiny = write_csv(tmp_path / "rows.csv", labelled(60)), tiny_model(tmp_path / "model")
+    rows, tiny = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60)), tiny_model(tmp_path / "model")
     jobs: dict[str, dict[str, Any]] = {
         "tiny": {"epochs": 1, "baselines": False},
         "said": {"epochs": 1, "threads": 2, "baselines": False},

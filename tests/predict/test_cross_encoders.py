@@ -20,7 +20,7 @@ from clearhead.jobs.kinds import kind_of
 from clearhead.train.finish import Run
 from tests.parity_models import import_transformers
 from tests.rows import QUICK, make_pair_rows, make_scored_rows
-from tests.tiny_models import labelled, tiny_sentence_encoder, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_sentence_encoder, write_csv
 
 PAIRS = [(row["sentence1"], row["sentence2"]) for row in make_pair_rows(12, seed=3)]
 MakeCheckpoint = Callable[..., Path]
@@ -122,7 +122,7 @@ def test_columns_of_texts_that_are_not_read_are_reported(reranker: Path, caplog:
 
 
 def test_a_model_trained_here_says_nothing_of_other_columns(fitted: Run, caplog: pytest.LogCaptureFixture) -> None:
-    rows = [row | {"comment": "this is what somebody thought of it"} for row in labelled(5)]
+    rows = [row | {"comment": "this is what somebody thought of it"} for row in make_sentiment_rows(5)]
     with caplog.at_level(logging.WARNING, "clearhead"):
         predict(fitted.folder, rows)
     assert not caplog.records

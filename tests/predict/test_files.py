@@ -15,7 +15,7 @@ from clearhead.api import load_predictor, predict, predict_file, train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.train.finish import Run
 from tests.rows import make_multilabel_rows
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 SPECIAL_TEXTS = [
     'a "quoted" film',
@@ -269,7 +269,7 @@ def test_an_old_output_is_replaced_as_a_whole(words: Run, reviews: Path, tmp_pat
     output = tmp_path / "out.csv"
     output.write_text("something old\n" * 1000)
     predict_file(words.folder, reviews, output)
-    assert [row["id"] for row in read_table(output)] == [row["id"] for row in labelled(200)]
+    assert [row["id"] for row in read_table(output)] == [row["id"] for row in make_sentiment_rows(200)]
 
 
 def test_a_link_in_a_circle_is_refused(words: Run, reviews: Path, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_link_in_a_circle_is_refused(words: Run, reviews: Path, tmp_path: Path
     "change", [{"bytes": 40}, {"bytes": -1}, {"counts": {"rows": 3, "read": 1 << 63}}, {"seal": ""}, {}]
 )
 def test_a_damaged_mark_is_not_believed(words: Run, tmp_path: Path, change: dict[str, Any]) -> None:
-    rows, output = write_csv(tmp_path / "rows.csv", labelled(1100)), tmp_path / "out.csv"
+    rows, output = write_csv(tmp_path / "rows.csv", make_sentiment_rows(1100)), tmp_path / "out.csv"
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -297,7 +297,7 @@ def test_a_damaged_mark_is_not_believed(words: Run, tmp_path: Path, change: dict
 
 
 def test_a_name_as_long_as_a_file_may_have(tmp_path: Path) -> None:
-    run = train(labelled(30), method="majority", output=tmp_path / "model", report=False)
+    run = train(make_sentiment_rows(30), method="majority", output=tmp_path / "model", report=False)
     output = tmp_path / f"{'n' * 251}.csv"
-    assert predict_file(run.folder, labelled(5), output).rows == 5
+    assert predict_file(run.folder, make_sentiment_rows(5), output).rows == 5
     assert [path.name for path in tmp_path.iterdir() if path.name != "model"] == [output.name]

@@ -16,7 +16,7 @@ from clearhead.api import evaluate, load_predictor, predict
 from clearhead.errors import ClearheadError, InputError, ModelNotFoundError, TokenizerError
 from clearhead.text import load_tokenizer
 from clearhead.train.finish import Run
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 CopyRun = Callable[..., Path]
 
@@ -170,7 +170,7 @@ def make_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Call
 
 def test_a_checkpoint_of_others_answers_with_its_labels(make_checkpoint: Callable[..., Path]) -> None:
     folder = make_checkpoint()
-    texts = [row["text"] for row in labelled(20)]
+    texts = [row["text"] for row in make_sentiment_rows(20)]
     predictor = load_predictor(folder)
     assert (predictor.trained, predictor.task.name, predictor.space.names) == (
         None,
@@ -189,7 +189,7 @@ def test_a_checkpoint_of_others_answers_with_its_labels(make_checkpoint: Callabl
     evaluation = evaluate(folder, rows)
     assert evaluation.metrics["accuracy"].value == sum(answer.label == "pos" for answer in answers) / 20
     with pytest.raises(InputError, match="label 'good' is none of neg, neutral, pos"):
-        evaluate(folder, labelled(5))
+        evaluate(folder, make_sentiment_rows(5))
 
 
 def test_a_checkpoint_of_others_reads_two_texts_when_it_is_said(make_checkpoint: Callable[..., Path]) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from clearhead.api import load_predictor, predict_file, train
 from clearhead.train.finish import Run
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 ROWS = 2500  # three chunks
 
@@ -37,7 +37,7 @@ def stop_after(chunks: int) -> Callable[[int, int | None], None]:
 @pytest.fixture(scope="module")
 def many_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows of several chunks, one of them with a line break."""
-    rows = labelled(ROWS, seed=3)
+    rows = make_sentiment_rows(ROWS, seed=3)
     rows[1500]["text"] += "\nand some more"
     return write_csv(tmp_path_factory.mktemp("many") / "rows.csv", rows)
 
@@ -93,7 +93,7 @@ def test_a_half_written_last_line_is_dropped(
 
 
 def test_a_network_goes_on_as_well(fitted: Run, many_rows: Path, tmp_path: Path) -> None:
-    short = write_csv(tmp_path / "rows.csv", labelled(1100, seed=4))
+    short = write_csv(tmp_path / "rows.csv", make_sentiment_rows(1100, seed=4))
     predict_file(fitted.folder, short, tmp_path / "whole.jsonl", probabilities=True)
     interrupt_prediction(fitted.folder, short, tmp_path / "out.jsonl", probabilities=True)
     assert predict_file(fitted.folder, short, tmp_path / "out.jsonl", probabilities=True).resumed == 1024
@@ -101,7 +101,7 @@ def test_a_network_goes_on_as_well(fitted: Run, many_rows: Path, tmp_path: Path)
 
 
 def test_counts_go_on_too(words: Run, tmp_path: Path) -> None:
-    rows = labelled(1500)
+    rows = make_sentiment_rows(1500)
     for index in (3, 900, 1400):
         rows[index]["text"] = ""
     source = write_csv(tmp_path / "rows.csv", rows)
@@ -114,7 +114,7 @@ def test_changed_rows_begin_anew(words: Run, many_rows: Path, tmp_path: Path) ->
     source = tmp_path / "rows.csv"
     shutil.copy(many_rows, source)
     interrupt_prediction(words.folder, source, tmp_path / "out.csv")
-    write_csv(source, labelled(1500, seed=9))
+    write_csv(source, make_sentiment_rows(1500, seed=9))
     summary = predict_file(words.folder, source, tmp_path / "out.csv")
     assert (summary.resumed, summary.rows) == (0, 1500)
     predict_file(words.folder, source, tmp_path / "again.csv")
@@ -123,10 +123,10 @@ def test_changed_rows_begin_anew(words: Run, many_rows: Path, tmp_path: Path) ->
 
 def test_another_model_in_the_same_place_begins_anew(many_rows: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
-    train(labelled(100), output=model, method="tfidf")
+    train(make_sentiment_rows(100), output=model, method="tfidf")
     interrupt_prediction(model, many_rows, tmp_path / "out.csv")
     shutil.rmtree(model)
-    train(labelled(100, seed=8), output=model, method="tfidf")
+    train(make_sentiment_rows(100, seed=8), output=model, method="tfidf")
     assert predict_file(model, many_rows, tmp_path / "out.csv").resumed == 0
 
 
@@ -173,16 +173,16 @@ def test_a_partial_that_is_too_short_begins_anew(
 def test_rows_in_memory_never_go_on_with_those_of_another_list(words: Run, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     with pytest.raises(StopPrediction):
-        predict_file(words.folder, labelled(1500, seed=1), output, progress=stop_after(1))
+        predict_file(words.folder, make_sentiment_rows(1500, seed=1), output, progress=stop_after(1))
     assert not list(tmp_path.iterdir())
-    summary = predict_file(words.folder, labelled(1500, seed=2), output)
+    summary = predict_file(words.folder, make_sentiment_rows(1500, seed=2), output)
     assert (summary.rows, summary.resumed) == (1500, 0)
     texts = [json.loads(line)["text"] for line in output.read_text().splitlines()]
-    assert texts == [row["text"] for row in labelled(1500, seed=2)]
+    assert texts == [row["text"] for row in make_sentiment_rows(1500, seed=2)]
 
 
 def test_a_pipe_never_goes_on_with_another(words: Run, many_rows: Path, tmp_path: Path) -> None:
-    for source in (io.BytesIO(many_rows.read_bytes()), (row for row in labelled(1500))):
+    for source in (io.BytesIO(many_rows.read_bytes()), (row for row in make_sentiment_rows(1500))):
         with pytest.raises(StopPrediction):
             predict_file(words.folder, source, tmp_path / "out.csv", progress=stop_after(1))
         assert not list(tmp_path.iterdir())
@@ -193,7 +193,7 @@ def test_an_interrupted_file_is_not_taken_for_one_that_was_begun_after_it(
 ) -> None:
     """A second job overwrote the rows of the first one and was killed before it wrote a resume point."""
     interrupt_prediction(words.folder, many_rows, tmp_path / "out.csv")
-    other_rows = write_csv(tmp_path / "other.csv", labelled(1500, seed=5))
+    other_rows = write_csv(tmp_path / "other.csv", make_sentiment_rows(1500, seed=5))
 
     class Killed(BaseException):
         pass

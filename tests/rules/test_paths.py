@@ -32,7 +32,7 @@ from clearhead.tasks.examples import Example, SelectedRow
 from clearhead.tasks.packed import PackedBatch, PackedDataset
 from clearhead.tasks.task import Answers
 from tests.rows import make_multilabel_rows
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 REPO = Path(__file__).parents[2]
 SUPPORT = REPO / "examples" / "support.csv"
@@ -90,7 +90,7 @@ def bytes_read(path: Path) -> Iterator[list[int]]:
     ("method", "rows"), [*((method, 300) for method in METHODS), ("tfidf", 30_000), ("majority", 30_000)]
 )
 def test_the_file_is_read_at_most_twice(method: str, rows: int, tiny: str, tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "rows.csv", labelled(rows))
+    path = write_csv(tmp_path / "rows.csv", make_sentiment_rows(rows))
     size = path.stat().st_size
     assert (size > files.HEAD_BYTES) is (rows > 1000)
     with bytes_read(path) as total:
@@ -101,7 +101,7 @@ def test_the_file_is_read_at_most_twice(method: str, rows: int, tiny: str, tmp_p
 
 
 def test_a_third_pass_would_be_seen(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "rows.csv", labelled(30))
+    path = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
     with bytes_read(path) as total:
         for _ in range(3):
             with path.open("rb") as file:

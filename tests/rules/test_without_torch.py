@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clearhead
-from tests.tiny_models import labelled, tiny_model, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 BLOCK = """
 import sys
@@ -60,7 +60,7 @@ def test_tokens_need_no_torch(tmp_path: Path) -> None:
 
 def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
     tiny = tiny_model(tmp_path / "tiny")
-    rows = write_csv(tmp_path / "rows.csv", labelled(120))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
     made = clearhead.train(rows, output=tmp_path / "run", model=str(tiny), epochs=4, learning_rate=3e-3, batch_size=16)
     expected = clearhead.evaluate(made.folder, rows).metrics["accuracy"].value
     done = run("evaluate", made.folder, rows, "--json")
@@ -71,7 +71,7 @@ def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().count("\n") == 121
     done = run("embed", tiny, rows, "--text", "text", "-o", tmp_path / "out.npy", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
-    texts = [row["text"] for row in labelled(120)]
+    texts = [row["text"] for row in make_sentiment_rows(120)]
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), clearhead.load(tiny, "core").embed(texts), atol=1e-5)
     done = run("quantize", made.folder, rows, "-o", tmp_path / "small", "--max-drop", "5", "--json")
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from clearhead.tasks.answer import Answer, AnswerCodec, round_probability
 from clearhead.tasks.registry import get_task
 from clearhead.tasks.task import Decoding, TaskMetrics
 from tests.rows import QUICK
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 CLASSIFY = get_task("classify")
 
@@ -91,7 +91,7 @@ def register_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def predictor(register_task: None, tiny: str, tmp_path: Path) -> Predictor:
-    clearhead.train(labelled(120), output=tmp_path / "run", model=tiny, task="rank", epochs=8, **QUICK)
+    clearhead.train(make_sentiment_rows(120), output=tmp_path / "run", model=tiny, task="rank", epochs=8, **QUICK)
     return clearhead.load_predictor(tmp_path / "run")
 
 
@@ -106,7 +106,7 @@ def test_a_custom_task_trains_and_predicts(predictor: Predictor, tmp_path: Path)
     assert first.label is None
     assert list(first.to_json()) == ["ranking", "truncated", "windows", "abstained", "probability"]
     assert repr(first).startswith(f"Prediction({' > '.join(first.ranking)}, probability=")
-    evaluation = clearhead.evaluate(predictor, labelled(40))
+    evaluation = clearhead.evaluate(predictor, make_sentiment_rows(40))
     assert evaluation.task == "rank"
     assert evaluation.main == "log_loss"
     assert evaluation.picks is not None
@@ -122,9 +122,9 @@ def test_a_custom_task_trains_and_predicts(predictor: Predictor, tmp_path: Path)
 
 def test_methods_and_metrics_of_the_task_are_checked(tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="rank does not support the method majority; use one of finetune, tfidf"):
-        clearhead.train(labelled(60), output=tmp_path / "run", task="rank", method="majority")
+        clearhead.train(make_sentiment_rows(60), output=tmp_path / "run", task="rank", method="majority")
     with pytest.raises(InputError, match=r"metric must be one of .* for these labels, got f1_macro"):
-        clearhead.train(labelled(60), output=tmp_path / "run", model=tiny, task="rank", metric="f1_macro")
+        clearhead.train(make_sentiment_rows(60), output=tmp_path / "run", model=tiny, task="rank", metric="f1_macro")
 
 
 def test_its_schema_is_derived(predictor: Predictor) -> None:

@@ -24,7 +24,7 @@ from clearhead.train.baselines import BaselineComparison, describe_better_baseli
 from clearhead.train.network import MIN_DEV_ROWS, describe_kept_weights
 from clearhead.training.state import TrainingProgress
 from tests.rows import QUICK, make_pair_rows, make_scored_rows
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 RATES = {128: 2e-3, 256: 7e-4, 384: 5e-5, 768: 5e-5, 1024: 5e-5, 8: 2e-3}
 TAG_RATES = {128: 2e-3, 256: 7.2e-4, 384: 3.2e-4, 768: 8e-5, 1024: 4.5e-5, 8: 2e-3}
@@ -38,8 +38,10 @@ def test_narrow_models_have_a_higher_learning_rate(width: int) -> None:
 
 
 def test_an_explicit_learning_rate_is_kept(tiny: str, tmp_path: Path) -> None:
-    explicit = train(labelled(40), output=tmp_path / "given", model=tiny, epochs=1, learning_rate=1e-4, report=False)
-    chosen = train(labelled(40), output=tmp_path / "chosen", model=tiny, epochs=1, report=False)
+    explicit = train(
+        make_sentiment_rows(40), output=tmp_path / "given", model=tiny, epochs=1, learning_rate=1e-4, report=False
+    )
+    chosen = train(make_sentiment_rows(40), output=tmp_path / "chosen", model=tiny, epochs=1, report=False)
     plans = [json.loads((run.folder / "run.json").read_text())["plan"] for run in (explicit, chosen)]
     assert [plan["settings"]["learning_rate"] for plan in plans] == [1e-4, default_learning_rate(32)]
     assert [plan["auto_rate"] for plan in plans] == [False, False]  # a resumed run keeps the chosen rate
@@ -189,8 +191,8 @@ def test_the_kept_epoch_is_reported() -> None:
 
 
 def test_too_few_dev_rows_keep_the_last_epoch(tiny: str, tmp_path: Path) -> None:
-    rows = [{**row, "split": ("train", "train", "test")[n % 3]} for n, row in enumerate(labelled(90))]
-    dev = [{**row, "split": "dev"} for row in labelled(4, seed=3)]
+    rows = [{**row, "split": ("train", "train", "test")[n % 3]} for n, row in enumerate(make_sentiment_rows(90))]
+    dev = [{**row, "split": "dev"} for row in make_sentiment_rows(4, seed=3)]
     options: dict[str, Any] = {"model": tiny, "epochs": 3, "report": False, "baselines": False, **QUICK}
     few_dev = train([*rows, *dev], output=tmp_path / "few", **options)
     assert any(note.startswith("4 dev rows are too few to choose the best epoch") for note in few_dev.notes)

@@ -16,7 +16,7 @@ from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, TEMPLATE_TOKE
 from clearhead.train.finish import Run
 from tests.rows import Rows, make_scored_rows
 from tests.task_rows import make_option_rows
-from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, labelled, make_sentence, tiny_gpt, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, POSITIVE_WORDS, make_sentence, make_sentiment_rows, tiny_gpt, write_csv
 
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "report": False, "epochs": 8}
 TASKS = ("classify", "pair", "regress", "choice")
@@ -41,7 +41,7 @@ def make_entailment_rows(count: int, seed: int = 0) -> Rows:
 
 
 ROWS: dict[str, Any] = {
-    "classify": lambda count, seed=0: labelled(count, seed, least=1, most=5),
+    "classify": lambda count, seed=0: make_sentiment_rows(count, seed, least=1, most=5),
     "pair": make_entailment_rows,
     "regress": lambda count, seed=0: make_scored_rows(count, seed, has_two_texts=True),
     "choice": make_option_rows,
@@ -172,7 +172,7 @@ def test_the_auxiliary_loss_trains_the_language_model(gpt: str, tmp_path: Path) 
     losses = {}
     for weight in (0.0, 2.0):
         folder = tmp_path / str(weight)
-        run = train(labelled(200, least=1, most=5), output=folder, model=gpt, lm_weight=weight, **QUICK)
+        run = train(make_sentiment_rows(200, least=1, most=5), output=folder, model=gpt, lm_weight=weight, **QUICK)
         causal_model = clearhead.load(run.folder, head="causal")
         ids = causal_model.tokenizer.encode("the film was good").ids
         logits = np.asarray(causal_model.run([ids]).logits, np.float64)[0, :-1]
@@ -210,7 +210,7 @@ def test_invalid_settings_are_refused(gpt: str, tiny: str, tmp_path: Path) -> No
     }
     for message, settings in settings_by_message.items():
         with pytest.raises(InputError, match=message):
-            train(labelled(40), output=tmp_path / "no", **settings)
+            train(make_sentiment_rows(40), output=tmp_path / "no", **settings)
         assert not (tmp_path / "no").exists()
 
 
@@ -222,7 +222,12 @@ def test_openai_gpt_and_a_frozen_encoder(tmp_path: Path) -> None:
     regression = train(make_scored_rows(300), output=tmp_path / "regress", model=str(model_folder), **QUICK)
     assert regression.metrics["pearson"].value > 0.9
     head_run = train(
-        labelled(60), output=tmp_path / "head", model=str(model_folder), method="head", epochs=1, report=False
+        make_sentiment_rows(60),
+        output=tmp_path / "head",
+        model=str(model_folder),
+        method="head",
+        epochs=1,
+        report=False,
     )
     assert clearhead.load(head_run.folder).tokenizer.encode("film").tokens[-1] == EXTRACT
 
@@ -239,5 +244,5 @@ def test_a_trained_model_can_be_fine_tuned_for_another_task(runs: dict[str, Run]
 
 def test_an_embedding_table_with_unused_rows_is_not_resized(tmp_path: Path) -> None:
     large = tiny_gpt(tmp_path / "large", vocab_size=512)
-    run = train(labelled(40), output=tmp_path / "run", model=str(large), **QUICK | {"epochs": 1})
+    run = train(make_sentiment_rows(40), output=tmp_path / "run", model=str(large), **QUICK | {"epochs": 1})
     assert clearhead.load(run.folder).shape.stack.vocab_size == 512

@@ -21,7 +21,7 @@ from clearhead.ladder.methods import rung_plan
 from clearhead.ladder.state import Kept
 from clearhead.train.job import read_run
 from fuzz.kill import contents
-from tests.tiny_models import labelled, tiny_gpt, tiny_model, tiny_sentence_encoder, write_csv
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, tiny_sentence_encoder, write_csv
 
 SETTINGS: dict[str, Any] = {
     "epochs": 2,
@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "threads": 1,
     "precision": "float",
 }
-ROWS = labelled(96)
+ROWS = make_sentiment_rows(96)
 TEXTS = [row["text"] for row in ROWS[:9]]
 
 

@@ -13,7 +13,7 @@ from clearhead.api import evaluate, train
 from clearhead.errors import InputError
 from clearhead.jobs.defaults import resolve_epochs
 from clearhead.training.settings import TrainSettings
-from tests.tiny_models import labelled, make_sentence, tiny_model, write_csv
+from tests.tiny_models import make_sentence, make_sentiment_rows, tiny_model, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "rows.csv", labelled(120))
+    return write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
 
 
 def test_evaluating_a_part_uses_only_its_rows_and_detects_changes(tmp_path: Path, data: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_metric_for_other_labels_is_refused_before_training(tmp_path: Path, da
 
 
 def test_undefined_scores_of_seeds_are_null(tmp_path: Path, data: Path) -> None:
-    rows = [{"text": row["text"], "score": 0.5 * index} for index, row in enumerate(labelled(60))]
+    rows = [{"text": row["text"], "score": 0.5 * index} for index, row in enumerate(make_sentiment_rows(60))]
     source = write_csv(tmp_path / "scores.csv", rows)
     run = train(source, output=tmp_path / "run", method="majority", seeds=2, metric="pearson", task="regress")
     assert [score.dev for score in run.seeds] == [None, None]
@@ -69,9 +69,9 @@ def test_undefined_scores_of_seeds_are_null(tmp_path: Path, data: Path) -> None:
 
 
 def test_dev_rows_from_two_sources_are_refused(tmp_path: Path) -> None:
-    rows = [{**row, "split": "dev" if index % 5 == 0 else "train"} for index, row in enumerate(labelled(60))]
+    rows = [{**row, "split": "dev" if index % 5 == 0 else "train"} for index, row in enumerate(make_sentiment_rows(60))]
     source = write_csv(tmp_path / "rows.csv", rows)
-    dev = write_csv(tmp_path / "dev.csv", labelled(20, seed=5))
+    dev = write_csv(tmp_path / "dev.csv", make_sentiment_rows(20, seed=5))
     with pytest.raises(InputError, match="remove one of the two"):
         train(source, dev=dev, output=tmp_path / "run", method="tfidf")
 

@@ -17,7 +17,7 @@ from clearhead.model.embedding import TruncationWarning
 from clearhead.text import load_tokenizer
 from tests.rows import QUICK
 from tests.text.tokenizer_folders import write_marian
-from tests.tiny_models import labelled, tiny_gpt, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_text_of_three_million_characters_is_refused(tmp_path: Path) -> None:
 
 
 def test_one_long_row_in_training_and_prediction(tmp_path: Path) -> None:
-    rows = [*labelled(20), {"text": "film " * 3_000, "label": "good"}]
+    rows = [*make_sentiment_rows(20), {"text": "film " * 3_000, "label": "good"}]
     folder = tiny_model(tmp_path / "base")
     run = train(rows, output=tmp_path / "run", model=str(folder), epochs=1, max_tokens=96, **QUICK)
     with warnings.catch_warnings():

@@ -11,7 +11,7 @@ import pytest
 from clearhead.api import inspect
 from clearhead.errors import InputError
 from tests.rows import make_multilabel_rows, make_pair_rows, make_scored_rows
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 
 def test_inspection_of_reviews(tiny: str, reviews: Path) -> None:
@@ -43,7 +43,7 @@ def test_few_pairs_are_learned_by_features(tiny: str) -> None:
     for rows, method in (
         (make_pair_rows(60), "features"),
         (make_pair_rows(600), "finetune"),
-        (labelled(60), "finetune"),
+        (make_sentiment_rows(60), "finetune"),
     ):
         inspection = inspect(rows, model=tiny)
         assert inspection.estimate is not None
@@ -52,7 +52,7 @@ def test_few_pairs_are_learned_by_features(tiny: str) -> None:
 
 def test_stages_are_reported(tiny: str) -> None:
     reported: list[tuple[str, int, int | None]] = []
-    inspect(labelled(2500), model=tiny, progress=lambda *event: reported.append(event))
+    inspect(make_sentiment_rows(2500), model=tiny, progress=lambda *event: reported.append(event))
     stages = list(dict.fromkeys(stage.split()[0] for stage, _, _ in reported))
     assert stages == ["reading", "timing"]
     steps = [event for event in reported if event[0].startswith("timing")]
@@ -61,7 +61,7 @@ def test_stages_are_reported(tiny: str) -> None:
 
 
 def test_training_is_estimated_for_rows_sorted_by_label(tiny: str) -> None:
-    rows = sorted(labelled(1200), key=lambda row: str(row["label"]))  # the first 512 rows have one label
+    rows = sorted(make_sentiment_rows(1200), key=lambda row: str(row["label"]))  # the first 512 rows have one label
     inspection = inspect(rows, model=tiny)
     assert inspection.estimate is not None
     assert "notes" not in inspection.estimate
@@ -94,27 +94,27 @@ def test_a_model_that_cannot_be_trained_is_a_note(tiny: str, reviews: Path, tmp_
 
 
 def test_rows_without_labels_and_with_one_label(tiny: str) -> None:
-    unlabeled = inspect([row["text"] for row in labelled(30)], model=tiny)
+    unlabeled = inspect([row["text"] for row in make_sentiment_rows(30)], model=tiny)
     assert (unlabeled.kind, unlabeled.estimate) == (None, None)
-    single_label = inspect([{"text": row["text"], "label": "x"} for row in labelled(30)], model=tiny)
+    single_label = inspect([{"text": row["text"], "label": "x"} for row in make_sentiment_rows(30)], model=tiny)
     assert single_label.estimate is not None
     assert "there is nothing to learn" in single_label.estimate["notes"][0]
 
 
 def test_long_texts_are_counted(tiny: str) -> None:
-    rows = [{**row, "text": f"{row['text']} " * (9 if n < 5 else 1)} for n, row in enumerate(labelled(40))]
+    rows = [{**row, "text": f"{row['text']} " * (9 if n < 5 else 1)} for n, row in enumerate(make_sentiment_rows(40))]
     assert inspect(rows, model=tiny, estimate=False).too_long == 5
 
 
 def test_leaks_between_parts(tiny: str, reviews: Path, tmp_path: Path) -> None:
-    dev = write_csv(tmp_path / "dev.csv", [*labelled(200)[:6], *labelled(10, seed=2)])
+    dev = write_csv(tmp_path / "dev.csv", [*make_sentiment_rows(200)[:6], *make_sentiment_rows(10, seed=2)])
     inspection = inspect(reviews, dev=dev, model=tiny, estimate=False)
     assert inspection.parts == {"train": 200, "dev": 16}
     assert inspection.leaks.rows == 6
 
 
 def test_bad_rows_are_counted_and_not_refused(tiny: str, tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "rows.csv", labelled(40))
+    file = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     file.write_text(file.read_text() + "r40,,good\nr41,it was\nr42,it was good,\n")
     inspection = inspect(file, model=tiny)
     assert sum(inspection.bad.values()) >= 2
@@ -125,7 +125,7 @@ def test_bad_rows_are_counted_and_not_refused(tiny: str, tmp_path: Path) -> None
 
 def test_iterators_are_refused(tiny: str) -> None:
     with pytest.raises(InputError, match="can be read only once; save it to a file to inspect it"):
-        inspect((row for row in labelled(10)), model=tiny)
+        inspect((row for row in make_sentiment_rows(10)), model=tiny)
 
 
 def test_missing_columns_are_refused(reviews: Path, tiny: str) -> None:

@@ -14,7 +14,7 @@ import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.train.finish import Run
 from tests.rows import QUICK, make_pair_rows
-from tests.tiny_models import NEUTRAL_WORDS, labelled, make_sentence
+from tests.tiny_models import NEUTRAL_WORDS, make_sentence, make_sentiment_rows
 
 TEXT_TOKENS = 30  # maximum number of tokens of a text, without [CLS] and [SEP]
 
@@ -106,7 +106,7 @@ def test_every_length_has_one_prediction(words: int, fitted: Run) -> None:
 
 
 def test_other_texts_of_a_batch_do_not_change_a_prediction(fitted: Run) -> None:
-    texts = [row["text"] for row in (*labelled(30, seed=2), *make_late_rows(10))]
+    texts = [row["text"] for row in (*make_sentiment_rows(30, seed=2), *make_late_rows(10))]
     batch = predict(fitted.folder, texts)
     for index in (0, 7, 35):
         single = predict(fitted.folder, [texts[index]])[0]

@@ -19,7 +19,7 @@ from clearhead.train.method_choice import prefers_features
 from clearhead.train.network import MIN_DEV_ROWS
 from clearhead.training.state import TrainingProgress, TrainingState
 from tests.rows import Rows, make_pair_rows
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 WORDS = ("good", "bad", "film", "plot", "fine", "poor", "actor", "scene", "dull", "nice")
 QUIET: dict[str, Any] = {"report": False, "precision": "float", "threads": 1}
@@ -129,6 +129,6 @@ def test_the_last_of_equal_epochs_is_kept() -> None:
 
 
 def test_single_texts_are_fine_tuned(tiny: str, tmp_path: Path) -> None:
-    run = train(labelled(400), output=tmp_path / "run", model=tiny, **QUIET)
+    run = train(make_sentiment_rows(400), output=tmp_path / "run", model=tiny, **QUIET)
     assert run.method == "finetune"
     assert [baseline.method for baseline in run.baselines] == ["majority", "features"]

@@ -18,7 +18,7 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
 from clearhead.train.finish import Run
 from tests.rows import QUICK, make_scored_rows
-from tests.tiny_models import labelled
+from tests.tiny_models import make_sentiment_rows
 
 METHODS: dict[str, dict[str, Any]] = {
     "finetune": {"epochs": 1, **QUICK},
@@ -42,8 +42,10 @@ def test_every_method_trains_evaluates_and_predicts(method: str, tiny: str, revi
         {name: metric.value for name, metric in run.metrics.items()}, abs=1e-5
     )
     answers = predict(run.folder, reviews)
-    assert answers == predict(run.folder, labelled(200))
-    correct_count = sum(answer.label == row["label"] for answer, row in zip(answers, labelled(200), strict=True))
+    assert answers == predict(run.folder, make_sentiment_rows(200))
+    correct_count = sum(
+        answer.label == row["label"] for answer, row in zip(answers, make_sentiment_rows(200), strict=True)
+    )
     assert evaluate(run.folder, reviews).metrics["accuracy"].value == correct_count / 200
     predict_file(run.folder, reviews, tmp_path / "out.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -106,7 +108,7 @@ def test_fine_tuning_changes_the_encoder(tiny: str, fitted: Run) -> None:
     ],
 )
 def test_features_of_any_layer_and_pooling(layer: Any, pooling: str, width: int, tiny: str, tmp_path: Path) -> None:
-    rows = labelled(60)
+    rows = make_sentiment_rows(60)
     run = train(rows, output=tmp_path / "run", model=tiny, method="features", layer=layer, pooling=pooling, C=1.0)
     assert load_file(run.folder / "classic.safetensors")["weight"].shape[1] == width
     trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
@@ -115,7 +117,9 @@ def test_features_of_any_layer_and_pooling(layer: Any, pooling: str, width: int,
 
 
 def test_features_equal_a_logistic_regression_on_embeddings(tiny: str, tmp_path: Path) -> None:
-    rows = [{**row, "split": "train"} for row in labelled(120)] + [{**row, "split": "dev"} for row in labelled(40, 5)]
+    rows = [{**row, "split": "train"} for row in make_sentiment_rows(120)] + [
+        {**row, "split": "dev"} for row in make_sentiment_rows(40, 5)
+    ]
     run = train(rows, output=tmp_path / "run", model=tiny, method="features", layer="last", pooling="first", C=1.0)
     vectors = clearhead.load(tiny).embed([row["text"] for row in rows], layer="last", pooling="first")
     labels = [row["label"] for row in rows]
@@ -127,7 +131,7 @@ def test_features_equal_a_logistic_regression_on_embeddings(tiny: str, tmp_path:
 
 @pytest.mark.learns
 def test_a_run_starts_from_another_run(fitted: Run, tmp_path: Path) -> None:
-    rows = [{**row, "label": {"good": "up", "bad": "down"}[row["label"]]} for row in labelled(80, seed=2)]
+    rows = [{**row, "label": {"good": "up", "bad": "down"}[row["label"]]} for row in make_sentiment_rows(80, seed=2)]
     continued = train(rows, output=tmp_path / "more", model=str(fitted.folder), epochs=2, **QUICK)
     assert continued.labels == ("down", "up")
     assert continued.metrics["accuracy"].value > 0.8
@@ -138,7 +142,7 @@ def test_a_run_starts_from_another_run(fitted: Run, tmp_path: Path) -> None:
 
 def test_a_folder_without_a_network_cannot_be_fine_tuned(words: Run, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is not a model folder \(config.json not found\)"):
-        train(labelled(20), output=tmp_path / "run", model=str(words.folder), epochs=1)
+        train(make_sentiment_rows(20), output=tmp_path / "run", model=str(words.folder), epochs=1)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_a_folder_without_a_network_cannot_be_fine_tuned(words: Run, tmp_path: P
 )
 def test_unavailable_features_are_refused(choices: dict[str, Any], message: str, tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        train(labelled(20), output=tmp_path / "run", model=tiny, method="features", **choices)
+        train(make_sentiment_rows(20), output=tmp_path / "run", model=tiny, method="features", **choices)
 
 
 def test_a_predictor_can_be_reused(words: Run, reviews: Path) -> None:

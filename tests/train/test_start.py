@@ -17,7 +17,7 @@ from clearhead.model.loading import load
 from clearhead.model.runtime import ALIGNMENT, copy_aligned
 from clearhead.train.gpt_inputs import EMBEDDING_WEIGHT
 from clearhead.train.start import StartModels
-from tests.tiny_models import labelled, tiny_gpt, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model
 
 
 @pytest.mark.parametrize("view", [np.s_[:], np.s_[:, 5:9], np.s_[1:, ::2], np.s_[3:3]])
@@ -39,11 +39,13 @@ def test_a_copy_keeps_strides_and_alignment(view: Any, transposed: bool, start: 
 def test_training_a_model_does_not_change_later_ones(make_model: Any, tmp_path: Path) -> None:
     folder = str(make_model(tmp_path / "model"))
     plan = RunPlan(model=folder, seeds=2)
-    start_models = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents())
+    start_models = StartModels(profile_dataset({"train": open_source(make_sentiment_rows(20))}, plan), RunEvents())
     trained, placement = start_models.network(plan, 0), read_placement(start_models.network(plan, 0))
     for parameter in trained.use_core().network.parameters():
         parameter.data.fill_(1.0)
-    unaffected = StartModels(profile_dataset({"train": open_source(labelled(20))}, plan), RunEvents()).network(plan, 0)
+    unaffected = StartModels(
+        profile_dataset({"train": open_source(make_sentiment_rows(20))}, plan), RunEvents()
+    ).network(plan, 0)
     assert read_placement(unaffected) == read_placement(start_models.network(plan, 0)) == placement
     assert read_bytes(unaffected) == read_bytes(start_models.network(plan, 0))
     assert read_bytes(unaffected) != read_bytes(start_models.network(plan, 1))  # a different new head

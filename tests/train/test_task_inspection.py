@@ -74,8 +74,8 @@ def test_unlabeled_tokens_and_questions_can_be_inspected(tiny: str, tmp_path: Pa
     (tmp_path / "rows.conll").write_text("a\ngood\nfilm\n\nthe\nend\n\nsad\n")
     inspection = inspect(tmp_path / "rows.conll", model=tiny)
     assert (inspection.rows, inspection.kind) == (3, None)
-    unlabelled = [{"question": "was it", "context": "a good film", "id": n} for n in range(3)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in unlabelled))
+    unlabeled = [{"question": "was it", "context": "a good film", "id": n} for n in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in unlabeled))
     assert inspect(tmp_path / "rows.jsonl", model=None).rows == 3
 
 

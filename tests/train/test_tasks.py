@@ -17,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from clearhead.api import evaluate, predict, predict_file, train
 from clearhead.train.finish import Run
 from tests.rows import QUICK, Rows, make_multilabel_rows, make_pair_rows, make_scored_rows
-from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, labelled, write_csv
+from tests.tiny_models import NEGATIVE_WORDS, NEUTRAL_WORDS, POSITIVE_WORDS, make_sentiment_rows, write_csv
 
 
 def compute_transformers_logits(
@@ -71,7 +71,7 @@ def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
 
 def test_files_and_python_values_have_the_same_predictions(fitted: Run, reviews: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
-    rows = labelled(200)
+    rows = make_sentiment_rows(200)
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     expected = predict(fitted.folder, reviews)
     texts = [row["text"] for row in rows]

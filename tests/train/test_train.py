@@ -19,7 +19,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.tasks import Calibration
 from clearhead.train.finish import Run
 from tests.rows import QUICK, make_scored_rows
-from tests.tiny_models import labelled, write_csv
+from tests.tiny_models import make_sentiment_rows, write_csv
 
 SHORT: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16}
 
@@ -84,7 +84,7 @@ def test_the_run_folder_is_complete(fitted: Run) -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes(tiny: str, tmp_path: Path) -> None:
-    rows = write_csv(tmp_path / "rows.csv", labelled(40))
+    rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
     runs = [train(rows, output=tmp_path / str(n), model=tiny, seed=seed, **SHORT) for n, seed in enumerate((5, 5, 6))]
     weights, same_seed_weights, other_seed_weights = ((run.folder / "model.safetensors").read_bytes() for run in runs)
     assert weights == same_seed_weights
@@ -96,8 +96,11 @@ def test_the_same_seed_gives_the_same_bytes(tiny: str, tmp_path: Path) -> None:
 
 
 def test_rows_in_memory_and_in_a_file_give_the_same_model(tiny: str, tmp_path: Path) -> None:
-    file = write_csv(tmp_path / "rows.csv", labelled(40))
-    runs = [train(rows, output=tmp_path / str(n), model=tiny, **SHORT) for n, rows in enumerate((file, labelled(40)))]
+    file = write_csv(tmp_path / "rows.csv", make_sentiment_rows(40))
+    runs = [
+        train(rows, output=tmp_path / str(n), model=tiny, **SHORT)
+        for n, rows in enumerate((file, make_sentiment_rows(40)))
+    ]
     weights_from_file, weights_from_memory = ((run.folder / "model.safetensors").read_bytes() for run in runs)
     assert weights_from_file == weights_from_memory
 
@@ -105,7 +108,9 @@ def test_rows_in_memory_and_in_a_file_give_the_same_model(tiny: str, tmp_path: P
 def test_several_seeds_keep_the_best_on_dev(tiny: str, tmp_path: Path) -> None:
     started: list[tuple[int, int, int]] = []
     events = RunEvents(seed_started=lambda *seed: started.append(seed))
-    rows = [{**row, "split": ("train", "train", "dev", "test")[n % 4]} for n, row in enumerate(labelled(120))]
+    rows = [
+        {**row, "split": ("train", "train", "dev", "test")[n % 4]} for n, row in enumerate(make_sentiment_rows(120))
+    ]
     run = train(rows, output=tmp_path / "run", model=tiny, seeds=3, seed=4, events=events, **SHORT)
     assert started == [(4, 0, 3), (5, 1, 3), (6, 2, 3)]
     assert [score.seed for score in run.seeds] == [4, 5, 6]
@@ -127,7 +132,7 @@ def test_several_seeds_keep_the_best_on_dev(tiny: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", ["log_loss", "roc_auc", "pr_auc"])
 def test_the_epoch_is_chosen_by_the_given_metric(metric: str, tiny: str, tmp_path: Path) -> None:
-    rows = labelled(150)
+    rows = make_sentiment_rows(150)
     settings: dict[str, Any] = {"epochs": 4, "learning_rate": 3e-3, "batch_size": 16, "dev_share": 0.4}
     run = train(rows, output=tmp_path / "run", model=tiny, metric=metric, **settings)
     scores = [line["score"] for line in read_log_lines(run.folder) if "score" in line]
@@ -141,13 +146,13 @@ def test_the_epoch_is_chosen_by_the_given_metric(metric: str, tiny: str, tmp_pat
 
 
 def test_patience_stops_early(tiny: str, tmp_path: Path) -> None:
-    run = train(labelled(60), output=tmp_path / "run", model=tiny, epochs=12, patience=1, learning_rate=1e-7)
+    run = train(make_sentiment_rows(60), output=tmp_path / "run", model=tiny, epochs=12, patience=1, learning_rate=1e-7)
     scores = [line["score"] for line in read_log_lines(run.folder) if "score" in line]
     assert len(scores) == 2  # the second is no better than the first
 
 
 def test_class_weights_raise_the_probability_of_a_rare_class(tiny: str, tmp_path: Path) -> None:
-    good, bad = ([row for row in labelled(400) if row["label"] == label] for label in ("good", "bad"))
+    good, bad = ([row for row in make_sentiment_rows(400) if row["label"] == label] for label in ("good", "bad"))
     rows = [*good[:150], *bad[:15]]
     answers = {}
     for weight in ("none", "auto"):
@@ -169,7 +174,7 @@ def test_the_number_of_epochs_depends_on_the_dataset_size(tiny: str, tmp_path: P
     # a new head has few steps to learn
     assert (resolve_epochs(10, settings).head_learning_rate or 0) > settings.learning_rate
     messages: list[str] = []
-    train(labelled(20), output=tmp_path / "run", model=tiny, events=RunEvents(message=messages.append))
+    train(make_sentiment_rows(20), output=tmp_path / "run", model=tiny, events=RunEvents(message=messages.append))
     assert "epochs: 20 (chosen from the dataset size; override with epochs)" in messages
     assert any(
         message.startswith("task: classify (one text, one label or several; 2 labels: bad, good)")
@@ -178,21 +183,21 @@ def test_the_number_of_epochs_depends_on_the_dataset_size(tiny: str, tmp_path: P
 
 
 def test_an_abstain_threshold_is_fitted_and_used(reviews: Path, tmp_path: Path) -> None:
-    noisy = [{**row, "label": "good" if n % 5 == 0 else row["label"]} for n, row in enumerate(labelled(300))]
+    noisy = [{**row, "label": "good" if n % 5 == 0 else row["label"]} for n, row in enumerate(make_sentiment_rows(300))]
     run = train(noisy, output=tmp_path / "run", method="tfidf", target_accuracy=0.97, dev_share=0.3)
     threshold = read_trained(run)["abstain_below"]
     assert 0.5 < threshold < 1
     assert run.notes[0].startswith(f"The model abstains below a confidence of {threshold:.3f}: it answers ")
-    answers = predict(run.folder, labelled(100, seed=7))
+    answers = predict(run.folder, make_sentiment_rows(100, seed=7))
     abstained = [answer for answer in answers if answer.abstained]
     assert 0 < len(abstained) < 100
     assert all(answer.label is None and (answer.probability or 0) < threshold for answer in abstained)
     assert all(answer.label is not None for answer in answers if not answer.abstained)
-    assert evaluate(run.folder, labelled(100, seed=7)).abstained == len(abstained)
+    assert evaluate(run.folder, make_sentiment_rows(100, seed=7)).abstained == len(abstained)
 
 
 def test_a_loss_that_does_not_fall_is_reported(tiny: str, tmp_path: Path) -> None:
-    rows = [{"text": row["text"], "label": "xy"[n % 2]} for n, row in enumerate(labelled(60))]
+    rows = [{"text": row["text"], "label": "xy"[n % 2]} for n, row in enumerate(make_sentiment_rows(60))]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=1e-7)
     assert run.notes[0].startswith("The loss is ")
     assert "the learning rate 1e-07 is too low" in run.notes[0]
@@ -223,28 +228,28 @@ def make_unfinished_run(folder: Path) -> None:
 def test_a_used_output_folder_is_refused(make_folder: Callable[[Path], None], message: str, tmp_path: Path) -> None:
     make_folder(tmp_path / "run")
     with pytest.raises(InputError, match=message):
-        train(labelled(20), output=tmp_path / "run", method="majority")
+        train(make_sentiment_rows(20), output=tmp_path / "run", method="majority")
 
 
 def test_an_empty_folder_is_accepted_and_a_finished_run_is_not(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    train(labelled(20), output=tmp_path / "run", method="majority")
+    train(make_sentiment_rows(20), output=tmp_path / "run", method="majority")
     with pytest.raises(InputError, match="already exists and is not empty"):
-        train(labelled(20), output=tmp_path / "run", method="majority")
+        train(make_sentiment_rows(20), output=tmp_path / "run", method="majority")
 
 
 def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ClearheadError, match="cannot be created: Not a directory"):
-        train(labelled(20), output=tmp_path / "file" / "run", method="majority")
+        train(make_sentiment_rows(20), output=tmp_path / "file" / "run", method="majority")
 
 
 def test_default_run_folders_are_numbered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_csv(tmp_path / "my.reviews.csv", labelled(20))
+    write_csv(tmp_path / "my.reviews.csv", make_sentiment_rows(20))
     names = [str(train("my.reviews.csv", method="majority").folder) for _ in range(3)]
     assert names == ["runs/my", "runs/my-2", "runs/my-3"]
-    assert str(train(labelled(20), method="majority").folder) == "runs/rows"
+    assert str(train(make_sentiment_rows(20), method="majority").folder) == "runs/rows"
 
 
 @pytest.mark.parametrize("source", [None, 5, [], "nowhere.csv", [1, 2], {"text": "a"}], ids=str)

@@ -22,7 +22,7 @@ from clearhead.training.loop import compute_logits
 from clearhead.training.objectives import CrossEntropy
 from clearhead.training.probe import compute_head_features, probe_head
 from clearhead.training.settings import TrainSettings
-from tests.tiny_models import labelled, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_model
 
 SPACE = LabelSpace(names=("a", "b", "c"))
 
@@ -66,7 +66,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_run_can_start_from_a_probe(tiny: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"model": tiny, "epochs": 1, "learning_rate": 1e-6, "report": False, "baselines": False}
     options |= {"threads": 1, "precision": "float", "head_start": "probe"}
-    probed, repeated = (train(labelled(600), output=tmp_path / name, **options) for name in ("one", "two"))
+    probed, repeated = (train(make_sentiment_rows(600), output=tmp_path / name, **options) for name in ("one", "two"))
     weights = [(run.folder / "model.safetensors").read_bytes() for run in (probed, repeated)]
     assert weights[0] == weights[1]
     settings = json.loads((probed.folder / "clearhead.json").read_text())["trained"]["settings"]
@@ -79,7 +79,7 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
     space = LabelSpace(names=("bad", "good", "never"))
     rows = [
         TextRow(number=n, text=row["text"], text_b=None, label=("bad", "good").index(row["label"]), id=None, split=None)
-        for n, row in enumerate(labelled(60), 1)
+        for n, row in enumerate(make_sentiment_rows(60), 1)
     ]
     data = pack_table(encode_rows(rows, Columns(text="text"), model.tokenizer, space), segments=True)
     settings = TrainSettings(precision="float")

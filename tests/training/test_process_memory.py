@@ -9,7 +9,7 @@ import torch
 
 import clearhead
 from clearhead.training import process_memory
-from tests.tiny_models import labelled, tiny_model
+from tests.tiny_models import make_sentiment_rows, tiny_model
 
 
 def test_the_peak_can_be_reset() -> None:
@@ -30,14 +30,14 @@ def test_the_peak_can_be_reset() -> None:
 
 def test_the_program_itself_counts(tmp_path: Path) -> None:
     model = str(tiny_model(tmp_path / "tiny"))
-    estimate = clearhead.inspect(labelled(60), model=model).estimate
+    estimate = clearhead.inspect(make_sentiment_rows(60), model=model).estimate
     assert estimate is not None
     assert estimate["memory_mb"] * 1e6 >= 0.9 * (process_memory.read_resident() or 100e6)
 
 
 def test_long_texts_take_more(tmp_path: Path) -> None:
     model = str(tiny_model(tmp_path / "tiny"))
-    rows = labelled(60)
+    rows = make_sentiment_rows(60)
     long_rows = [{**row, "text": " ".join([row["text"]] * 40)} for row in rows]
     short, long = (clearhead.inspect(dataset, model=model).estimate for dataset in (rows, long_rows))
     assert short is not None
