@@ -149,7 +149,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
     "LocalModel": (lambda _: clearhead.models()[0], ("name=",)),
     "TokenTable": (table, ("100 rows", "tokens")),
     "BeamTree": (lambda place: beam_tree(gpt(place), "the film", num_beams=2, max_length=4), ("beam 2", "hypotheses")),
-    "Decoded": (lambda place: decoding_steps(gpt(place), "the film", max_length=4), ("steps",)),
+    "DecodedText": (lambda place: decoding_steps(gpt(place), "the film", max_length=4), ("steps",)),
     "Positions": (lambda place: positions(bert(place)), ("learned", "table")),
     "Description": (lambda place: clearhead.describe(place / "bert/model"), ("bert", "architecture", "size on disk")),
     "Explanation": (

@@ -11,7 +11,7 @@ from clearhead.api import evaluate, load_predictor, train
 from clearhead.data import Source, open_source
 from clearhead.data.sources.source import Row
 from clearhead.evaluate.examples import MAX_CELL_CHARACTERS, MAX_TEXT_CHARACTERS, show_examples
-from clearhead.explain.occlusion import MOST_CHARACTERS
+from clearhead.explain.occlusion import MAX_CHARACTERS
 from clearhead.report import ReportData, report_html
 from clearhead.tasks.examples import LabeledSpan, RowSelection, SelectedRow
 from clearhead.train.finish import Run
@@ -105,7 +105,7 @@ def test_only_what_is_shown_is_kept(words: Run) -> None:
     assert all(len(example.text) == MAX_TEXT_CHARACTERS and example.is_truncated for example in examples.worst)
     assert all(example.words is None for example in examples.worst)
     assert all(len(example.text) == MAX_CELL_CHARACTERS for cell in examples.cells for example in cell.examples)
-    assert MAX_TEXT_CHARACTERS < MOST_CHARACTERS
+    assert MAX_TEXT_CHARACTERS < MAX_CHARACTERS
 
 
 def test_the_second_pass_ends_with_the_last_row(words: Run) -> None:

@@ -15,13 +15,20 @@ import torch
 import clearhead
 from clearhead.core.complexity import LAYERS, TimedShape
 from clearhead.errors import InputError
-from clearhead.explain.complexity import KINDS, MOST_ROUNDS, Complexity, Timed, crossover, gather
+from clearhead.explain.complexity import (
+    LAYER_KINDS,
+    MAX_ROUNDS,
+    Complexity,
+    LayerTiming,
+    find_crossover,
+    measure_until_resolved,
+)
 
 
-def timed(attention: list[float], recurrent: list[float], width: int = 64) -> list[Timed]:
+def timed(attention: list[float], recurrent: list[float], width: int = 64) -> list[LayerTiming]:
     """Measured times at lengths 100, 200, 400, ..."""
     return [
-        Timed(layer=layer, length=100 * 2**place, width=width, ms=ms, fastest_ms=ms, slowest_ms=ms)
+        LayerTiming(layer=layer, length=100 * 2**place, width=width, ms=ms, fastest_ms=ms, slowest_ms=ms)
         for layer, times in (("attention", attention), ("recurrent", recurrent))
         for place, ms in enumerate(times)
     ]
@@ -37,8 +44,8 @@ def test_every_layer_at_every_size(made: Complexity) -> None:
     assert len(made.measured) == 3 * 2 * 4
     for one in made.measured:
         assert 0 < one.fastest_ms <= one.ms <= one.slowest_ms
-    assert [kind.name for kind in KINDS] == list(LAYERS)
-    assert [len(made.ms(kind.name, 64)) for kind in KINDS] == [3] * 4
+    assert [kind.name for kind in LAYER_KINDS] == list(LAYERS)
+    assert [len(made.ms(kind.name, 64)) for kind in LAYER_KINDS] == [3] * 4
     told = json.loads(json.dumps(made.to_json()), parse_constant=pytest.fail)
     assert [row["cost"] for row in told["table"]] == ["n² d", "n² d + n d²", "n d²", "k n d²"]
     assert [row["sequential_steps"] for row in told["table"]] == ["1", "1", "n", "1"]
@@ -56,20 +63,20 @@ def test_every_layer_gives_a_vector_for_each_word(kernel: int) -> None:
 
 def test_the_crossover_lies_between_two_lengths() -> None:
     """n^2 against 200 n meets at 200; between two lengths, on a straight line of logarithms."""
-    at = crossover(timed([1.0, 4.0, 16.0], [2.0, 4.0, 8.0]), 64)
+    at = find_crossover(timed([1.0, 4.0, 16.0], [2.0, 4.0, 8.0]), 64)
     assert at.length == pytest.approx(200)
-    between = crossover(timed([1.0, 4.0, 16.0], [3.0, 6.0, 12.0]), 64)
+    between = find_crossover(timed([1.0, 4.0, 16.0], [3.0, 6.0, 12.0]), 64)
     assert between.length == pytest.approx(300)
-    assert between.said([100, 200, 400]) == "width 64: self-attention is faster up to n ≈ 300 (4.7 d)"
-    never = crossover(timed([1.0, 2.0], [8.0, 8.0]), 64)
+    assert between.describe([100, 200, 400]) == "width 64: self-attention is faster up to n ≈ 300 (4.7 d)"
+    never = find_crossover(timed([1.0, 2.0], [8.0, 8.0]), 64)
     assert never.length is None
-    assert never.said([100, 200]) == "width 64: self-attention is faster at every length up to 200"
-    already = crossover(timed([9.0, 18.0], [1.0, 2.0]), 64)
-    assert already.said([100, 200]) == "width 64: recurrence is faster already at length 100"
+    assert never.describe([100, 200]) == "width 64: self-attention is faster at every length up to 200"
+    already = find_crossover(timed([9.0, 18.0], [1.0, 2.0]), 64)
+    assert already.describe([100, 200]) == "width 64: recurrence is faster already at length 100"
 
 
 def test_by_operations_they_cross_at_n_equals_d() -> None:
-    counted = {kind.name: kind.operations for kind in KINDS}
+    counted = {kind.name: kind.operations for kind in LAYER_KINDS}
     for d in (64, 512):
         assert counted["attention"](d, d, 3) == counted["recurrent"](d, d, 3)
         assert counted["attention"](d // 2, d, 3) < counted["recurrent"](d // 2, d, 3)
@@ -103,26 +110,26 @@ def synthetic(
                 for _ in range(5)
             ]
             for length in LENGTHS
-            for kind in KINDS
+            for kind in LAYER_KINDS
         }, 1
 
     return time_round
 
 
 def test_clean_times_are_resolved_in_one_round() -> None:
-    made = gather(synthetic(0.0), LENGTHS, (64,))
+    made = measure_until_resolved(synthetic(0.0), LENGTHS, (64,))
     assert (made.rounds, made.resolved) == (1, True)
     fit = made.fit("attention")
     assert (fit.power, fit.low, fit.high, fit.r2) == pytest.approx((2, 2, 2, 1))
     assert made.crossovers[0].length == pytest.approx(200)
-    assert made.crossovers[0].said(LENGTHS) == "width 64: self-attention is faster up to n ≈ 200 (3.1 d)"
-    assert made.lecture()[1][0][-1] == "n^2.00"
+    assert made.crossovers[0].describe(LENGTHS) == "width 64: self-attention is faster up to n ≈ 200 (3.1 d)"
+    assert made.cost_table()[1][0][-1] == "n^2.00"
     assert "self-attention: n^2.00 (2.00 to 2.00), R² 1.000, repeats spread by 0%" in made.notes
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_little_noise_is_resolved_with_its_interval(seed: int) -> None:
-    made = gather(synthetic(0.05, seed), LENGTHS, (64,))
+    made = measure_until_resolved(synthetic(0.05, seed), LENGTHS, (64,))
     assert made.resolved
     for name, truth in (("attention", 2), ("recurrent", 1)):
         fit = made.fit(name)
@@ -138,16 +145,16 @@ def test_nonsense_is_never_printed(noise: float, bursts: float) -> None:
     """Whatever a busy machine does to the times: what is printed is near the truth, or it says that it is not known."""
     unknown = 0
     for seed in range(4):
-        made = gather(synthetic(noise, seed, bursts), LENGTHS, (64,))
-        for kind, (*_, cell) in zip(KINDS, made.lecture()[1], strict=True):
+        made = measure_until_resolved(synthetic(noise, seed, bursts), LENGTHS, (64,))
+        for kind, (*_, cell) in zip(LAYER_KINDS, made.cost_table()[1], strict=True):
             fit = made.fit(kind.name)
-            assert (fit.power is None) == (cell == "unresolved") == (fit.why is not None)
+            assert (fit.power is None) == (cell == "unresolved") == (fit.reason is not None)
             unknown += fit.power is None
             if fit.power is not None:
                 truth = 2 if kind.name in ("attention", "projected") else 1
                 assert fit.power == pytest.approx(truth, abs=0.5)
         if not made.resolved:
-            assert made.rounds == MOST_ROUNDS
+            assert made.rounds == MAX_ROUNDS
             assert "measure again on an idle machine, with longer texts or more repeats" in made.notes
     assert unknown >= 4
 
@@ -155,17 +162,19 @@ def test_nonsense_is_never_printed(noise: float, bursts: float) -> None:
 def test_a_crossing_that_the_repeats_do_not_agree_on_is_not_told() -> None:
     same = {"attention": [1.0, 2.0, 3.0, 4.0, 9.0], "recurrent": [1.1, 1.9, 3.1, 3.9, 9.1]}
     times = [
-        Timed(layer=layer, length=length, width=64, ms=3.0, fastest_ms=1.0, slowest_ms=9.0, samples_ms=tuple(samples))
+        LayerTiming(
+            layer=layer, length=length, width=64, ms=3.0, fastest_ms=1.0, slowest_ms=9.0, samples_ms=tuple(samples)
+        )
         for layer, samples in same.items()
         for length in (100, 200, 400)
     ]
-    at = crossover(times, 64)
+    at = find_crossover(times, 64)
     assert (at.length, at.resolved) == (None, False)
-    assert at.said([100, 200, 400]).startswith("width 64: where the two cross is not resolved")
+    assert at.describe([100, 200, 400]).startswith("width 64: where the two cross is not resolved")
 
 
 def test_the_same_times_give_the_same_numbers() -> None:
-    one, other = (gather(synthetic(0.2, 3), LENGTHS, (64,)).to_json() for _ in range(2))
+    one, other = (measure_until_resolved(synthetic(0.2, 3), LENGTHS, (64,)).to_json() for _ in range(2))
     assert one == other
     told = json.loads(json.dumps(one), parse_constant=pytest.fail)
     assert {"growth", "growth_low", "growth_high", "r2", "spread", "not_resolved"} <= set(told["table"][0])

@@ -20,10 +20,10 @@ from clearhead.explain import (
     attention_table,
     save_attention,
 )
-from clearhead.explain.focus import informative_word
-from clearhead.explain.headings import heading, heading_lines
-from clearhead.explain.svg import width
-from clearhead.explain.trace_view import view
+from clearhead.explain.focus import find_informative_word
+from clearhead.explain.headings import heading_texts, wrap_heading
+from clearhead.explain.svg import text_width
+from clearhead.explain.trace_view import view_part
 from tests.decode.texts import spoken
 from tests.explain.test_pictures import SPACE, caption, lines
 from tests.explain.test_trace_page import Reader, page_data
@@ -50,7 +50,7 @@ def titles(svg: str) -> list[str]:
 @pytest.mark.parametrize("word", ["animal", "tired", "street"])
 def test_opens_on_the_word_that_the_others_look_at(word: str) -> None:
     trace = looked_at(word)
-    assert informative_word(view(trace)) == [LECTURE.index(word)]
+    assert find_informative_word(view_part(trace)) == [LECTURE.index(word)]
     svg = attention_svg(trace)
     assert f"from “{word}”" in svg
     assert {query for _, query, _ in lines(svg)} == {LECTURE.index(word)}
@@ -60,20 +60,20 @@ def test_opens_on_the_word_that_the_others_look_at(word: str) -> None:
 
 
 def test_neither_special_tokens_nor_punctuation_are_opened_on() -> None:
-    assert informative_word(view(looked_at("[SEP]"))) != [len(LECTURE) - 1]
-    assert informative_word(view(looked_at("'"))) != [LECTURE.index("'")]
-    assert informative_word(view(make_trace(["[CLS]", "...", "!", "[SEP]"]))) == [1]
-    assert informative_word(view(make_trace(["[CLS]", "[SEP]"]))) == [0]  # there is nothing else
+    assert find_informative_word(view_part(looked_at("[SEP]"))) != [len(LECTURE) - 1]
+    assert find_informative_word(view_part(looked_at("'"))) != [LECTURE.index("'")]
+    assert find_informative_word(view_part(make_trace(["[CLS]", "...", "!", "[SEP]"]))) == [1]
+    assert find_informative_word(view_part(make_trace(["[CLS]", "[SEP]"]))) == [0]  # there is nothing else
 
 
 def test_a_word_of_several_pieces_is_opened_on_as_a_whole() -> None:
     tokens = ["[CLS]", "my", "ref", "##und", "is", "late", "[SEP]"]
     trace = looked_at("##und", tokens)
-    assert informative_word(view(trace)) == [2, 3]
+    assert find_informative_word(view_part(trace)) == [2, 3]
     assert "from “refund”" in attention_svg(trace)
     assert page_data(attention_page(trace))["parts"][0]["opening"] == [2, 3]
     trace = looked_at("Ġfriend", ["<s>", "Hello", "Ġmy", "Ġfriend", ".", "</s>"])
-    assert informative_word(view(trace)) == [3]  # without the full stop that the tokenizer glued to it
+    assert find_informative_word(view_part(trace)) == [3]  # without the full stop that the tokenizer glued to it
 
 
 @pytest.mark.parametrize("part", ["decoder", "cross"])
@@ -87,7 +87,7 @@ def test_a_decoder_opens_on_the_word_that_looks_most_firmly(part: str) -> None:
         probs[:, 4] = np.eye(layer.probs.shape[2])[2 if part == "decoder" else 1]
         layers.append(replace(layer, probs=probs))
     trace = replace(trace, **{part: layers})  # type: ignore[arg-type]
-    assert informative_word(view(trace, part)) == [4]
+    assert find_informative_word(view_part(trace, part)) == [4]
     assert "from “fell”" in attention_svg(trace, part=part)
     opening = {one["part"]: one["opening"] for one in page_data(attention_page(trace))["parts"]}
     assert opening[part] == [4]
@@ -153,7 +153,7 @@ def test_real_models_tell_their_texts_and_their_special_tokens(family: str, tmp_
     title = ["The old keeper"] if target is None else ["The old keeper", "→ rain fell"]
     svg = save_attention(trace, tmp_path / "a.svg").read_text()
     assert titles(svg)[:-1] == title
-    shown = [token for token, special in zip(view(trace).queries, encoding.special, strict=True) if not special]
+    shown = [token for token, special in zip(view_part(trace).queries, encoding.special, strict=True) if not special]
     assert labels(svg) == [token.label for token in shown] * 2
     if target is not None:
         ids = (model.target_tokenizer or model.tokenizer).encode(target).ids
@@ -164,7 +164,7 @@ def test_real_models_tell_their_texts_and_their_special_tokens(family: str, tmp_
 
 def test_the_texts_are_the_title() -> None:
     pair = replace(make_trace(), text="How many?", second="Three <b>lived</b>\nthere.")
-    assert heading(pair) == ["How many?", "Three <b>lived</b> there."]
+    assert heading_texts(pair) == ["How many?", "Three <b>lived</b> there."]
     assert titles(attention_svg(pair))[:2] == ["How many?", "Three <b>lived</b> there."]
     page = attention_page(pair)
     assert "<title>How many? | Three &lt;b&gt;lived&lt;/b&gt; there.</title>" in page
@@ -180,9 +180,9 @@ def test_the_texts_are_the_title() -> None:
 @pytest.mark.parametrize("text", ["word " * 400, "x" * 3000, "本" * 500, "a b", "", "ab " * 20 + "c" * 90])
 def test_long_texts_fit_above_a_picture(text: str) -> None:
     trace = replace(make_trace(), text=text)
-    found = heading_lines(trace, 30)
+    found = wrap_heading(trace, 30)
     assert len(found) <= 2
-    assert all(width(line) <= 30.9 for line in found)
+    assert all(text_width(line) <= 30.9 for line in found)
     assert text.replace(" ", "").startswith("".join(found).replace(" ", "").rstrip("…"))  # no gap between the lines
     assert len(attention_page(trace).split("<h1")[1].split("</h1>")[0]) < 1000
     ElementTree.fromstring(attention_svg(trace))

@@ -14,7 +14,7 @@ from clearhead.data import Columns
 from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
 from clearhead.explain import occlusion
-from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows
+from clearhead.explain.occlusion import MAX_GROUPS, MIN_GROUPS, occlude_row, occlude_rows
 from clearhead.predict.scoring import Scores
 from clearhead.tasks.occlusion import OcclusionPlan, WordSpan, group_words, omit_words, split_words
 from tests.clock import Clock
@@ -49,17 +49,17 @@ def watch(given_row: TextRow) -> OcclusionPlan:
 
 
 def occluded(scorer: Counting, given_row: TextRow, columns: Columns = ONE) -> Any:
-    return occlude(scorer, given_row, columns, watch(given_row))
+    return occlude_row(scorer, given_row, columns, watch(given_row))
 
 
-def pieces(given_row: TextRow, most: int = MOST_PIECES) -> list[WordSpan]:
+def pieces(given_row: TextRow, most: int = MAX_GROUPS) -> list[WordSpan]:
     return group_words(watch(given_row).runs, most)
 
 
 def test_words_have_the_weight_that_they_have() -> None:
     found = occluded(Counting(), row("a good day, a bad night"))
     assert found is not None
-    assert found.whole == 0.5
+    assert found.full_value == 0.5
     named = {"a good day, a bad night"[word.start : word.end]: word.weight for word in found.words}
     assert named == {"a": 0.0, "good": 1.0, "day,": 0.0, "bad": -0.5, "night": 0.0}
     assert found.scored == 7
@@ -81,8 +81,8 @@ def test_long_texts_lose_groups_of_words() -> None:
     scorer = Counting()
     found = occluded(scorer, row(text))
     assert found is not None
-    assert len(found.words) <= MOST_PIECES
-    assert scorer.asked <= MOST_PIECES + 1
+    assert len(found.words) <= MAX_GROUPS
+    assert scorer.asked <= MAX_GROUPS + 1
     best = max(found.words, key=lambda word: word.weight)
     assert "good" in text[best.start : best.end]
 
@@ -108,7 +108,7 @@ def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scorer.asked < 200
     slow = occlude_rows(Counting(seconds=0.05, clock=clock), rows[:3], ONE, seconds=0.2)
     assert any(one is None for one in slow)
-    assert all(one is None or len(one.words) >= LEAST_PIECES for one in slow)
+    assert all(one is None or len(one.words) >= MIN_GROUPS for one in slow)
 
 
 TEXTS = st.text("ab ,.\n\t日本กี é", min_size=1, max_size=80).filter(lambda text: bool(text.strip()))

@@ -16,7 +16,7 @@ from clearhead.core.trace import Trace
 from clearhead.core.trace import trace as run_trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_heatmap_svg, attention_page, attention_svg
-from clearhead.explain.trace_view import FAINTEST, parts, telling_layer, view
+from clearhead.explain.trace_view import MIN_DRAWN_PROB, find_informative_layer, list_parts, view_part
 from clearhead.model.inputs import check_batch
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
@@ -40,7 +40,7 @@ def caption(svg: str) -> str:
 
 
 def looks(trace: Trace, layer: int) -> set[tuple[int, ...]]:
-    return {tuple(int(i) for i in at) for at in np.argwhere(trace.layers[layer].probs >= FAINTEST)}
+    return {tuple(int(i) for i in at) for at in np.argwhere(trace.layers[layer].probs >= MIN_DRAWN_PROB)}
 
 
 def test_one_line_for_each_look() -> None:
@@ -74,13 +74,16 @@ def test_layer_is_chosen_and_named() -> None:
     firm[1, LECTURE.index("it")] = np.eye(len(LECTURE))[LECTURE.index("animal")]
     layers = [replace(layer, probs=firm if layer.layer == 3 else even) for layer in trace.layers]
     trace = replace(trace, layers=layers)
-    assert telling_layer(view(trace), [LECTURE.index("it")]) == 3
+    assert find_informative_layer(view_part(trace), [LECTURE.index("it")]) == 3
     svg = attention_svg(trace, word="it")
     assert "layer 3, all 3 heads, from “it”" in svg
     assert "chosen because" in svg
     assert "chosen because" not in attention_svg(trace, word="it", layer=3)
     resting = np.tile(np.eye(len(LECTURE), dtype="f4")[0], (3, len(LECTURE), 1))  # everything looks at [CLS]
-    assert telling_layer(view(replace(trace, layers=[replace(layer, probs=resting) for layer in layers]))) == 4
+    assert (
+        find_informative_layer(view_part(replace(trace, layers=[replace(layer, probs=resting) for layer in layers])))
+        == 4
+    )
 
 
 def test_special_tokens_are_left_out_and_the_share_is_told() -> None:
@@ -224,7 +227,7 @@ def test_traces_of_real_models(family: str, config: dict[str, int], found: list[
     target = [[0, 6, 7]] if "cross" in found else None
     batch, _ = check_batch(model.shape, [[1, 2, 3, 4, 5]], None, None, target, None)
     traced = run_trace(model.core, batch, list("abcde"), list("xyz") if target else None)
-    assert parts(traced) == found
+    assert list_parts(traced) == found
     for part in found:
         ElementTree.fromstring(attention_svg(traced, part=part))
     assert ("triangle" in attention_heatmap_svg(traced, 0, 0, found[0])) == (family == "gpt2")

@@ -32,10 +32,10 @@ from clearhead.explain import (
     save_positions,
     save_steps,
     steps_svg,
-    trace_written,
+    trace_generated,
 )
 from clearhead.explain.figure import figure_page
-from clearhead.explain.positions import _bucket, sines
+from clearhead.explain.positions import _find_buckets, sinusoids
 from clearhead.explain.svg import raster
 from clearhead.model.generation import TextGenerator
 from tests.decode.texts import spoken
@@ -62,7 +62,7 @@ def written(*tokens: str, **choices: Any) -> Any:
 @pytest.mark.parametrize("family", ["t5", "marian"])
 def test_a_model_writes_its_own_target(family: str) -> None:
     model = spoken(family)
-    trace = trace_written(model, TEXT, num_beams=3, max_length=6)
+    trace = trace_generated(model, TEXT, num_beams=3, max_length=6)
     best = model.generate([TEXT], num_beams=3, max_length=6)[0]
     tokenizer = model.target_tokenizer or model.tokenizer
     assert trace.next_tokens == tokenizer.tokens(best.ids)
@@ -76,18 +76,18 @@ def test_a_model_writes_its_own_target(family: str) -> None:
 
 
 def test_the_recurrent_ancestor_with_and_without_attention() -> None:
-    trace = trace_written(recurrent("additive"), TEXT, max_length=5)
+    trace = trace_generated(recurrent("additive"), TEXT, max_length=5)
     found = alignment(trace)
     np.testing.assert_allclose(found.probs.sum(1) + found.special_share, 1.0, atol=1e-5)
     assert (found.layers, found.heads) == (1, 1)
     assert "mean of all heads" not in alignment_svg(trace)
-    none = trace_written(recurrent("none"), TEXT, max_length=5)
+    none = trace_generated(recurrent("none"), TEXT, max_length=5)
     with pytest.raises(InputError, match="no attention from its target to its source, so there is no alignment"):
         alignment_svg(none)
     with pytest.raises(InputError, match="give trace"):
         alignment(make_trace())
     with pytest.raises(InputError, match="no decoder"):
-        trace_written(spoken("gpt2"), TEXT)
+        trace_generated(spoken("gpt2"), TEXT)
 
 
 def test_a_layer_a_head_and_the_firmest() -> None:
@@ -141,21 +141,23 @@ def test_the_tree_is_the_search(family: str, runtime: str) -> None:
     best = model.generate([TEXT], num_beams=3, num_return_sequences=3, max_length=6)[0].best
     assert [text for text, _, _ in tree.answers] == [one.text for one in best]
     np.testing.assert_allclose([score for _, score, _ in tree.answers], [one.score for one in best], rtol=1e-5)
-    way = [node for node in tree.nodes if node.won]
+    way = [node for node in tree.nodes if node.in_answer]
     assert [node.id for node in way] == list(best[0].ids)
-    assert way[-1].finished == pytest.approx(best[0].score)
-    ended = sorted((node.finished for node in tree.nodes if node.finished is not None), reverse=True)
+    assert way[-1].finished_score == pytest.approx(best[0].score)
+    ended = sorted((node.finished_score for node in tree.nodes if node.finished_score is not None), reverse=True)
     np.testing.assert_allclose(ended[:3], [one.score for one in best], rtol=1e-5)
     for step in range(1, tree.steps + 1):
-        kept = [node for node in tree.nodes if node.step == step and node.kept]
+        kept = [node for node in tree.nodes if node.step == step and node.is_continued]
         assert len(kept) <= 3
         for node in (node for node in tree.nodes if node.step == step):
             before = 0.0 if node.parent < 0 else tree.nodes[node.parent].score
-            assert node.parent < 0 or (tree.nodes[node.parent].kept and tree.nodes[node.parent].step == step - 1)
+            assert node.parent < 0 or (
+                tree.nodes[node.parent].is_continued and tree.nodes[node.parent].step == step - 1
+            )
             assert node.probability == pytest.approx(np.exp(node.score - before))
     # the probabilities are the model's own
     for number in (len(tree.nodes) - 1, 1):
-        ids = [node.id for node in tree.said(number)]
+        ids = [node.id for node in tree.path_to(number)]
         logits = list(TextGenerator(model, max_length=9).teacher_force(TEXT, ids))[-1][0].astype(np.float64)
         probs = np.exp(logits - logits.max())
         assert tree.nodes[number].probability == pytest.approx(probs[ids[-1]] / probs.sum(), rel=1e-3)
@@ -164,7 +166,7 @@ def test_the_tree_is_the_search(family: str, runtime: str) -> None:
 def test_groups_and_ends_of_a_tree() -> None:
     tree = beam_tree(spoken("gpt2"), TEXT, num_beams=4, num_beam_groups=2, diversity_penalty=0.5, max_length=5)
     assert {node.group for node in tree.nodes} == {0, 1}
-    assert sum(node.won for node in tree.nodes) == 5
+    assert sum(node.in_answer for node in tree.nodes) == 5
     with pytest.raises(InputError, match="no tree"):
         beam_tree(spoken("gpt2"), TEXT, num_beams=1)
     with pytest.raises(InputError, match="no text to decode"):
@@ -188,29 +190,29 @@ def test_steps_are_what_the_decoder_thought(family: str, runtime: str) -> None:
     model = spoken(family, runtime)
     found = decoding_steps(model, TEXT, top=4, max_length=5)
     best = model.generate([TEXT], max_length=5)[0]
-    assert tuple(step.said.id for step in found.steps) == best.ids
-    assert all(step.rank == 1 and step.candidates[0].said for step in found.steps)
-    assert sum(np.log(step.said.probability) for step in found.steps) / 5 == pytest.approx(best.score, rel=1e-4)
+    assert tuple(step.chosen.id for step in found.steps) == best.ids
+    assert all(step.rank == 1 and step.candidates[0].is_chosen for step in found.steps)
+    assert sum(np.log(step.chosen.probability) for step in found.steps) / 5 == pytest.approx(best.score, rel=1e-4)
     for step in found.steps:
         shares = [one.probability for one in step.candidates]
         assert (len(shares), shares) == (4, sorted(shares, reverse=True))
     assert found.opening == ("<start>" if family == "t5" else "… keeper")
     searched = decoding_steps(model, TEXT, num_beams=4, max_length=5)
-    assert tuple(step.said.id for step in searched.steps) == model.generate([TEXT], num_beams=4, max_length=5)[0].ids
+    assert tuple(step.chosen.id for step in searched.steps) == model.generate([TEXT], num_beams=4, max_length=5)[0].ids
 
 
 def test_a_target_is_followed_and_rules_are_told() -> None:
     model = spoken("t5")
     found = decoding_steps(model, TEXT, target="rain fell", top=1)
     ids = model.tokenizer.encode("rain fell").ids
-    assert [step.said.id for step in found.steps] == ids
+    assert [step.chosen.id for step in found.steps] == ids
     assert any(step.rank > 1 for step in found.steps)
     assert steps_svg(found).count('class="candidate"') == sum(1 + (step.rank > 1) for step in found.steps)
     free = decoding_steps(model, TEXT, max_length=1).steps[0]
-    barred = decoding_steps(model, TEXT, max_length=1, bad_words=[(free.said.id,)]).steps[0]
-    assert barred.said.id == free.candidates[1].id
-    assert [(one.allowed, one.said) for one in barred.candidates[:2]] == [(False, False), (True, True)]
-    assert barred.candidates[0].probability == pytest.approx(free.said.probability, rel=1e-5)
+    barred = decoding_steps(model, TEXT, max_length=1, bad_words=[(free.chosen.id,)]).steps[0]
+    assert barred.chosen.id == free.candidates[1].id
+    assert [(one.allowed, one.is_chosen) for one in barred.candidates[:2]] == [(False, False), (True, True)]
+    assert barred.candidates[0].probability == pytest.approx(free.chosen.probability, rel=1e-5)
     with pytest.raises(InputError, match="top must be"):
         decoding_steps(model, TEXT, top=0)
 
@@ -223,23 +225,23 @@ def test_the_waves_are_those_of_the_core() -> None:
 
     for width, halves in ((8, False), (9, False), (10, True)):
         expected = truth(torch.arange(20), width, halves=halves).numpy()
-        np.testing.assert_allclose(sines(20, width, halves=halves), expected, atol=1e-12)
+        np.testing.assert_allclose(sinusoids(20, width, halves=halves), expected, atol=1e-12)
     shape = spoken("t5").shape.stack
     gaps = np.arange(-150, 151)
-    np.testing.assert_array_equal(_bucket(gaps, shape), BucketBias(shape).bucket(torch.from_numpy(gaps)).numpy())
+    np.testing.assert_array_equal(_find_buckets(gaps, shape), BucketBias(shape).bucket(torch.from_numpy(gaps)).numpy())
 
 
 @pytest.mark.parametrize("runtime", ["core", "engine"])
 def test_positions_of_every_kind(runtime: str) -> None:
     waves = positions(spoken("marian", runtime))
     assert waves.kind == "sinusoidal_halves"
-    like = waves.likeness
+    like = waves.similarity
     assert like is not None
     assert like[5, 6] > like[5, 8] > like[5, 12]  # nearer is more alike
     learned = positions(spoken("gpt2", runtime), 50)
     np.testing.assert_allclose(learned.table, spoken("gpt2", runtime).tensor("stack.positions.table.weight")[:50])
     distances = positions(spoken("t5", runtime))
-    assert (distances.kind, distances.first, distances.likeness) == ("buckets", -64, None)
+    assert (distances.kind, distances.first, distances.similarity) == ("buckets", -64, None)
     for found in (waves, learned, distances):
         assert ElementTree.fromstring(positions_svg(found)).tag == f"{SPACE}svg"
     with pytest.raises(InputError, match="reads in order"):

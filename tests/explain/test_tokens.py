@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.explain.svg.text import LONGEST, shorten, visible, width
-from clearhead.explain.tokens import find_word, read, read_tokens
+from clearhead.explain.svg.text import MAX_LABEL_EM, escape_invisible, shorten, text_width
+from clearhead.explain.tokens import find_word, label_tokens, spell_text
 
 
 @pytest.mark.parametrize(
@@ -22,34 +22,34 @@ from clearhead.explain.tokens import find_word, read, read_tokens
     ],
 )
 def test_pieces_are_shown_as_words(tokens: list[str], labels: list[str], text: str | None) -> None:
-    made = read_tokens(tokens)
+    made = label_tokens(tokens)
     assert [token.label for token in made] == labels
     assert [token.raw for token in made] == tokens
     if text is not None:
-        assert read(made) == text
+        assert spell_text(made) == text
 
 
 def test_raw_piece_is_in_the_tooltip() -> None:
-    assert read_tokens(["em", "##bed"])[1].whole == "-bed (token: ##bed)"
-    assert read_tokens(["a", "Ġthe"])[1].whole == "the (token: Ġthe)"
+    assert label_tokens(["em", "##bed"])[1].tooltip == "-bed (token: ##bed)"
+    assert label_tokens(["a", "Ġthe"])[1].tooltip == "the (token: Ġthe)"
 
 
 def test_long_texts_are_shortened_and_whole_in_the_tooltip() -> None:
-    token = read_tokens(["x" * 5000])[0]
+    token = label_tokens(["x" * 5000])[0]
     assert token.label.endswith("…")
-    assert width(token.label) <= LONGEST
-    assert token.whole == "x" * 5000
-    assert width(shorten("漢" * 50)) <= LONGEST
+    assert text_width(token.label) <= MAX_LABEL_EM
+    assert token.tooltip == "x" * 5000
+    assert text_width(shorten("漢" * 50)) <= MAX_LABEL_EM
     assert shorten("tired") == "tired"
 
 
 def test_nothing_that_turns_or_breaks_a_page_is_left() -> None:
-    assert visible("a\u202eb\x00\ud800\ufffe\u2028") == "a\\u202eb\\u0000\\ud800\\ufffe\\u2028"
-    assert visible("👩‍👧 שלום é") == "👩‍👧 שלום é"
+    assert escape_invisible("a\u202eb\x00\ud800\ufffe\u2028") == "a\\u202eb\\u0000\\ud800\\ufffe\\u2028"
+    assert escape_invisible("👩‍👧 שלום é") == "👩‍👧 שלום é"
 
 
 def test_word_is_found() -> None:
-    tokens = read_tokens(["[CLS]", "the", "animal", "didn", "'", "t", "token", "##ize", "the", "7", "[SEP]"])
+    tokens = label_tokens(["[CLS]", "the", "animal", "didn", "'", "t", "token", "##ize", "the", "7", "[SEP]"])
     assert find_word(tokens, 2) == [2]
     assert find_word(tokens, "animal") == [2]
     assert find_word(tokens, "Animal") == [2]
@@ -65,4 +65,4 @@ def test_word_is_found() -> None:
 @pytest.mark.parametrize("word", [-1, 3, True, "dog", "", "99999999", "9" * 40, 1.5, "\x00"])
 def test_wrong_words_are_refused(word: int) -> None:
     with pytest.raises(InputError):
-        find_word(read_tokens(["a", "b", "c"]), word)
+        find_word(label_tokens(["a", "b", "c"]), word)

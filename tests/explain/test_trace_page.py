@@ -137,7 +137,7 @@ def test_wrong_choices_are_refused(wrong: dict[str, Any]) -> None:
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="513 tokens"):
         attention_page(make_trace(["a"] * 513, layers=1, heads=1, width=2))
-    monkeypatch.setattr(pages, "MOST_PROBS", 1000)
+    monkeypatch.setattr(pages, "MAX_PROBS", 1000)
     with pytest.raises(InputError, match="at most 1,000"):
         attention_page(make_trace())
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from clearhead.data import Finding
-from clearhead.explain.svg import visible
+from clearhead.explain.svg import escape_invisible
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
 from clearhead.tasks.examples import LabeledSpan
@@ -159,7 +159,7 @@ def test_no_markup_comes_from_data(word: str) -> None:
                 assert re.fullmatch(r"#[a-z]+(-p\d-\d+(-\d+)?|-p\d)?", str(value))
             if name == "style":
                 assert re.fullmatch(r"width:\d+\.\d%", str(value))
-    shown = " ".join(visible(word[:150]).split())
+    shown = " ".join(escape_invisible(word[:150]).split())
     text = " ".join(page.text.split())
     # title twice, note, command, columns, settings, cost, passport, ...; JSON writes quotes and signs its own way
     assert text.count(shown[:40]) >= 12

@@ -71,9 +71,9 @@ def explain(
     saves a figure (.svg, .png), a page (.html) or the numbers (.json).
     """
     from clearhead.explain.explanation import make_explanation
-    from clearhead.explain.figure import check_file
+    from clearhead.explain.figure import check_figure_path
 
-    path = None if output is None else check_file(output)
+    path = None if output is None else check_figure_path(output)
     loaded = as_model(model, progress=download)
     settings = {
         "second": second,

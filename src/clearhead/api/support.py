@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import format_bytes
     from clearhead.data.sources.paths import is_text
     from clearhead.data.sources.texts import is_text_source
-    from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
+    from clearhead.explain.complexity import LENGTHS, TIMES_TITLE, WIDTHS
     from clearhead.explain.growth_picture import check_picture
     from clearhead.files import describe_os_error, format_path, read_json, to_printable
     from clearhead.html import format_interval, format_number
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "LENGTHS": "explain.complexity",
-    "MS": "explain.complexity",
+    "TIMES_TITLE": "explain.complexity",
     "RunEvents": "jobs.events",
     "TrainingInterrupted": "training.interrupt",
     "TruncationWarning": "model.embedding",
@@ -80,7 +80,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "LENGTHS",
-    "MS",
+    "TIMES_TITLE",
     "WIDTHS",
     "AnalogyScores",
     "CountCallback",

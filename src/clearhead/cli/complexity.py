@@ -57,7 +57,7 @@ def complexity(
     if json:
         print_json(growth.to_json())
         return
-    print_table(*growth.lecture(), title=growth.title)
+    print_table(*growth.cost_table(), title=growth.title)
     print_blank_line()
     print_table(*growth.table(), title=MS)
     for note in growth.notes:

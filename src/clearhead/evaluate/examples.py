@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data import BadRow, Columns, Source, TextRow, check_row
 from clearhead.data.examples import RowCheck
 from clearhead.errors import ClearheadError
-from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
+from clearhead.explain.occlusion import MAX_CHARACTERS, OccludedRow, occlude_rows
 from clearhead.predict.latency import measure_serving_cost
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
@@ -132,7 +132,7 @@ def _plan_occlusions(
 
     for number, pick in picks.items():
         row = rows.get(number)
-        if row is not None and len(row.text) + len(row.text_b or "") <= MOST_CHARACTERS:
+        if row is not None and len(row.text) + len(row.text_b or "") <= MAX_CHARACTERS:
             watching = predictor.task.examples.plan_occlusion(pick, row, read)
             if watching is not None:
                 yield number, (row, watching)
@@ -153,7 +153,7 @@ def _read_rows(
             if isinstance(checked, TextRow) and has_task_check:
                 rows[row.number] = replace(checked, label=None)  # offsets refer to the whole text
             elif isinstance(checked, TextRow):
-                max_characters = MOST_CHARACTERS + 1 if row.number in complete_numbers else MAX_CELL_CHARACTERS + 1
+                max_characters = MAX_CHARACTERS + 1 if row.number in complete_numbers else MAX_CELL_CHARACTERS + 1
                 text_b = None if checked.text_b is None else checked.text_b[:max_characters]
                 rows[row.number] = replace(checked, text=checked.text[:max_characters], text_b=text_b)
         if row.number >= last_number:
@@ -161,12 +161,12 @@ def _read_rows(
     return rows
 
 
-def _build_example(pick: SelectedRow, row: TextRow, occluded: Occluded | None, max_characters: int) -> Example:
+def _build_example(pick: SelectedRow, row: TextRow, occluded: OccludedRow | None, max_characters: int) -> Example:
     words = () if occluded is None else occluded.words
     occlusion_fields: dict[str, Any] = {
         "words": None if occluded is None or max_characters < MAX_TEXT_CHARACTERS else words
     }
-    occlusion_fields["full_value"] = None if occluded is None else occluded.whole
+    occlusion_fields["full_value"] = None if occluded is None else occluded.full_value
     if pick.counts_words:
         word_offsets = row.extra.offsets
         spans = [

@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.explain.alignment import Alignment, alignment, alignment_page, alignment_svg, trace_written
+    from clearhead.explain.alignment import AlignmentMatrix, alignment, alignment_page, alignment_svg, trace_generated
     from clearhead.explain.attention_lines import attention_svg
-    from clearhead.explain.beams import BeamTree, Beginning, beam_tree, beams_svg, save_beams
+    from clearhead.explain.beams import BeamNode, BeamTree, beam_tree, beams_svg, save_beams
     from clearhead.explain.complexity import Complexity, complexity
     from clearhead.explain.explanation import Explanation, make_explanation
-    from clearhead.explain.figure import check_file
+    from clearhead.explain.figure import check_figure_path
     from clearhead.explain.growth_picture import check_picture
     from clearhead.explain.heatmap import attention_heatmap_svg
-    from clearhead.explain.occlusion import Occluded, occlude_rows
+    from clearhead.explain.occlusion import OccludedRow, occlude_rows
     from clearhead.explain.positions import Positions, positions, positions_svg, save_positions
-    from clearhead.explain.steps import Candidate, Decoded, Step, decoding_steps, save_steps, steps_svg
+    from clearhead.explain.steps import Candidate, DecodedText, DecodingStep, decoding_steps, save_steps, steps_svg
     from clearhead.explain.svg import png
     from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
     from clearhead.explain.trace_page import attention_page
@@ -30,35 +30,44 @@ else:
     export_lazily(
         __name__,
         {
-            "alignment": ("Alignment", "alignment", "alignment_page", "alignment_svg", "trace_written"),
+            "alignment": ("AlignmentMatrix", "alignment", "alignment_page", "alignment_svg", "trace_generated"),
             "attention_lines": ("attention_svg",),
-            "beams": ("BeamTree", "Beginning", "beam_tree", "beams_svg", "save_beams"),
+            "beams": ("BeamNode", "BeamTree", "beam_tree", "beams_svg", "save_beams"),
             "complexity": ("Complexity", "complexity"),
             "explanation": ("Explanation", "make_explanation"),
-            "figure": ("check_file",),
+            "figure": ("check_figure_path",),
             "growth_picture": ("check_picture",),
             "heatmap": ("attention_heatmap_svg",),
-            "occlusion": ("Occluded", "occlude_rows"),
+            "occlusion": ("OccludedRow", "occlude_rows"),
             "positions": ("Positions", "positions", "positions_svg", "save_positions"),
-            "steps": ("Candidate", "Decoded", "Step", "decoding_steps", "save_steps", "steps_svg"),
+            "steps": ("Candidate", "DecodedText", "DecodingStep", "decoding_steps", "save_steps", "steps_svg"),
             "svg": ("png",),
             "trace_files": ("attention_data", "save_alignment", "save_attention"),
             "trace_page": ("attention_page",),
             "trace_table": ("attention_table",),
         },
+        former={
+            "Alignment": "AlignmentMatrix",
+            "Beginning": "BeamNode",
+            "Decoded": "DecodedText",
+            "Occluded": "OccludedRow",
+            "Step": "DecodingStep",
+            "check_file": "check_figure_path",
+            "trace_written": "trace_generated",
+        },
     )
 
 __all__ = [
-    "Alignment",
+    "AlignmentMatrix",
+    "BeamNode",
     "BeamTree",
-    "Beginning",
     "Candidate",
     "Complexity",
-    "Decoded",
+    "DecodedText",
+    "DecodingStep",
     "Explanation",
-    "Occluded",
+    "OccludedRow",
     "Positions",
-    "Step",
     "alignment",
     "alignment_page",
     "alignment_svg",
@@ -69,7 +78,7 @@ __all__ = [
     "attention_table",
     "beam_tree",
     "beams_svg",
-    "check_file",
+    "check_figure_path",
     "check_picture",
     "complexity",
     "decoding_steps",
@@ -84,5 +93,5 @@ __all__ = [
     "save_positions",
     "save_steps",
     "steps_svg",
-    "trace_written",
+    "trace_generated",
 ]

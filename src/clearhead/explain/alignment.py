@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.deprecation import renamed_parameters
+from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
-from clearhead.explain.decoder_tokens import need_text
-from clearhead.explain.focus import hidden_note, hidden_share, shown_tokens
-from clearhead.explain.headings import heading_lines
-from clearhead.explain.heatmap import HEADING, matrix_svg
-from clearhead.explain.svg import head_color, shorten, visible
+from clearhead.explain.decoder_tokens import require_text
+from clearhead.explain.focus import describe_hidden_share, select_tokens, sum_hidden_probs
+from clearhead.explain.headings import wrap_heading
+from clearhead.explain.heatmap import MAX_HEADING_EM, matrix_svg
+from clearhead.explain.svg import escape_invisible, head_color, shorten
 from clearhead.explain.svg.colors import BLUE
-from clearhead.explain.tokens import Token, word_groups
+from clearhead.explain.tokens import Token, group_by_word
 from clearhead.explain.trace_page import attention_page
-from clearhead.explain.trace_view import View, check_any_head, check_head, check_layer, telling, view
+from clearhead.explain.trace_view import (
+    AttentionView,
+    check_any_head,
+    check_head,
+    check_layer,
+    mask_informative_links,
+    view_part,
+)
 from clearhead.html import short_repr
 from clearhead.model.alignment import average_rows, sum_columns
 from clearhead.model.generation import TextGenerator
@@ -30,8 +37,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+@renamed_fields(chosen="layer_selected")
 @dataclass(frozen=True, kw_only=True)
-class Alignment:
+class AlignmentMatrix:
     """Where the decoder looked: a row for each word that it wrote, a column for each word that it read."""
 
     target: list[Token]
@@ -41,14 +49,14 @@ class Alignment:
     head: int | None  # None: the mean of all heads
     layers: int  # that the model has
     heads: int  # of this layer
-    chosen: bool  # nobody asked for this layer
+    layer_selected: bool  # nobody asked for this layer
     words: bool  # the tokens of a word are taken together
     special_share: Array  # (target,): what each row gives to source tokens that are hidden
 
     def __repr__(self) -> str:
         head = "mean of the heads" if self.head is None else f"head {self.head}"
         size = f"{len(self.target)} written and {len(self.source)} read tokens"
-        return short_repr("Alignment", size, f"layer {self.layer} of {self.layers}", head)
+        return short_repr("AlignmentMatrix", size, f"layer {self.layer} of {self.layers}", head)
 
     def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
         """Each written word with the source words that it looked at most."""
@@ -71,9 +79,9 @@ class Alignment:
 
 
 @renamed_parameters(beam="num_beams")
-def trace_written(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> Trace:
+def trace_generated(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> Trace:
     """The trace of a text with the target that the model itself writes; `choices` are fields of `Decoding`."""
-    need_text(text)
+    require_text(text)
     writer = TextGenerator(model, num_beams=num_beams, **choices)
     if model.shape.decoder is None:
         raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
@@ -85,7 +93,7 @@ def trace_written(model: Model, text: str, *, num_beams: int = 4, **choices: Any
 
 def alignment(
     trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False, special: bool = False
-) -> Alignment:
+) -> AlignmentMatrix:
     """The cross-attention of a trace with a target, or what a recurrent decoder looked at.
 
     Without `layer`, the one that looks most firmly at words; without `head`, the mean of all; with `words`, the tokens
@@ -96,18 +104,18 @@ def alignment(
         if trace.target_tokens is None:
             raise InputError("An alignment needs what was written: give trace() a target, of a model with a decoder.")
         raise InputError("This model has no attention from its target to its source, so there is no alignment to see.")
-    attention = view(trace, "cross", written=True)
+    attention = view_part(trace, "cross", as_alignment=True)
     if layer is None and head is not None:
         check_any_head(attention, head)
-    at = _firmest(attention, head) if layer is None else check_layer(attention, layer)
+    at = _find_firmest_layer(attention, head) if layer is None else check_layer(attention, layer)
     probs = attention.probs(at).mean(0) if head is None else attention.probs(at)[check_head(attention, at, head)]
     target, source = attention.queries, attention.keys
     if words:
-        rows, columns = word_groups(target), word_groups(source)
+        rows, columns = group_by_word(target), group_by_word(source)
         probs = average_rows(sum_columns(probs, columns), rows)
-        target, source = _join_tokens(target, rows), _join_tokens(source, columns)
-    target_shown, source_shown = shown_tokens(target, special), shown_tokens(source, special)
-    return Alignment(
+        target, source = _merge_word_tokens(target, rows), _merge_word_tokens(source, columns)
+    target_shown, source_shown = select_tokens(target, special), select_tokens(source, special)
+    return AlignmentMatrix(
         target=[target[index] for index in target_shown],
         source=[source[index] for index in source_shown],
         probs=probs[target_shown][:, source_shown],
@@ -115,9 +123,9 @@ def alignment(
         head=head,
         layers=len(attention.layers),
         heads=len(attention.probs(at)),
-        chosen=layer is None,
+        layer_selected=layer is None,
         words=words,
-        special_share=hidden_share(probs[target_shown], source_shown),
+        special_share=sum_hidden_probs(probs[target_shown], source_shown),
     )
 
 
@@ -128,10 +136,12 @@ def alignment_svg(
     matrix = alignment(trace, layer=layer, head=head, words=words, special=special)
     which = f", layer {matrix.layer}" if matrix.layers > 1 else ""
     who = "" if matrix.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
-    why = " The layer is the one that looks most firmly at words." if matrix.chosen and matrix.layers > 1 else ""
+    why = (
+        " The layer is the one that looks most firmly at words." if matrix.layer_selected and matrix.layers > 1 else ""
+    )
     note = "Each row sums to 1."
     if matrix.special_share.any():
-        note = hidden_note(float(matrix.special_share.mean()))
+        note = describe_hidden_share(float(matrix.special_share.mean()))
     caption = (
         "A row is a word that was written, a column a word that was read; the darker, the more the decoder looked "
         f"there while it wrote the word. {note} A frame marks the largest of a row.{why}"
@@ -141,12 +151,12 @@ def alignment_svg(
         matrix.probs,
         matrix.target,
         matrix.source,
-        title=f"Alignment{which}{who}",
+        title=f"AlignmentMatrix{which}{who}",
         caption=caption,
         fill=fill,
         names=("target words", "source words"),
         marked=True,
-        heading=heading_lines(trace, HEADING),
+        heading=wrap_heading(trace, MAX_HEADING_EM),
     )
 
 
@@ -156,13 +166,13 @@ def alignment_page(
     """The standalone page of all attention, opened at the alignment as a heat map."""
     matrix = alignment(trace, layer=layer, head=head)
     return attention_page(
-        trace, source_note=source_note, layer=matrix.layer, head=head, part="cross", written=True, special=special
+        trace, source_note=source_note, layer=matrix.layer, head=head, part="cross", as_alignment=True, special=special
     )
 
 
-def _firmest(attention: View, head: int | None) -> int:
+def _find_firmest_layer(attention: AttentionView, head: int | None) -> int:
     """The layer that looks most firmly at words: the largest sum of squares, special tokens left out."""
-    counts = telling(attention)
+    counts = mask_informative_links(attention)
     firm = []
     for layer in attention.layers:
         if head is None or head < len(layer.probs):
@@ -173,7 +183,7 @@ def _firmest(attention: View, head: int | None) -> int:
     return int(np.argmax(firm))
 
 
-def _join_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
+def _merge_word_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
     """One token for each word."""
     made = []
     for group in groups:
@@ -182,6 +192,6 @@ def _join_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> li
             made.append(first)
             continue
         text = "".join(tokens[place].text for place in group)
-        shown = visible(text)
+        shown = escape_invisible(text)
         made.append(Token(text, text, shorten(shown), shown, True, first.special))
     return made

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.explain.focus import (
-    hidden_note,
-    hidden_share,
-    informative_word,
-    requested_word,
-    show_special,
-    shown_tokens,
+    describe_hidden_share,
+    find_informative_word,
+    find_requested_word,
+    needs_special_tokens,
+    select_tokens,
+    sum_hidden_probs,
 )
-from clearhead.explain.headings import heading_lines
+from clearhead.explain.headings import wrap_heading
 from clearhead.explain.svg import (
     Element,
     add_group,
@@ -23,43 +23,51 @@ from clearhead.explain.svg import (
     add_rect,
     add_text,
     add_tooltip,
-    darkness,
     finish_picture,
     head_color,
-    picture,
+    prob_to_opacity,
+    start_picture,
 )
 from clearhead.explain.svg.colors import INK, SOFT
-from clearhead.explain.svg.frame import HEADING_EM, LINE
-from clearhead.explain.tokens import Token, spelled_words
-from clearhead.explain.trace_view import FAINTEST, View, check_any_head, check_head, check_layer, telling_layer, view
+from clearhead.explain.svg.frame import HEADING_EM, LINE_HEIGHT
+from clearhead.explain.tokens import Token, spell_words
+from clearhead.explain.trace_view import (
+    MIN_DRAWN_PROB,
+    AttentionView,
+    check_any_head,
+    check_head,
+    check_layer,
+    find_informative_layer,
+    view_part,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.core.trace import Trace
 
-WIDTH, LEFT, RIGHT, ROW = 640.0, 200.0, 440.0, 22.0
-SWATCH, SWATCHES = 46.0, 12
-FAN = 14.0  # heads leave and arrive side by side, so that no head hides another
+WIDTH, LEFT, RIGHT, ROW_HEIGHT = 640.0, 200.0, 440.0, 22.0
+SWATCH_WIDTH, SWATCHES_PER_ROW = 46.0, 12
+HEAD_SPREAD = 14.0  # heads leave and arrive side by side, so that no head hides another
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class LineDiagram:
     """What is drawn: one layer of a view, some heads, lines from some queries to some keys."""
 
-    attention: View
+    attention: AttentionView
     layer: int
     heads: list[int]
-    shown: list[int]  # the queries that stand on the left
-    keys: list[int]  # the keys that stand on the right
-    words: list[int] | None  # the only queries with lines; None: all that are shown
-    asked: bool  # whether these words were asked for
+    shown_queries: list[int]  # the queries that stand on the left
+    shown_keys: list[int]  # the keys that stand on the right
+    selected_queries: list[int] | None  # the only queries with lines; None: all that are shown
+    word_requested: bool  # whether these words were asked for
     heading: list[str]
 
     @property
     def queries(self) -> list[int]:
         """The queries that lines start from."""
-        return self.shown if self.words is None else self.words
+        return self.shown_queries if self.selected_queries is None else self.selected_queries
 
     @property
     def probs(self) -> np.ndarray[Any, Any]:
@@ -69,12 +77,12 @@ class Choice:
     @property
     def top(self) -> float:
         """Where the columns begin, below the title and the rows of the legend."""
-        rows = -(-len(self.heads) // SWATCHES) if len(self.heads) > 1 else 0
-        return 62.0 + ROW * rows + LINE * len(self.heading)
+        rows = -(-len(self.heads) // SWATCHES_PER_ROW) if len(self.heads) > 1 else 0
+        return 62.0 + ROW_HEIGHT * rows + LINE_HEIGHT * len(self.heading)
 
     def y(self, row: int) -> float:
         """The middle of a row."""
-        return self.top + ROW * (row + 1)
+        return self.top + ROW_HEIGHT * (row + 1)
 
 
 def attention_svg(
@@ -93,35 +101,35 @@ def attention_svg(
     and their like are hidden, and the caption says what share of the attention they get; `special=True` shows them.
     """
     check_words(word, all_words=all_words)
-    attention = view(trace, part)
-    words = requested_word(attention, word)
-    special = show_special(attention, special, words)
+    attention = view_part(trace, part)
+    words = find_requested_word(attention, word)
+    special = needs_special_tokens(attention, special, words)
     if words is None and not all_words:
-        words = informative_word(attention)
+        words = find_informative_word(attention)
     if head is not None and layer is None:
         check_any_head(attention, head)
-    at = check_layer(attention, layer) if layer is not None else telling_layer(attention, words, head)
-    choice = Choice(
+    at = check_layer(attention, layer) if layer is not None else find_informative_layer(attention, words, head)
+    choice = LineDiagram(
         attention=attention,
         layer=at,
         heads=list(range(len(attention.probs(at)))) if head is None else [check_head(attention, at, head)],
-        shown=shown_tokens(attention.queries, special),
-        keys=shown_tokens(attention.keys, special),
-        words=words,
-        asked=word is not None,
-        heading=heading_lines(trace, (WIDTH - 30) / HEADING_EM),
+        shown_queries=select_tokens(attention.queries, special),
+        shown_keys=select_tokens(attention.keys, special),
+        selected_queries=words,
+        word_requested=word is not None,
+        heading=wrap_heading(trace, (WIDTH - 30) / HEADING_EM),
     )
-    root = picture(WIDTH, _title(choice), _description(choice), choice.heading)
-    _legend(root, choice)
+    root = start_picture(WIDTH, _write_title(choice), _describe_strongest_lines(choice), choice.heading)
+    _draw_legend(root, choice)
     add_text(root, "looks (query)", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
     add_text(root, "at (key)", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
     if words is not None:
-        _stripes(root, choice)
-    _lines(root, choice)
-    _column(root, choice, [attention.queries[index] for index in choice.shown], LEFT - 6, "end")
-    _column(root, choice, [attention.keys[index] for index in choice.keys], RIGHT + 6, "start")
-    end = choice.y(max(len(choice.shown), len(choice.keys))) + 16
-    return finish_picture(root, WIDTH, end, _caption(choice, layer_given=layer is not None))
+        _draw_stripes(root, choice)
+    _draw_lines(root, choice)
+    _draw_column(root, choice, [attention.queries[index] for index in choice.shown_queries], LEFT - 6, "end")
+    _draw_column(root, choice, [attention.keys[index] for index in choice.shown_keys], RIGHT + 6, "start")
+    end = choice.y(max(len(choice.shown_queries), len(choice.shown_keys))) + 16
+    return finish_picture(root, WIDTH, end, _write_caption(choice, layer_given=layer is not None))
 
 
 def check_words(word: int | str | None, *, all_words: bool) -> None:
@@ -130,25 +138,25 @@ def check_words(word: int | str | None, *, all_words: bool) -> None:
         raise InputError("word and all_words exclude each other: draw the lines of one word, or those of all.")
 
 
-def _column(root: Element, choice: Choice, tokens: list[Token], x: float, anchor: str) -> None:
+def _draw_column(root: Element, choice: LineDiagram, tokens: list[Token], x: float, anchor: str) -> None:
     column = add_group(root, font_size=14, text_anchor=anchor)
-    bold = {choice.shown.index(index) for index in choice.words or ()} if anchor == "end" else set()
+    bold = {choice.shown_queries.index(index) for index in choice.selected_queries or ()} if anchor == "end" else set()
     for row, token in enumerate(tokens):
         style = {"font_weight": "700"} if row in bold else {}
         fill = SOFT if token.special else INK
-        add_label(column, token.label, token.whole, class_="token", x=x, y=choice.y(row) + 5, fill=fill, **style)
+        add_label(column, token.label, token.tooltip, class_="token", x=x, y=choice.y(row) + 5, fill=fill, **style)
 
 
-def _lines(root: Element, choice: Choice) -> None:
+def _draw_lines(root: Element, choice: LineDiagram) -> None:
     attention = choice.attention
     for lane, head in enumerate(choice.heads):
-        shift = FAN * ((lane + 0.5) / len(choice.heads) - 0.5)
+        shift = HEAD_SPREAD * ((lane + 0.5) / len(choice.heads) - 0.5)
         group = add_group(root, stroke=head_color(head), data_head=head)
         for query in choice.queries:
-            start = choice.y(choice.shown.index(query)) + shift
-            for row, key in enumerate(choice.keys):
+            start = choice.y(choice.shown_queries.index(query)) + shift
+            for row, key in enumerate(choice.shown_keys):
                 prob = float(choice.probs[head, query, key])
-                if prob < FAINTEST:
+                if prob < MIN_DRAWN_PROB:
                     continue
                 line = add_line(
                     group,
@@ -160,23 +168,24 @@ def _lines(root: Element, choice: Choice) -> None:
                     y1=start,
                     x2=RIGHT,
                     y2=choice.y(row) + shift,
-                    stroke_opacity=darkness(prob),
+                    stroke_opacity=prob_to_opacity(prob),
                     stroke_width=1 + 2 * prob,
                 )
-                if choice.words is not None:
+                if choice.selected_queries is not None:
                     add_tooltip(
-                        line, f"head {head}: {attention.queries[query].whole} → {attention.keys[key].whole}: {prob:.3f}"
+                        line,
+                        f"head {head}: {attention.queries[query].tooltip} → {attention.keys[key].tooltip}: {prob:.3f}",
                     )
 
 
-def _stripes(root: Element, choice: Choice) -> None:
+def _draw_stripes(root: Element, choice: LineDiagram) -> None:
     """Behind each key, a stripe per head: who of them looks there."""
     across = (WIDTH - 16 - RIGHT) / len(choice.heads)
     group = add_group(root, class_="stripes")
     for lane, head in enumerate(choice.heads):
-        for row, key in enumerate(choice.keys):
+        for row, key in enumerate(choice.shown_keys):
             prob = float(choice.probs[head, choice.queries, key].max())
-            if prob >= FAINTEST:
+            if prob >= MIN_DRAWN_PROB:
                 add_rect(
                     group,
                     x=RIGHT + across * lane,
@@ -184,38 +193,40 @@ def _stripes(root: Element, choice: Choice) -> None:
                     width=across,
                     height=20,
                     fill=head_color(head),
-                    fill_opacity=0.5 * darkness(prob),
+                    fill_opacity=0.5 * prob_to_opacity(prob),
                 )
 
 
-def _legend(root: Element, choice: Choice) -> None:
+def _draw_legend(root: Element, choice: LineDiagram) -> None:
     if len(choice.heads) == 1:
         return
-    for start in range(0, len(choice.heads), SWATCHES):
-        row = choice.heads[start : start + SWATCHES]
-        left = (WIDTH - SWATCH * len(row)) / 2
-        y = 54.0 + LINE * len(choice.heading) + ROW * (start // SWATCHES)
+    for start in range(0, len(choice.heads), SWATCHES_PER_ROW):
+        row = choice.heads[start : start + SWATCHES_PER_ROW]
+        left = (WIDTH - SWATCH_WIDTH * len(row)) / 2
+        y = 54.0 + LINE_HEIGHT * len(choice.heading) + ROW_HEIGHT * (start // SWATCHES_PER_ROW)
         for column, head in enumerate(row):
-            add_rect(root, x=left + SWATCH * column + 6, y=y - 10, width=12, height=12, rx=2, fill=head_color(head))
-            add_text(root, str(head), x=left + SWATCH * column + 22, y=y, font_size=12, fill=SOFT)
+            add_rect(
+                root, x=left + SWATCH_WIDTH * column + 6, y=y - 10, width=12, height=12, rx=2, fill=head_color(head)
+            )
+            add_text(root, str(head), x=left + SWATCH_WIDTH * column + 22, y=y, font_size=12, fill=SOFT)
 
 
-def _title(choice: Choice) -> str:
+def _write_title(choice: LineDiagram) -> str:
     heads = f"head {choice.heads[0]}" if len(choice.heads) == 1 else f"all {len(choice.heads)} heads"
     title = f"{choice.attention.name}, layer {choice.layer}, {heads}"
-    if not choice.words:
+    if not choice.selected_queries:
         return title
-    texts = spelled_words(choice.attention.queries, choice.words)
+    texts = spell_words(choice.attention.queries, choice.selected_queries)
     return f"{title}, from " + " ".join(f"“{text}”" for text in texts[:3]) + (" …" if len(texts) > 3 else "")
 
 
-def _description(choice: Choice) -> str:
+def _describe_strongest_lines(choice: LineDiagram) -> str:
     """The strongest lines in words."""
     queries, keys = choice.attention.queries, choice.attention.keys
     looks = []
     for head in choice.heads:
         for query in choice.queries:
-            key = max(choice.keys, key=lambda k: float(choice.probs[head, query, k]), default=None)
+            key = max(choice.shown_keys, key=lambda k: float(choice.probs[head, query, k]), default=None)
             if key is not None:
                 looks.append((float(choice.probs[head, query, key]), head, query, key))
     sentences = [
@@ -225,20 +236,24 @@ def _description(choice: Choice) -> str:
     return "The strongest: " + "; ".join(sentences) + "." if sentences else "No line is drawn."
 
 
-def _caption(choice: Choice, *, layer_given: bool) -> str:
+def _write_caption(choice: LineDiagram, *, layer_given: bool) -> str:
     attention, count = choice.attention, len(choice.attention.layers)
     which = f"layer {choice.layer} of 0 to {count - 1}" if count > 1 else "the only layer"
     why = "" if layer_given or count == 1 else ", chosen because its heads look most firmly at the most different words"
     colors = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one colour per head"
     who = " The target looks at the source." if attention.part == "cross" else ""
     left = ""
-    if len(choice.keys) < len(attention.keys):
-        share = float(hidden_share(choice.probs[choice.heads][:, choice.queries], choice.keys).mean())
-        left = " " + hidden_note(share)
-    elif len(choice.shown) < len(attention.queries):
+    if len(choice.shown_keys) < len(attention.keys):
+        share = float(sum_hidden_probs(choice.probs[choice.heads][:, choice.queries], choice.shown_keys).mean())
+        left = " " + describe_hidden_share(share)
+    elif len(choice.shown_queries) < len(attention.queries):
         left = " Special tokens are hidden."
-    start = "" if choice.asked or choice.words is None else " The lines start at the most informative word."
+    start = (
+        ""
+        if choice.word_requested or choice.selected_queries is None
+        else " The lines start at the most informative word."
+    )
     return (
         f"{attention.name}: {which}{why}; {colors}.{who}{start}{left} "
-        f"The darker the line, the larger the probability; below {FAINTEST} no line is drawn."
+        f"The darker the line, the larger the probability; below {MIN_DRAWN_PROB} no line is drawn."
     )

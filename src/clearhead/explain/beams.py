@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.decode import BeamStep, Hypothesis
-from clearhead.deprecation import renamed_parameters
+from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
-from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
+from clearhead.explain.decoder_tokens import describe_opening, label_token_ids, require_text
 from clearhead.explain.figure import Table, figure_page, write_figure
 from clearhead.explain.svg import (
     Element,
@@ -20,12 +20,12 @@ from clearhead.explain.svg import (
     add_rect,
     add_text,
     add_tooltip,
+    escape_invisible,
     finish_picture,
-    picture,
     shorten,
+    start_picture,
+    text_width,
     typeset_minus,
-    visible,
-    width,
 )
 from clearhead.explain.svg.colors import BLUE, GRAY, GREEN, INK, PALE_BLUE, PALE_GRAY, PALE_GREEN, SOFT, WHITE
 from clearhead.explain.tokens import Token
@@ -35,19 +35,25 @@ from clearhead.model.generation import TextGenerator
 if TYPE_CHECKING:
     from clearhead.model import Model
 
-MOST_DRAWN = 1200  # boxes: a picture of more cannot be read
-ACROSS = 1180.0  # as wide as a picture gets
-BOX, GAP, BETWEEN, LEAST = 34.0, 10.0, 30.0, 70.0  # height of a box, between boxes, between steps, narrowest box
-WON, ENDED, LOST = BLUE, GREEN, GRAY
-NOTE = (
+MAX_NODES = 1200  # boxes: a picture of more cannot be read
+MAX_WIDTH = 1180.0  # as wide as a picture gets
+BOX_HEIGHT, ROW_GAP, STEP_GAP, MIN_BOX_WIDTH = (
+    34.0,
+    10.0,
+    30.0,
+    70.0,
+)  # height of a box, between boxes, between steps, narrowest box
+ANSWER_COLOR, FINISHED_COLOR, DROPPED_COLOR = BLUE, GREEN, GRAY
+CAPTION = (
     "Each column is a step. Every beginning that was kept is continued by every word, and the best of all these are "
     "kept again: a box has the word, its probability, and the sum of log probabilities so far. Blue is the way to the "
     "answer; green boxes were finished; grey ones were not continued."
 )
 
 
+@renamed_fields(won="in_answer", kept="is_continued", finished="finished_score")
 @dataclass(frozen=True, kw_only=True)
-class Beginning:
+class BeamNode:
     """One hypothesis of the search after one more word."""
 
     parent: int  # the number of the one it continues; -1: nothing was said before
@@ -57,19 +63,20 @@ class Beginning:
     token: Token
     score: float  # sum of log probabilities
     probability: float  # of this word after those before it, penalties included
-    finished: float | None  # the score by which it is judged, if it was set aside here
-    kept: bool  # it went on
-    won: bool  # it is, or begins, the answer
+    finished_score: float | None  # the score by which it is judged, if it was set aside here
+    is_continued: bool  # it went on
+    in_answer: bool  # it is, or begins, the answer
 
 
+@renamed_fields(beam="num_beams", said="path_to")
 @dataclass(frozen=True, kw_only=True)
 class BeamTree:
     """All that a beam search kept of one text."""
 
     source: str
-    beam: int
+    num_beams: int
     opening: str  # what stands before the first word
-    nodes: list[Beginning]
+    nodes: list[BeamNode]
     hypotheses: list[Hypothesis]  # the answers, the best first
 
     @property
@@ -82,9 +89,9 @@ class BeamTree:
         """How many words the longest hypothesis has."""
         return max((node.step for node in self.nodes), default=0)
 
-    def said(self, number: int) -> list[Beginning]:
+    def path_to(self, number: int) -> list[BeamNode]:
         """The words of a hypothesis, the first one first."""
-        path: list[Beginning] = []
+        path: list[BeamNode] = []
         while number >= 0:
             path.append(self.nodes[number])
             number = self.nodes[number].parent
@@ -92,12 +99,13 @@ class BeamTree:
 
     def __repr__(self) -> str:
         best = repr(self.hypotheses[0].text) if self.hypotheses else "no answer"
-        return short_repr("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)
+        return short_repr("BeamTree", f"beam {self.num_beams}", f"{len(self.nodes)} hypotheses", best)
 
     def table(self) -> Table:
         """The answers with their scores."""
         rows = [
-            (str(rank), visible(text), f"{score:.3f}", why) for rank, (text, score, why) in enumerate(self.answers, 1)
+            (str(rank), escape_invisible(text), f"{score:.3f}", why)
+            for rank, (text, score, why) in enumerate(self.answers, 1)
         ]
         return ("", "answer", "score", "stopped by"), rows
 
@@ -113,31 +121,31 @@ class BeamTree:
                 "token": node.token.raw,
                 "score": round(node.score, 5),
                 "probability": round(node.probability, 5),
-                "kept": node.kept,
-                "won": node.won,
-                "finished": None if node.finished is None else round(node.finished, 5),
+                "kept": node.is_continued,
+                "won": node.in_answer,
+                "finished": None if node.finished_score is None else round(node.finished_score, 5),
             }
             for number, node in enumerate(self.nodes)
         ]
         answers = [{"text": text, "score": round(score, 5), "stopped": why} for text, score, why in self.answers]
-        return {"source": self.source, "beam": self.beam, "answers": answers, "nodes": nodes}
+        return {"source": self.source, "beam": self.num_beams, "answers": answers, "nodes": nodes}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spot:
+class BoxPosition:
     """Where a box is drawn."""
 
     x: float
-    wide: float
+    width: float
     y: float  # its middle
-    row: float  # below the first box of its column
-    band: int  # which line of the picture
+    offset: float  # below the first box of its column
+    line: int  # which line of the picture
 
 
 @renamed_parameters(beam="num_beams")
 def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> BeamTree:
     """Search the answer to one text and keep every step; `choices` are fields of `clearhead.decode.Decoding`."""
-    need_text(text)
+    require_text(text)
     writer = TextGenerator(model, num_beams=num_beams, **({"num_return_sequences": num_beams} | choices))
     if num_beams < 2:
         raise InputError("A beam of 1 keeps one beginning, which is no tree; take 2 or more, or look at the steps.")
@@ -158,8 +166,8 @@ def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) ->
                     "id": step.token_ids[rank],
                     "score": score,
                     "probability": math.exp(score - (nodes_so_far[parent]["score"] if parent >= 0 else 0.0)),
-                    "finished": step.finished.get(rank),
-                    "kept": rank in step.continued,
+                    "finished_score": step.finished.get(rank),
+                    "is_continued": rank in step.continued,
                 }
             )
         ways[step.group] = [numbers[rank] for rank in step.continued]
@@ -167,30 +175,36 @@ def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) ->
     answers = writer.generate_hypotheses(text, watch)
     if not answers:
         raise InputError("There is nothing to decode: the text has no token.")
-    words = tokens_of(model, [node["id"] for node in nodes_so_far])
-    nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in nodes_so_far]
-    tree = BeamTree(source=text, beam=num_beams, opening=opening(model, text), nodes=nodes, hypotheses=answers)
+    words = label_token_ids(model, [node["id"] for node in nodes_so_far])
+    nodes = [BeamNode(**node, token=words[node["id"]], in_answer=False) for node in nodes_so_far]
+    tree = BeamTree(
+        source=text, num_beams=num_beams, opening=describe_opening(model, text), nodes=nodes, hypotheses=answers
+    )
     return replace(tree, nodes=_mark_answer(tree, writer.new_ids(answers[0])))
 
 
-def _mark_answer(tree: BeamTree, ids: list[int]) -> list[Beginning]:
+def _mark_answer(tree: BeamTree, ids: list[int]) -> list[BeamNode]:
     """The nodes with the way to the answer marked."""
     way: set[int] = set()
     for last, node in enumerate(tree.nodes):
-        if node.step == len(ids) and node.finished is not None and [step.id for step in tree.said(last)] == ids:
+        if (
+            node.step == len(ids)
+            and node.finished_score is not None
+            and [step.id for step in tree.path_to(last)] == ids
+        ):
             number = last
             while number >= 0:
                 way.add(number)
                 number = tree.nodes[number].parent
             break
-    return [replace(node, won=number in way) for number, node in enumerate(tree.nodes)]
+    return [replace(node, in_answer=number in way) for number, node in enumerate(tree.nodes)]
 
 
 def beams_svg(tree: BeamTree) -> str:
     """The tree as SVG: a column for each step, the best on top, the way to the answer in blue."""
-    if len(tree.nodes) > MOST_DRAWN:
+    if len(tree.nodes) > MAX_NODES:
         raise InputError(
-            f"The tree has {len(tree.nodes):,} boxes, and at most {MOST_DRAWN:,} are drawn; take a shorter text, a "
+            f"The tree has {len(tree.nodes):,} boxes, and at most {MAX_NODES:,} are drawn; take a shorter text, a "
             "smaller beam or a smaller max_length, or save it as .json."
         )
     columns: list[list[int]] = [[] for _ in range(tree.steps)]
@@ -198,69 +212,88 @@ def beams_svg(tree: BeamTree) -> str:
         columns[node.step - 1].append(number)
     for column in columns:
         column.sort(key=lambda number: -tree.nodes[number].score)
-    root = picture(ACROSS, f"Beam search, {tree.beam} beginnings at a time", _describe_tree(tree))
+    root = start_picture(MAX_WIDTH, f"Beam search, {tree.num_beams} beginnings at a time", _describe_tree(tree))
     edges, boxes = add_group(root), add_group(root)
-    first = 78.0 + BOX / 2
-    at = {-1: Spot(x=24, wide=14 * width(tree.opening) + 18, y=first, row=0.0, band=0)}
-    _box(boxes, at[-1], tree.opening, "", WON, bold=True)
-    x, top, band, tall, across = 24 + at[-1].wide + BETWEEN, first, 0, 0.0, 0.0
+    first = 78.0 + BOX_HEIGHT / 2
+    at = {-1: BoxPosition(x=24, width=14 * text_width(tree.opening) + 18, y=first, offset=0.0, line=0)}
+    _draw_box(boxes, at[-1], tree.opening, "", ANSWER_COLOR, bold=True)
+    x, top, band, tall, across = 24 + at[-1].width + STEP_GAP, first, 0, 0.0, 0.0
     for step, column in enumerate(columns, 1):
-        wide = max(LEAST, *(13 * width(tree.nodes[number].token.label) + 18 for number in column))
-        if x + wide > ACROSS - 24:  # go on below, as lines of a text do
-            x, top, band, tall = 24 + BETWEEN, top + tall + 44, band + 1, 0.0
-        add_text(root, str(step), x=x + wide / 2, y=top - BOX / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle")
+        wide = max(MIN_BOX_WIDTH, *(13 * text_width(tree.nodes[number].token.label) + 18 for number in column))
+        if x + wide > MAX_WIDTH - 24:  # go on below, as lines of a text do
+            x, top, band, tall = 24 + STEP_GAP, top + tall + 44, band + 1, 0.0
+        add_text(
+            root, str(step), x=x + wide / 2, y=top - BOX_HEIGHT / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle"
+        )
         for rank, number in enumerate(column):
-            row = rank * (BOX + GAP)
-            at[number] = Spot(x=x, wide=wide, y=top + row, row=row, band=band)
-            _edge(edges, at[tree.nodes[number].parent], at[number], won=tree.nodes[number].won)
-            _node(boxes, tree, number, at[number])
-        x += wide + BETWEEN
-        tall, across = max(tall, len(column) * (BOX + GAP)), max(across, x - BETWEEN + 24)
+            row = rank * (BOX_HEIGHT + ROW_GAP)
+            at[number] = BoxPosition(x=x, width=wide, y=top + row, offset=row, line=band)
+            _draw_edge(edges, at[tree.nodes[number].parent], at[number], won=tree.nodes[number].in_answer)
+            _draw_node(boxes, tree, number, at[number])
+        x += wide + STEP_GAP
+        tall, across = max(tall, len(column) * (BOX_HEIGHT + ROW_GAP)), max(across, x - STEP_GAP + 24)
     across = max(560.0, across)
     y = top + tall + 12
     for rank, (text, score, _) in enumerate(tree.answers, 1):
         line = f"{rank}.  {_format_score(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
-        style = {"font_weight": "700", "fill": WON} if rank == 1 else {"fill": INK}
+        style = {"font_weight": "700", "fill": ANSWER_COLOR} if rank == 1 else {"fill": INK}
         add_text(root, line, x=24, y=y, font_size=13, **style)
         y += 20
-    return finish_picture(root, across, y + 12, NOTE)
+    return finish_picture(root, across, y + 12, CAPTION)
 
 
-def _node(group: Element, tree: BeamTree, number: int, spot: Spot) -> None:
+def _draw_node(group: Element, tree: BeamTree, number: int, spot: BoxPosition) -> None:
     node = tree.nodes[number]
-    tone = WON if node.won else ENDED if node.finished is not None else INK if _goes_on(tree, number) else LOST
-    sentence = " ".join(node_before.token.label for node_before in tree.said(number))
+    tone = (
+        ANSWER_COLOR
+        if node.in_answer
+        else FINISHED_COLOR
+        if node.finished_score is not None
+        else INK
+        if _has_continuation(tree, number)
+        else DROPPED_COLOR
+    )
+    sentence = " ".join(node_before.token.label for node_before in tree.path_to(number))
     title = f"{sentence}: {_format_score(node.score, 3)}"
-    if node.finished is not None:
-        title += f", finished with {_format_score(node.finished, 3)}"
+    if node.finished_score is not None:
+        title += f", finished with {_format_score(node.finished_score, 3)}"
     share = f"{node.probability:.2f}" if node.probability >= 0.005 else "<.01"
     under = f"{share} · {_format_score(node.score, 2)}"
-    _box(group, spot, node.token.label, under, tone, bold=node.won, filled=node.finished is not None, title=title)
+    _draw_box(
+        group,
+        spot,
+        node.token.label,
+        under,
+        tone,
+        bold=node.in_answer,
+        filled=node.finished_score is not None,
+        title=title,
+    )
 
 
 def _format_score(value: float, digits: int) -> str:
     return typeset_minus(f"{value:.{digits}f}")
 
 
-def _goes_on(tree: BeamTree, number: int) -> bool:
+def _has_continuation(tree: BeamTree, number: int) -> bool:
     return any(node.parent == number for node in tree.nodes[number + 1 :])
 
 
-def _edge(group: Element, a: Spot, b: Spot, *, won: bool) -> None:
-    style: dict[str, str | float] = {"fill": "none", "stroke": WON if won else PALE_GRAY}
+def _draw_edge(group: Element, a: BoxPosition, b: BoxPosition, *, won: bool) -> None:
+    style: dict[str, str | float] = {"fill": "none", "stroke": ANSWER_COLOR if won else PALE_GRAY}
     style["stroke_width"] = 3 if won else 1.2
-    x1, y1, x2, y2 = a.x + a.wide, a.y, b.x, b.y
-    if a.band != b.band:  # out at the right, in again at the left
-        end = x1 + BETWEEN / 2
+    x1, y1, x2, y2 = a.x + a.width, a.y, b.x, b.y
+    if a.line != b.line:  # out at the right, in again at the left
+        end = x1 + STEP_GAP / 2
         add_curve(group, (x1, y1), (x1, y1), (end, y1), (end, y1), **style)
-        x1, y1 = 16.0, b.y - b.row + a.row
+        x1, y1 = 16.0, b.y - b.offset + a.offset
     bend = (x2 - x1) / 2
     add_curve(group, (x1, y1), (x1 + bend, y1), (x2 - bend, y2), (x2, y2), **style)
 
 
-def _box(
+def _draw_box(
     group: Element,
-    spot: Spot,
+    spot: BoxPosition,
     label: str,
     under: str,
     tone: str,
@@ -269,15 +302,15 @@ def _box(
     filled: bool = False,
     title: str = "",
 ) -> None:
-    fill = {WON: PALE_BLUE, ENDED: PALE_GREEN}.get(tone, WHITE) if filled or bold else WHITE
-    x, y, wide = spot.x, spot.y, spot.wide
+    fill = {ANSWER_COLOR: PALE_BLUE, FINISHED_COLOR: PALE_GREEN}.get(tone, WHITE) if filled or bold else WHITE
+    x, y, wide = spot.x, spot.y, spot.width
     box = add_rect(
         group,
         class_="beginning",
         x=x,
-        y=y - BOX / 2,
+        y=y - BOX_HEIGHT / 2,
         width=wide,
-        height=BOX,
+        height=BOX_HEIGHT,
         rx=6,
         fill=fill,
         stroke=tone,
@@ -285,7 +318,9 @@ def _box(
     )
     if title:
         add_tooltip(box, title)
-    style = {"fill": tone if tone in (WON, LOST, ENDED) else INK} | ({"font_weight": "700"} if bold else {})
+    style = {"fill": tone if tone in (ANSWER_COLOR, DROPPED_COLOR, FINISHED_COLOR) else INK} | (
+        {"font_weight": "700"} if bold else {}
+    )
     low = y - 1 if under else y + 5
     add_text(group, label, x=x + wide / 2, y=low, font_size=13, text_anchor="middle", class_="token", **style)
     if under:

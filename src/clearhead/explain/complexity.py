@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
-from clearhead.explain.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
+from clearhead.explain.growth_fit import MIN_LENGTHS, Growth, estimate_crossing_interval, find_crossing, fit_growth
 from clearhead.explain.growth_picture import save_growth
 from clearhead.html import render_table, short_repr
 from clearhead.model.loading import require_torch
@@ -18,12 +19,12 @@ from clearhead.progress import KnownCountCallback, from_counts
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 WIDTHS = (128, 256, 512)
 KERNEL = 3
-MOST_ROUNDS = 4  # of repeats, while a growth or a crossing is not resolved
+MAX_ROUNDS = 4  # of repeats, while a growth or a crossing is not resolved
 REPEATS = 5  # and never fewer: one repeat tells more of the machine's mood than of the layer
-MOST = {"lengths": 32_768, "widths": 8192, "kernel": 255, "repeats": 1000}
-MOST_SIZES = 32
+MAX_VALUES = {"lengths": 32_768, "widths": 8192, "kernel": 255, "repeats": 1000}
+MAX_SIZES = 32
 Times = Mapping[tuple[str, int, int], Sequence[float]]
-MS = "milliseconds, by width d and length n"
+TIMES_TITLE = "milliseconds, by width d and length n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class LayerKind:
     operations: Callable[[int, int, int], int]  # products and sums, of length, width and kernel
 
 
-KINDS = (
+LAYER_KINDS = (
     LayerKind(
         name="attention",
         title="self-attention",
@@ -70,7 +71,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timed:
+class LayerTiming:
     """One layer at one length and width: the median of its repeats, with the fastest and the slowest."""
 
     layer: str
@@ -98,7 +99,7 @@ class Crossover:
     high: float | None = None
     resolved: bool = True  # whether the repeats agree on it
 
-    def said(self, lengths: Sequence[int]) -> str:
+    def describe(self, lengths: Sequence[int]) -> str:
         """In words."""
         if not self.resolved:
             where = "" if self.low is None else f", it could be anywhere from {self.low:,.0f} to {self.high:,.0f}"
@@ -111,6 +112,7 @@ class Crossover:
         return f"width {self.width:,}: recurrence is faster already at length {min(lengths):,}"
 
 
+@renamed_fields(lecture="cost_table")
 @dataclass(frozen=True, kw_only=True)
 class Complexity:
     """What was measured."""
@@ -120,7 +122,7 @@ class Complexity:
     kernel: int
     repeats: int
     threads: int
-    measured: tuple[Timed, ...]
+    measured: tuple[LayerTiming, ...]
     crossovers: tuple[Crossover, ...]
     rounds: int = 1  # of that many repeats each
 
@@ -130,7 +132,7 @@ class Complexity:
 
     def fit(self, layer: str) -> Growth:
         """How the time grows with n, and how well that is known: the larger lengths, at the largest width."""
-        upper = self.lengths[-max(LEAST_LENGTHS, len(self.lengths) - len(self.lengths) // 2) :]
+        upper = self.lengths[-max(MIN_LENGTHS, len(self.lengths) - len(self.lengths) // 2) :]
         timed = (timing for timing in self.measured if timing.layer == layer and timing.width == self.widths[-1])
         return fit_growth({timing.length: timing.repeats_ms for timing in timed if timing.length in upper})
 
@@ -141,7 +143,7 @@ class Complexity:
     @property
     def resolved(self) -> bool:
         """Whether every growth and every crossing is known well enough to be printed."""
-        fitted = len(self.lengths) < LEAST_LENGTHS or all(self.growth(kind.name) is not None for kind in KINDS)
+        fitted = len(self.lengths) < MIN_LENGTHS or all(self.growth(kind.name) is not None for kind in LAYER_KINDS)
         return fitted and all(crossing.resolved for crossing in self.crossovers)
 
     def __repr__(self) -> str:
@@ -157,31 +159,31 @@ class Complexity:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Names of columns and rows: milliseconds by width and length."""
-        columns = ["d", "n", *(kind.title for kind in KINDS)]
+        columns = ["d", "n", *(kind.title for kind in LAYER_KINDS)]
         rows = []
         for width in self.widths:
-            times = [self.ms(kind.name, width) for kind in KINDS]
+            times = [self.ms(kind.name, width) for kind in LAYER_KINDS]
             rows += [
                 [f"{width:,}", f"{length:,}", *(f"{row[index]:,.3f}" for row in times)]
                 for index, length in enumerate(self.lengths)
             ]
         return columns, rows
 
-    def lecture(self) -> tuple[list[str], list[list[str]]]:
+    def cost_table(self) -> tuple[list[str], list[list[str]]]:
         """The lecture's table, with the growth that was measured beside it."""
         columns = ["layer", "cost", "sequential steps", "longest path", "measured"]
         rows = []
-        for kind in KINDS:
-            growth = "–" if len(self.lengths) < 2 else self.fit(kind.name).short
+        for kind in LAYER_KINDS:
+            growth = "–" if len(self.lengths) < 2 else self.fit(kind.name).label
             rows.append([kind.title, kind.cost, kind.steps, kind.path, growth])
         return columns, rows
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the two cross, measured and counted."""
-        crossings = tuple(crossing.said(self.lengths) for crossing in self.crossovers)
+        crossings = tuple(crossing.describe(self.lengths) for crossing in self.crossovers)
         grown = f"measured: the power of n that the time grows with (width {self.widths[-1]:,}, the larger lengths)"
-        fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in KINDS) if len(self.lengths) > 1 else ()
+        fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in LAYER_KINDS) if len(self.lengths) > 1 else ()
         again = () if self.resolved else ("measure again on an idle machine, with longer texts or more repeats",)
         counted = "by operations alone they cross at n = d; one word after the other costs the rest"
         return grown, *fits, *crossings, *again, counted
@@ -199,9 +201,9 @@ class Complexity:
                 "growth_high": fit.high,
                 "r2": fit.r2,
                 "spread": fit.spread,
-                "not_resolved": fit.why,
+                "not_resolved": fit.reason,
             }
-            for kind in KINDS
+            for kind in LAYER_KINDS
         ]
         return {**asdict(self), "table": table, "resolved": self.resolved}
 
@@ -209,7 +211,7 @@ class Complexity:
         """For a picture: of each width, each layer's times and the growth of its cost through the last of them."""
         curves = []
         for width in self.widths:
-            for kind in KINDS:
+            for kind in LAYER_KINDS:
                 times = self.ms(kind.name, width)
                 counted = [kind.operations(length, width, self.kernel) for length in self.lengths]
                 theory = [times[-1] * count / counted[-1] for count in counted]
@@ -229,11 +231,11 @@ class Complexity:
     def save(self, path: str | Path) -> Path:
         """Draw it: .svg, .png, or .html with the tables."""
 
-        tables = {self.title: self.lecture(), MS: self.table()}
+        tables = {self.title: self.cost_table(), TIMES_TITLE: self.table()}
         return save_growth(Path(path), self.title, self.curves(), tables, self.notes)
 
     def _repr_html_(self) -> str:
-        return render_table(self.title, *self.lecture()) + render_table(MS, *self.table(), self.notes)
+        return render_table(self.title, *self.cost_table()) + render_table(TIMES_TITLE, *self.table(), self.notes)
 
 
 def complexity(
@@ -252,7 +254,7 @@ def complexity(
     """
     sizes = {"lengths": sorted(set(lengths)), "widths": sorted(set(widths)), "kernel": [kernel], "repeats": [repeats]}
     for name, values in sizes.items():
-        _check(name, values)
+        _check_range(name, values)
     if threads is not None and not 1 <= threads <= 1024:
         raise InputError(f"threads must be from 1 to 1024, and it is {threads}.")
     require_torch("Timing layers")
@@ -261,10 +263,10 @@ def complexity(
     def time_round() -> tuple[Times, int]:
         return time_layers(sizes["lengths"], sizes["widths"], kernel, repeats, threads, from_counts(progress))
 
-    return gather(time_round, sizes["lengths"], sizes["widths"], kernel=kernel, repeats=repeats)
+    return measure_until_resolved(time_round, sizes["lengths"], sizes["widths"], kernel=kernel, repeats=repeats)
 
 
-def gather(
+def measure_until_resolved(
     time_round: Callable[[], tuple[Times, int]],
     lengths: Sequence[int],
     widths: Sequence[int],
@@ -274,7 +276,7 @@ def gather(
 ) -> Complexity:
     """Rounds of times, in seconds of (layer, length, width), until they resolve what is asked or enough were taken."""
     seconds: dict[tuple[str, int, int], list[float]] = {}
-    for number in range(1, MOST_ROUNDS + 1):
+    for number in range(1, MAX_ROUNDS + 1):
         times, threads = time_round()
         for cell, samples in times.items():
             seconds.setdefault(cell, []).extend(samples)
@@ -288,7 +290,7 @@ def gather(
             repeats=repeats,
             threads=threads,
             measured=measured,
-            crossovers=tuple(crossover(measured, width) for width in widths),
+            crossovers=tuple(find_crossover(measured, width) for width in widths),
             rounds=number,
         )
         if result.resolved:
@@ -296,8 +298,8 @@ def gather(
     return result
 
 
-def _summarize_samples(layer: str, length: int, width: int, samples: Sequence[float]) -> Timed:
-    return Timed(
+def _summarize_samples(layer: str, length: int, width: int, samples: Sequence[float]) -> LayerTiming:
+    return LayerTiming(
         layer=layer,
         length=length,
         width=width,
@@ -308,16 +310,16 @@ def _summarize_samples(layer: str, length: int, width: int, samples: Sequence[fl
     )
 
 
-def _check(name: str, values: Sequence[int]) -> None:
+def _check_range(name: str, values: Sequence[int]) -> None:
     least = REPEATS if name == "repeats" else 1
-    if not values or len(values) > MOST_SIZES:
-        raise InputError(f"{name} must be 1 to {MOST_SIZES} different numbers, and there are {len(values)}.")
+    if not values or len(values) > MAX_SIZES:
+        raise InputError(f"{name} must be 1 to {MAX_SIZES} different numbers, and there are {len(values)}.")
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST[name]:
-            raise InputError(f"{name} must be from {least} to {MOST[name]:,}, and one is {value}.")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_VALUES[name]:
+            raise InputError(f"{name} must be from {least} to {MAX_VALUES[name]:,}, and one is {value}.")
 
 
-def crossover(measured: Sequence[Timed], width: int) -> Crossover:
+def find_crossover(measured: Sequence[LayerTiming], width: int) -> Crossover:
     """The length from which on attention is no longer the faster one, on a straight line of logarithms."""
     of = {
         name: {timing.length: timing for timing in measured if timing.width == width and timing.layer == name}
@@ -325,8 +327,10 @@ def crossover(measured: Sequence[Timed], width: int) -> Crossover:
     }
     lengths = sorted(of["attention"])
     medians = ([of[name][length].ms for length in lengths] for name in of)
-    at, first = crossing(lengths, *medians)
-    low, high, agree = crossing_interval(*({length: of[name][length].repeats_ms for length in lengths} for name in of))
+    at, first = find_crossing(lengths, *medians)
+    low, high, agree = estimate_crossing_interval(
+        *({length: of[name][length].repeats_ms for length in lengths} for name in of)
+    )
     agree = agree and (at is None) == (low is None)
     return Crossover(
         width=width, length=at if agree else None, attention_first=first, low=low, high=high, resolved=agree

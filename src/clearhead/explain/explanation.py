@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.explain.alignment import alignment, alignment_svg, trace_written
+from clearhead.explain.alignment import alignment, alignment_svg, trace_generated
 from clearhead.explain.attention_lines import attention_svg
 from clearhead.explain.beams import beam_tree, beams_svg, save_beams
-from clearhead.explain.headings import heading_text
+from clearhead.explain.headings import join_heading
 from clearhead.explain.positions import positions, positions_svg, save_positions
 from clearhead.explain.steps import decoding_steps, save_steps, steps_svg
 from clearhead.explain.svg import inline_svg
 from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
 from clearhead.explain.trace_table import attention_table
-from clearhead.explain.trace_view import parts
+from clearhead.explain.trace_view import list_parts
 from clearhead.html import short_repr
 from clearhead.model.opening import source_prefix
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clearhead.model.model import Model
 
 # the settings of each kind
-USES: Mapping[str, tuple[str, ...]] = {
+SETTINGS_BY_KIND: Mapping[str, tuple[str, ...]] = {
     "attention": (
         "second",
         "target",
@@ -46,7 +46,7 @@ USES: Mapping[str, tuple[str, ...]] = {
     "steps": ("target", "num_beams", "top", "max_length"),
     "positions": (),
 }
-SHORT = 20  # new tokens of a prompt, which need not have an end
+PROMPT_MAX_LENGTH = 20  # new tokens of a prompt, which need not have an end
 Table = tuple[Any, ...]  # columns, rows, and for some a title
 
 
@@ -79,17 +79,17 @@ def make_explanation(
     """Look at one text as `show` says; without it, alignment for models that write, attention for others."""
     writes = model.shape.decoder is not None and not settings.keys() & {"part", "word", "second", "all_words"}
     kind = show or ("alignment" if writes else "attention")
-    if kind not in USES:
-        raise InputError(f"{setting('show')} must be one of {', '.join(USES)}, and it is {kind[:40]!r}.")
-    _check(kind, settings, text)
+    if kind not in SETTINGS_BY_KIND:
+        raise InputError(f"{setting('show')} must be one of {', '.join(SETTINGS_BY_KIND)}, and it is {kind[:40]!r}.")
+    _check_settings(kind, settings, text)
     source = "" if text is None else source_prefix(model) + text
-    return KINDS[kind](model, source, settings, source_note)
+    return EXPLAINERS[kind](model, source, settings, source_note)
 
 
-def _check(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
+def _check_settings(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
     """What was asked for fits together."""
     for name in settings:
-        if name not in USES[kind]:
+        if name not in SETTINGS_BY_KIND[kind]:
             what = "A second text" if name == "second" else setting(name)
             raise InputError(f"{what} is not for {kind}; leave it out, or take another {setting('show')}.")
     if "target" in settings and {"num_beams", "max_length"} & settings.keys():
@@ -105,26 +105,26 @@ def _check(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
         raise InputError(f"{both} exclude each other: draw the lines of one word, or those of all.")
 
 
-def _search(model: Model, settings: Mapping[str, Any], num_beams: int) -> dict[str, Any]:
+def _search_settings(model: Model, settings: Mapping[str, Any], num_beams: int) -> dict[str, Any]:
     """How words are looked for."""
-    longest = 128 if model.shape.decoder is not None else SHORT
+    longest = 128 if model.shape.decoder is not None else PROMPT_MAX_LENGTH
     return {"num_beams": settings.get("num_beams", num_beams), "max_length": settings.get("max_length", longest)}
 
 
-def _traced(model: Model, text: str, settings: Mapping[str, Any]) -> Trace:
+def _trace_text(model: Model, text: str, settings: Mapping[str, Any]) -> Trace:
     """The trace of a text, with what was given as a target or what the model writes."""
     if model.shape.decoder is None or "target" in settings or settings.get("part") == "encoder":
         trace = model.trace(text, settings.get("second"), target=settings.get("target"))
     else:
-        trace = trace_written(model, text, **_search(model, settings, 4))
+        trace = trace_generated(model, text, **_search_settings(model, settings, 4))
     return replace(trace, text=text.removeprefix(source_prefix(model)))  # as it was typed
 
 
-def _attention(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
-    trace = _traced(model, text, settings)
+def _explain_attention(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    trace = _trace_text(model, text, settings)
     view: dict[str, Any] = {name: settings.get(name) for name in ("layer", "head", "word", "part")}
     view["special"], all_words = "special" in settings, "all_words" in settings
-    first_part = view["part"] or (parts(trace) or ["encoder"])[0]
+    first_part = view["part"] or (list_parts(trace) or ["encoder"])[0]
     return Explanation(
         kind="attention",
         summary=f"{len(trace.tokens)} tokens, {len(trace.layers)} layers",
@@ -136,21 +136,21 @@ def _attention(model: Model, text: str, settings: Mapping[str, Any], note: str) 
     )
 
 
-def _alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+def _explain_alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
     if model.shape.decoder is None:
         show = setting("show", "attention")
         raise InputError(f"An alignment needs a model with an encoder and a decoder; {show} is for this one.")
     view = {name: settings[name] for name in ("layer", "head", "words", "special") if name in settings}
-    trace = _traced(model, text, settings)
+    trace = _trace_text(model, text, settings)
     links = alignment(trace, **view)
 
     def table() -> Table:
         rows = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in sources)) for word, sources in links.rows()]
         if not links.special_share.any():
-            return ("written", "looked at"), rows, heading_text(trace)
+            return ("written", "looked at"), rows, join_heading(trace)
         shares = (f"{float(share):.2f}" for share in links.special_share)
         with_shares = [(*row, share) for row, share in zip(rows, shares, strict=True)]
-        return ("written", "looked at", "special tokens (hidden)"), with_shares, heading_text(trace)
+        return ("written", "looked at", "special tokens (hidden)"), with_shares, join_heading(trace)
 
     sizes = f"{len(links.source)} source and {len(links.target)} target tokens"
     return Explanation(
@@ -170,8 +170,8 @@ def _alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) 
     )
 
 
-def _beams(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
-    tree = beam_tree(model, text, **_search(model, settings, 4))
+def _explain_beams(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    tree = beam_tree(model, text, **_search_settings(model, settings, 4))
     return Explanation(
         kind="beams",
         summary=f"{len(tree.nodes)} beginnings in {tree.steps} steps, {len(tree.answers)} answers",
@@ -183,8 +183,8 @@ def _beams(model: Model, text: str, settings: Mapping[str, Any], note: str) -> E
     )
 
 
-def _steps(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
-    search = {} if "target" in settings else _search(model, settings, 1)
+def _explain_steps(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    search = {} if "target" in settings else _search_settings(model, settings, 1)
     decoded = decoding_steps(model, text, target=settings.get("target"), top=settings.get("top", 5), **search)
     return Explanation(
         kind="steps",
@@ -197,7 +197,7 @@ def _steps(model: Model, text: str, settings: Mapping[str, Any], note: str) -> E
     )
 
 
-def _positions(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:  # noqa: ARG001
+def _explain_positions(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:  # noqa: ARG001
     encoding = positions(model)
     return Explanation(
         kind="positions",
@@ -210,11 +210,11 @@ def _positions(model: Model, text: str, settings: Mapping[str, Any], note: str) 
     )
 
 
-KINDS: Mapping[str, Callable[[Model, str, Mapping[str, Any], str], Explanation]] = {
-    "attention": _attention,
-    "alignment": _alignment,
-    "beams": _beams,
-    "steps": _steps,
-    "positions": _positions,
+EXPLAINERS: Mapping[str, Callable[[Model, str, Mapping[str, Any], str], Explanation]] = {
+    "attention": _explain_attention,
+    "alignment": _explain_alignment,
+    "beams": _explain_beams,
+    "steps": _explain_steps,
+    "positions": _explain_positions,
 }
 __all__ = ["Explanation", "make_explanation"]

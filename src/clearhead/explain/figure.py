@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
-from clearhead.explain.svg import check_paint, inline_svg, png, visible
+from clearhead.explain.svg import escape_invisible, inline_svg, png, require_matplotlib
 from clearhead.files import atomic_file
 from clearhead.html import write_cell, write_row, write_table
 
@@ -29,7 +29,7 @@ STYLE = (
 )
 
 
-def check_file(path: str | os.PathLike[str]) -> Path:
+def check_figure_path(path: str | os.PathLike[str]) -> Path:
     """Refuse a file that cannot be written as a picture, before anything is computed."""
     file = Path(path)
     kind = file.suffix.lower()
@@ -38,7 +38,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
     if file.is_dir():
         raise InputError(f"{file} is a folder; name a file in it.")
     if kind == ".png":
-        check_paint()
+        require_matplotlib()
     return file
 
 
@@ -50,7 +50,7 @@ def write_figure(
     data: Callable[[], Mapping[str, Any]],
 ) -> Path:
     """Write the form that the suffix asks for; only that one is made."""
-    target = check_file(path)
+    target = check_figure_path(path)
     kind = target.suffix.lower()
     if kind == ".png":
         content = png(svg())
@@ -72,25 +72,27 @@ def figure_page(
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="referrer" content="no-referrer">',
-        f"<title>{_plain(title)}</title><style>{STYLE}</style></head><body>",
-        f'<h1 dir="auto">{_plain(title)}</h1>',
-        *(f'<p class="note">{_plain(text)}</p>' for text in (source_note, note) if text),
+        f"<title>{_escape_text(title)}</title><style>{STYLE}</style></head><body>",
+        f'<h1 dir="auto">{_escape_text(title)}</h1>',
+        *(f'<p class="note">{_escape_text(text)}</p>' for text in (source_note, note) if text),
         f'<div class="picture">{inline_svg(svg)}</div>',
     ]
     parts += [
-        f'<div class="table">{captioned_table(caption, *table, direction="auto")}</div>'
+        f'<div class="table">{write_captioned_table(caption, *table, direction="auto")}</div>'
         for caption, table in (tables or {}).items()
     ]
     return "\n".join([*parts, "</body></html>\n"])
 
 
-def captioned_table(
+def write_captioned_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, direction: str | None = None
 ) -> str:
     """A table of plain texts below a caption; `direction` is that of the texts in its cells."""
-    lines = (write_row(write_cell(_plain(cell), dir=direction) for cell in row) for row in rows)
-    return write_table(lines, [write_cell(_plain(column), "col") for column in columns], caption=_plain(caption))
+    lines = (write_row(write_cell(_escape_text(cell), dir=direction) for cell in row) for row in rows)
+    return write_table(
+        lines, [write_cell(_escape_text(column), "col") for column in columns], caption=_escape_text(caption)
+    )
 
 
-def _plain(text: str) -> str:
-    return escape(visible(text))
+def _escape_text(text: str) -> str:
+    return escape(escape_invisible(text))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.explain.tokens import Token, find_word, word_groups
-from clearhead.explain.trace_view import View, is_causal, telling
+from clearhead.explain.tokens import Token, find_word, group_by_word
+from clearhead.explain.trace_view import AttentionView, is_causal, mask_informative_links
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 UNKNOWN = ("[UNK]", "<unk>")
 
 
-def shown_tokens(tokens: Sequence[Token], special: bool) -> list[int]:
+def select_tokens(tokens: Sequence[Token], special: bool) -> list[int]:
     """Places of the tokens to show: without special ones unless asked for, or unless there is nothing else."""
     return [index for index, token in enumerate(tokens) if special or not token.special] or list(range(len(tokens)))
 
 
-def show_special(attention: View, special: bool, words: Sequence[int] | None) -> bool:
+def needs_special_tokens(attention: AttentionView, special: bool, words: Sequence[int] | None) -> bool:
     """Whether special tokens are shown: when asked for, or when the requested word is one of them."""
     return special or any(attention.queries[index].special for index in words or ())
 
 
-def requested_word(attention: View, word: int | str | None) -> list[int] | None:
+def find_requested_word(attention: AttentionView, word: int | str | None) -> list[int] | None:
     """Places of the word that was asked for, among all tokens; None when nobody asked."""
     return None if word is None else find_word(attention.queries, word)
 
 
-def informative_word(attention: View) -> list[int]:
+def find_informative_word(attention: AttentionView) -> list[int]:
     """Places of the word a picture opens on when none was asked for; the first of several that are equal.
 
     In an encoder, the word that the other words look at most: the probability that the tokens of other words give it,
@@ -39,39 +39,39 @@ def informative_word(attention: View) -> list[int]:
     model, where only later words can look at a word, and in cross-attention, the word that looks at others most firmly:
     the sum of squared probabilities. Special tokens do not count, and punctuation is never chosen.
     """
-    words = _words(attention.queries)
+    words = _find_words(attention.queries)
     if not words:
-        return shown_tokens(attention.queries, special=False)[:1]
+        return select_tokens(attention.queries, special=False)[:1]
     if attention.part == "encoder" and not is_causal(attention):
         mean = np.mean([layer.probs.mean(0) for layer in attention.layers], 0)
-        return max(words, key=lambda word: _received(mean, attention.queries, word))
-    for counts in (telling(attention), _others(attention)):
+        return max(words, key=lambda word: _mean_attention_to(mean, attention.queries, word))
+    for counts in (mask_informative_links(attention), _mask_other_words(attention)):
         firm = np.mean([np.where(counts, layer.probs**2, 0.0).sum(-1).mean(0) for layer in attention.layers], 0)
         if firm.max() > 0:
             return max(words, key=lambda word: round(float(firm[word].mean()), 6))
     return words[-1]
 
 
-def _words(tokens: Sequence[Token]) -> list[list[int]]:
+def _find_words(tokens: Sequence[Token]) -> list[list[int]]:
     """Words with a letter or a digit, without the punctuation that a tokenizer counts to them."""
     words = []
-    for group in word_groups(tokens):
-        spoken = [index for index in group if _is_spoken(tokens[index])]
+    for group in group_by_word(tokens):
+        spoken = [index for index in group if _has_letters(tokens[index])]
         if spoken and not tokens[group[0]].special:
             words.append([index for index in group if spoken[0] <= index <= spoken[-1]])
     return words
 
 
-def _is_spoken(token: Token) -> bool:
+def _has_letters(token: Token) -> bool:
     return token.raw not in UNKNOWN and any(character.isalnum() for character in token.text)
 
 
-def _received(mean: Array, tokens: Sequence[Token], word: Sequence[int]) -> float:
+def _mean_attention_to(mean: Array, tokens: Sequence[Token], word: Sequence[int]) -> float:
     others = [index for index, token in enumerate(tokens) if not token.special and index not in word]
     return round(float(mean[np.ix_(others, list(word))].mean(0).max()), 6) if others else 0.0
 
 
-def _others(attention: View) -> Array:
+def _mask_other_words(attention: AttentionView) -> Array:
     """From and to other tokens that are not special: for texts too short for more choice."""
     counts = np.ones((len(attention.queries), len(attention.keys)), bool)
     counts[[token.special for token in attention.queries]] = False
@@ -81,13 +81,13 @@ def _others(attention: View) -> Array:
     return counts
 
 
-def hidden_share(probs: Array, keys: Sequence[int]) -> Array:
+def sum_hidden_probs(probs: Array, keys: Sequence[int]) -> Array:
     """The probability of each query that goes to keys that are not shown; the last axis of probs is the keys'."""
     hidden = np.ones(probs.shape[-1], bool)
     hidden[list(keys)] = False
     return probs[..., hidden].sum(-1)  # type: ignore[no-any-return]
 
 
-def hidden_note(share: float, what: str = "Special tokens are hidden") -> str:
+def describe_hidden_share(share: float, what: str = "Special tokens are hidden") -> str:
     """The share that a picture leaves out, in words."""
     return f"{what}: they get {share:.0%} of the attention; the probabilities are the model's own, not renormalized."

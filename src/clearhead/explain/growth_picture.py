@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError, MissingExtraError
-from clearhead.explain.figure import Table, captioned_table
+from clearhead.explain.figure import Table, write_captioned_table
 from clearhead.explain.svg import inline_svg
 from clearhead.explain.svg.colors import ORANGE, PALE_TEAL, RED, SOFT, TEAL
 from clearhead.files import atomic_file
 
 SUFFIXES = (".svg", ".png", ".html")
 COLORS = {"attention": TEAL, "projected": PALE_TEAL, "recurrent": RED, "convolution": ORANGE}
-ACROSS = 4  # panels side by side
+PANELS_PER_ROW = 4  # panels side by side
 CAPTION = "Measured: solid. Dashed: the growth of the cost alone, drawn through the last point that was measured."
 STYLE = (
     "body{font-family:system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1f2328;"
@@ -43,27 +43,27 @@ def save_growth(
     check_picture(path)
     kind = path.suffix.lower()
     if kind == ".html":
-        content = _page(title, _drawn(title, curves, "svg").decode(), tables, notes).encode()
+        content = _write_page(title, _draw_picture(title, curves, "svg").decode(), tables, notes).encode()
     else:
-        content = _drawn(title, curves, kind[1:])
+        content = _draw_picture(title, curves, kind[1:])
     with atomic_file(path) as file:
         file.write(content)
     return path
 
 
-def _drawn(title: str, curves: Sequence[Mapping[str, Any]], kind: str) -> bytes:
+def _draw_picture(title: str, curves: Sequence[Mapping[str, Any]], kind: str) -> bytes:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     widths = sorted({curve["width"] for curve in curves})
     # letters stay letters in an SVG, and the same picture is the same bytes
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "clearhead", "font.size": 9}):
-        across = min(len(widths), ACROSS)
+        across = min(len(widths), PANELS_PER_ROW)
         down = -(-len(widths) // across)
         figure = Figure(figsize=(4.2 * across, 0.6 + 3.8 * down), layout="constrained")
         panels = figure.subplots(down, across, sharey=True, squeeze=False).flatten()
         for panel, width in zip(panels, widths, strict=False):
-            _panel(panel, [curve for curve in curves if curve["width"] == width], width)
+            _draw_panel(panel, [curve for curve in curves if curve["width"] == width], width)
         for panel in panels[len(widths) :]:
             panel.set_axis_off()
         panels[0].set_ylabel("milliseconds")
@@ -75,7 +75,7 @@ def _drawn(title: str, curves: Sequence[Mapping[str, Any]], kind: str) -> bytes:
     return file.getvalue()
 
 
-def _panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> None:
+def _draw_panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> None:
     """One width: both axes by factors, and a line where n is d."""
     for curve in curves:
         color = COLORS.get(curve["layer"], SOFT)
@@ -94,7 +94,7 @@ def _panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> None:
     panel.grid(alpha=0.25, linewidth=0.5)
 
 
-def _page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str]) -> str:
+def _write_page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str]) -> str:
     """A page that needs nothing else."""
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -103,6 +103,6 @@ def _page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str
         "<h1>Attention, recurrence and convolution</h1>",
         inline_svg(svg),
     ]
-    parts += [captioned_table(caption, *table) for caption, table in tables.items()]
+    parts += [write_captioned_table(caption, *table) for caption, table in tables.items()]
     parts += [f"<p>{escape(note)}</p>" for note in notes]
     return "\n".join([*parts, "</body></html>\n"])

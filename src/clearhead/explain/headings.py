@@ -4,41 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clearhead.explain.svg import shorten, visible, width
-from clearhead.explain.tokens import read, read_tokens
+from clearhead.explain.svg import escape_invisible, shorten, text_width
+from clearhead.explain.tokens import label_tokens, spell_text
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
 
-HEADING_LINES = 2  # of one text above a picture; more of it would not be read
+MAX_HEADING_LINES = 2  # of one text above a picture; more of it would not be read
 
 
-def heading(trace: Trace) -> list[str]:
+def heading_texts(trace: Trace) -> list[str]:
     """The texts of a trace as they were given: one, a pair, or a source and what was written."""
     target = trace.target
     if target is None and trace.target_tokens is not None:
-        target = read(read_tokens(trace.next_tokens or trace.target_tokens))
-    texts = [trace.text if trace.text is not None else read(read_tokens(trace.tokens))]
+        target = spell_text(label_tokens(trace.next_tokens or trace.target_tokens))
+    texts = [trace.text if trace.text is not None else spell_text(label_tokens(trace.tokens))]
     texts += [] if trace.second is None else [trace.second]
     texts += [f"→ {target}"] if target else []
-    return [text for text in (" ".join(visible(" ".join(str(text).split())).split()) for text in texts) if text]
+    return [
+        text for text in (" ".join(escape_invisible(" ".join(str(text).split())).split()) for text in texts) if text
+    ]
 
 
-def heading_text(trace: Trace, most: float = 200.0) -> str:
+def join_heading(trace: Trace, most: float = 200.0) -> str:
     """The texts in one line, for a page; each of several keeps its share."""
-    texts = heading(trace)
+    texts = heading_texts(trace)
     joined = " | ".join(shorten(text, most / len(texts)) for text in texts) if texts else ""
     return joined.replace(" | →", " →")
 
 
-def heading_lines(trace: Trace, most: float) -> list[str]:
+def wrap_heading(trace: Trace, most: float) -> list[str]:
     """The texts in lines of at most `most` em: one text in two lines, several in a line each."""
-    texts = heading(trace)
-    if len(texts) != 1 or width(texts[0]) <= most:
+    texts = heading_texts(trace)
+    if len(texts) != 1 or text_width(texts[0]) <= most:
         return [shorten(text, most) for text in texts]
     lines: list[str] = []
     remaining = texts[0]
-    while remaining and len(lines) < HEADING_LINES - 1 and width(remaining) > most:
+    while remaining and len(lines) < MAX_HEADING_LINES - 1 and text_width(remaining) > most:
         line = shorten(remaining, most + 0.9).removesuffix("…")
         broken = line.rfind(" ")
         line = line[:broken] if broken > len(line) // 2 and remaining[len(line) : len(line) + 1] != " " else line

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.explain.focus import hidden_note, hidden_share, shown_tokens
-from clearhead.explain.headings import heading_lines
+from clearhead.explain.focus import describe_hidden_share, select_tokens, sum_hidden_probs
+from clearhead.explain.headings import wrap_heading
 from clearhead.explain.svg import (
     Element,
     add_group,
     add_label,
     add_rect,
     add_tooltip,
-    darkness,
     finish_picture,
     head_color,
-    picture,
+    prob_to_opacity,
     rotation,
-    width,
+    start_picture,
+    text_width,
 )
 from clearhead.explain.svg.colors import BLUE, FRAME, INK, SOFT, WHITE
-from clearhead.explain.svg.frame import HEADING_EM, LINE
+from clearhead.explain.svg.frame import HEADING_EM, LINE_HEIGHT
 from clearhead.explain.tokens import Token
-from clearhead.explain.trace_view import check_head, check_layer, is_causal, telling_layer, view
+from clearhead.explain.trace_view import check_head, check_layer, find_informative_layer, is_causal, view_part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SLOPE = 60  # degrees: labels above the columns stand steep enough not to meet
-HEADING = 32.0  # em: the longest line of a heading
+LABEL_ANGLE = 60  # degrees: labels above the columns stand steep enough not to meet
+MAX_HEADING_EM = 32.0  # em: the longest line of a heading
 
 
 def attention_heatmap_svg(
@@ -43,18 +43,18 @@ def attention_heatmap_svg(
 
     Special tokens are hidden, and the caption says what share of the attention they get; `special=True` shows them.
     """
-    attention = view(trace, part)
-    layer = telling_layer(attention, None, None) if layer is None else check_layer(attention, layer)
+    attention = view_part(trace, part)
+    layer = find_informative_layer(attention, None, None) if layer is None else check_layer(attention, layer)
     probs = (
         attention.probs(layer).mean(0) if head is None else attention.probs(layer)[check_head(attention, layer, head)]
     )
     who = "mean of all heads" if head is None else f"head {head}"
     title = f"{attention.name}, layer {layer}, {who}"
     causal = " No word looks to its right: the white triangle is the mask." if is_causal(attention) else ""
-    rows, columns = shown_tokens(attention.queries, special), shown_tokens(attention.keys, special)
+    rows, columns = select_tokens(attention.queries, special), select_tokens(attention.keys, special)
     caption = (
         f"{title}. A row is the token that looks (query), a column where it looks (key); "
-        f"{sum_note(probs[rows], columns)} The darker, the larger the probability.{causal}"
+        f"{describe_row_sums(probs[rows], columns)} The darker, the larger the probability.{causal}"
     )
     fill = BLUE if head is None else head_color(head)
     return matrix_svg(
@@ -65,15 +65,15 @@ def attention_heatmap_svg(
         caption=caption,
         fill=fill,
         shown=(rows, columns),
-        heading=heading_lines(trace, HEADING),
+        heading=wrap_heading(trace, MAX_HEADING_EM),
     )
 
 
-def sum_note(probs: Array, columns: Sequence[int]) -> str:
+def describe_row_sums(probs: Array, columns: Sequence[int]) -> str:
     """What the rows of (queries, keys) sum to when only some columns are shown."""
     if len(columns) == probs.shape[1]:
         return "each row sums to 1."
-    return hidden_note(float(hidden_share(probs, columns).mean()), "special tokens are hidden")
+    return describe_hidden_share(float(sum_hidden_probs(probs, columns).mean()), "special tokens are hidden")
 
 
 def matrix_svg(
@@ -99,13 +99,15 @@ def matrix_svg(
     rows, columns = probs.shape
     cell = max(4.0, min(26.0, 720.0 / max(rows, columns)))
     size = min(13.0, max(3.5, cell * 0.72))
-    left = 30 + size * max(width(token.label) for token in queries)
-    above = size * max(width(token.label) for token in keys)
-    across = max(420.0, left + cell * columns + 20 + above / 2, 30 + HEADING_EM * max(map(width, heading), default=0.0))
+    left = 30 + size * max(text_width(token.label) for token in queries)
+    above = size * max(text_width(token.label) for token in keys)
+    across = max(
+        420.0, left + cell * columns + 20 + above / 2, 30 + HEADING_EM * max(map(text_width, heading), default=0.0)
+    )
     left += max(0.0, across - left - cell * columns - 20 - above / 2) / 2  # a small matrix stands in the middle
-    top = 56.0 + 0.9 * above + LINE * len(heading)
+    top = 56.0 + 0.9 * above + LINE_HEIGHT * len(heading)
     about = f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns)."
-    root = picture(across, title, about, heading)
+    root = start_picture(across, title, about, heading)
     add_rect(root, x=left, y=top, width=cell * columns, height=cell * rows, fill=WHITE, stroke=FRAME)
     cells = add_group(root, fill=fill)
     for row in range(rows):
@@ -123,10 +125,10 @@ def matrix_svg(
                 y=top + cell * row,
                 width=cell,
                 height=cell,
-                fill_opacity=darkness(prob),
+                fill_opacity=prob_to_opacity(prob),
             )
             if rows * columns <= 2500:
-                add_tooltip(square, f"{queries[row].whole} → {keys[column].whole}: {prob:.3f}")
+                add_tooltip(square, f"{queries[row].tooltip} → {keys[column].tooltip}: {prob:.3f}")
     if marked and cell >= 8:
         for row, column in enumerate(probs.argmax(1).tolist()):
             add_rect(
@@ -141,22 +143,22 @@ def matrix_svg(
                 stroke=fill,
                 stroke_width=1.5,
             )
-    _labels(root, queries, keys, (left, top), cell, size)
+    _draw_labels(root, queries, keys, (left, top), cell, size)
     return finish_picture(root, across, top + cell * rows + 26, caption)
 
 
-def _labels(
+def _draw_labels(
     root: Element, queries: list[Token], keys: list[Token], corner: tuple[float, float], cell: float, size: float
 ) -> None:
     left, top = corner
     rows = add_group(root, font_size=size, text_anchor="end")
     columns = add_group(root, font_size=size)
     for index, token in enumerate(queries):
-        _label(rows, token, x=left - 6, y=top + cell * (index + 0.5) + size * 0.35)
+        _draw_label(rows, token, x=left - 6, y=top + cell * (index + 0.5) + size * 0.35)
     for index, token in enumerate(keys):
         x, y = left + cell * (index + 0.5) + size * 0.35, top - 6
-        _label(columns, token, x=x, y=y, transform=rotation(-SLOPE, x, y, 2))
+        _draw_label(columns, token, x=x, y=y, transform=rotation(-LABEL_ANGLE, x, y, 2))
 
 
-def _label(group: Element, token: Token, **at: str | float) -> None:
-    add_label(group, token.label, token.whole, class_="token", fill=SOFT if token.special else INK, **at)
+def _draw_label(group: Element, token: Token, **at: str | float) -> None:
+    add_label(group, token.label, token.tooltip, class_="token", fill=SOFT if token.special else INK, **at)

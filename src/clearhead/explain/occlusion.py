@@ -14,43 +14,43 @@ from clearhead.progress import Progress, no_progress
 from clearhead.tasks.examples import WordImportance
 from clearhead.tasks.occlusion import OcclusionPlan, group_words
 
-MOST_PIECES = 40  # of a text that are left out one by one; longer texts lose several words at once
-LEAST_PIECES = 8  # with fewer pieces of a long text, nothing is learned about words
-MOST_CHARACTERS = 20_000  # of a text that is taken apart
-EAGER = 1 / 3  # of the time that is left may go to the next row
-TOGETHER = 0.5  # of the time of one text alone that each of many takes
-SECONDS = 4.0  # for all rows together
+MAX_GROUPS = 40  # of a text that are left out one by one; longer texts lose several words at once
+MIN_GROUPS = 8  # with fewer pieces of a long text, nothing is learned about words
+MAX_CHARACTERS = 20_000  # of a text that is taken apart
+MAX_TIME_SHARE = 1 / 3  # of the time that is left may go to the next row
+BATCH_TIME_FACTOR = 0.5  # of the time of one text alone that each of many takes
+TIME_LIMIT_SECONDS = 4.0  # for all rows together
 
 
 @dataclass(frozen=True, kw_only=True)
-class Occluded:
+class OccludedRow:
     """A row taken apart."""
 
-    whole: float  # what is watched, with nothing left out
+    full_value: float  # what is watched, with nothing left out
     words: tuple[WordImportance, ...]
     scored: int  # texts that were read for it
 
 
-def occlude(
-    scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, *, seconds: float = SECONDS
-) -> Occluded | None:
+def occlude_row(
+    scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, *, seconds: float = TIME_LIMIT_SECONDS
+) -> OccludedRow | None:
     """How much each word of a row matters; None where it is too long for the time, or one word alone."""
-    if len(row.text) + len(row.text_b or "") > MOST_CHARACTERS:
+    if len(row.text) + len(row.text_b or "") > MAX_CHARACTERS:
         return None
     try:
-        return _occluded(scorer, row, columns, watching, seconds)
+        return _weigh_words(scorer, row, columns, watching, seconds)
     except InputError:  # what is left has no tokens for this model
         return None
 
 
-def _occluded(
+def _weigh_words(
     scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, seconds: float
-) -> Occluded | None:
+) -> OccludedRow | None:
     started = time.perf_counter()
     full_value = float(watching.measure(scorer.score([row], columns).logits, [None])[0])
     took = time.perf_counter() - started
-    most = min(MOST_PIECES, int(seconds / (TOGETHER * took))) if took > 0 else MOST_PIECES
-    parts = group_words(watching.runs, max(most, LEAST_PIECES))
+    most = min(MAX_GROUPS, int(seconds / (BATCH_TIME_FACTOR * took))) if took > 0 else MAX_GROUPS
+    parts = group_words(watching.runs, max(most, MIN_GROUPS))
     if len(parts) > most:
         return None
     left = [(part, short) for part in parts if (short := watching.omit(row, part)) is not None]
@@ -63,7 +63,7 @@ def _occluded(
         )
         for (part, _), value in zip(left, values, strict=True)
     )
-    return Occluded(whole=full_value, words=words, scored=len(left) + 1)
+    return OccludedRow(full_value=full_value, words=words, scored=len(left) + 1)
 
 
 def occlude_rows(
@@ -71,21 +71,21 @@ def occlude_rows(
     rows: Sequence[tuple[TextRow, OcclusionPlan]],
     columns: Columns,
     *,
-    seconds: float = SECONDS,
+    seconds: float = TIME_LIMIT_SECONDS,
     progress: Progress = no_progress,
-) -> list[Occluded | None]:
+) -> list[OccludedRow | None]:
     """Several rows one after the other, the first ones first, for about so many seconds together."""
-    results: list[Occluded | None] = []
+    results: list[OccludedRow | None] = []
     if rows:
-        occlude(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # the first answer is slow
-    too_long = MOST_CHARACTERS + 1  # characters that there was no time for
+        occlude_row(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # the first answer is slow
+    too_long = MAX_CHARACTERS + 1  # characters that there was no time for
     started = time.perf_counter()
     for index, (row, watching) in enumerate(rows):
         left = seconds - (time.perf_counter() - started)
-        share = max(left / (len(rows) - index), left * EAGER)  # the first rows matter most
+        share = max(left / (len(rows) - index), left * MAX_TIME_SHARE)  # the first rows matter most
         size = len(row.text) + len(row.text_b or "")
-        occluded = occlude(scorer, row, columns, watching, seconds=share) if left > 0 and size < too_long else None
-        if occluded is None and len(group_words(watching.runs, MOST_PIECES)) > 1:
+        occluded = occlude_row(scorer, row, columns, watching, seconds=share) if left > 0 and size < too_long else None
+        if occluded is None and len(group_words(watching.runs, MAX_GROUPS)) > 1:
             too_long = min(too_long, size)
         results.append(occluded)
         progress("occluding words", index + 1, len(rows))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.explain.figure import figure_page, write_figure
 from clearhead.explain.svg import (
@@ -18,11 +19,11 @@ from clearhead.explain.svg import (
     add_text,
     finish_picture,
     index_ticks,
-    picture,
     rotation,
+    start_picture,
     typeset_minus,
 )
-from clearhead.explain.svg.colors import FRAME, SOFT, diverging_colors
+from clearhead.explain.svg.colors import FRAME, SOFT, map_diverging_colors
 from clearhead.explain.svg.pixels import encode_png
 from clearhead.html import short_repr
 
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST = 512  # positions in a picture
+MAX_POSITIONS = 512  # positions in a picture
 FORMULA = "PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d))"
 
 
+@renamed_fields(likeness="similarity")
 @dataclass(frozen=True, kw_only=True)
 class Positions:
     """A table of positions: a row for each position (or distance), a column for each dimension (or head)."""
@@ -51,7 +53,7 @@ class Positions:
         return short_repr("Positions", self.kind, f"table {tuple(self.table.shape)}", self.title)
 
     @property
-    def likeness(self) -> Array | None:
+    def similarity(self) -> Array | None:
         """The cosine of each two positions' vectors; None where a row is no vector."""
         if self.kind == "buckets":
             return None
@@ -72,7 +74,7 @@ class Positions:
         }
 
 
-def sines(count: int, width: int, *, halves: bool = False) -> Array:
+def sinusoids(count: int, width: int, *, halves: bool = False) -> Array:
     """The 2017 table, (positions, width): sines and cosines interleaved, or in two halves."""
     numbers, even = np.arange(count)[:, None], np.arange(0, width, 2)
     # PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)
@@ -87,33 +89,33 @@ def sines(count: int, width: int, *, halves: bool = False) -> Array:
 
 def positions(model: Model, count: int = 64) -> Positions:
     """The positions of a model, the first `count` of them: fixed waves, a learned table, rotations or distances."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST:
-        raise InputError(f"count must be a whole number from 2 to {MOST}, and it is {count!r:.40}.")
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_POSITIONS:
+        raise InputError(f"count must be a whole number from 2 to {MAX_POSITIONS}, and it is {count!r:.40}.")
     shape = model.shape.stack
     if shape.recurrent is not None:
         raise InputError("A recurrent network has no table of positions: it knows the order because it reads in order.")
     if shape.positions.startswith("sinusoidal"):
-        return _waves(shape, count)
+        return _sinusoidal_positions(shape, count)
     if shape.positions == "learned":
-        return _learned(model, count)
+        return _learned_positions(model, count)
     if shape.relative == "rotary":
-        return _rotary(shape, count)
+        return _rotary_positions(shape, count)
     if shape.relative == "buckets":
-        return _buckets(model, count)
+        return _bucket_positions(model, count)
     raise InputError(
         f"There is no picture of this model's positions ({shape.relative}); there is one of sinusoidal, learned and "
         "rotary positions, and of T5's distances."
     )
 
 
-def _waves(shape: Shape, count: int) -> Positions:
+def _sinusoidal_positions(shape: Shape, count: int) -> Positions:
     halves = shape.positions == "sinusoidal_halves"
     how = "all sines stand before all cosines" if halves else "sines and cosines take turns"
     return Positions(
         kind=shape.positions,
         title=f"Sinusoidal positions, width {shape.width}",
         first=0,
-        table=sines(count, shape.width, halves=halves),
+        table=sinusoids(count, shape.width, halves=halves),
         axes=("position", "dimension"),
         note=(
             f"{FORMULA}; {how}. Each position gets a pattern of waves, fast ones and ever slower ones, that is added "
@@ -122,7 +124,7 @@ def _waves(shape: Shape, count: int) -> Positions:
     )
 
 
-def _learned(model: Model, count: int) -> Positions:
+def _learned_positions(model: Model, count: int) -> Positions:
     shape = model.shape.stack
     rows = model.tensor("stack.positions.table.weight")[shape.position_offset :][:count]
     return Positions(
@@ -138,7 +140,7 @@ def _learned(model: Model, count: int) -> Positions:
     )
 
 
-def _rotary(shape: Shape, count: int) -> Positions:
+def _rotary_positions(shape: Shape, count: int) -> Positions:
     even = np.arange(0, shape.head_width, 2)
     angles = np.arange(count)[:, None] / shape.rope_theta ** (even / shape.head_width)
     return Positions(
@@ -155,7 +157,7 @@ def _rotary(shape: Shape, count: int) -> Positions:
     )
 
 
-def _buckets(model: Model, count: int) -> Positions:
+def _bucket_positions(model: Model, count: int) -> Positions:
     shape = model.shape.stack
     table = model.tensor("stack.relative.table.weight")  # (buckets, heads)
     side = min(count, 128)
@@ -164,7 +166,7 @@ def _buckets(model: Model, count: int) -> Positions:
         kind="buckets",
         title=f"Distances in buckets, {table.shape[1]} heads",
         first=-side,
-        table=table[_bucket(gaps, shape)],
+        table=table[_find_buckets(gaps, shape)],
         axes=("distance", "head"),
         note=(
             "Nothing is added to the words: each head adds a learned number to its scores for the distance from the "
@@ -173,7 +175,7 @@ def _buckets(model: Model, count: int) -> Positions:
     )
 
 
-def _bucket(gaps: Array, shape: Shape) -> Array:
+def _find_buckets(gaps: Array, shape: Shape) -> Array:
     """Which bucket a distance falls in, for a stack that sees both sides."""
     half = shape.buckets // 2
     exact, distance = half // 2, np.abs(gaps)
@@ -185,33 +187,33 @@ def _bucket(gaps: Array, shape: Shape) -> Array:
 
 def positions_svg(found: Positions) -> str:
     """The table as a heat map, and beside it how alike each two positions are."""
-    like = found.likeness
+    like = found.similarity
     rows, columns = found.table.shape
     side = 300.0
     wide = side * (1.6 if columns > 2 * rows else 1.0) if like is not None else side
     left = 64.0 if like is not None else 110.0
     across = left + wide + (88 + side + 32 if like is not None else left)
-    root = picture(across, found.title, found.note)
+    root = start_picture(across, found.title, found.note)
     top = 84.0
     limit = float(np.abs(found.table).max()) or 1.0
     if found.kind == "learned":  # a few loud dimensions would hide the others
         limit = float(np.quantile(np.abs(found.table), 0.98)) or limit
-    _heat(root, found.table / limit, (left, top, wide, side), found.axes, found.first)
+    _draw_heatmap(root, found.table / limit, (left, top, wide, side), found.axes, found.first)
     if like is not None:
-        _heat(root, like, (left + wide + 88, top, side, side), (found.axes[0], found.axes[0]), found.first)
+        _draw_heatmap(root, like, (left + wide + 88, top, side, side), (found.axes[0], found.axes[0]), found.first)
         names = ("the table", "how alike two positions are (cosine)")
         for name, x in zip(names, (left + wide / 2, left + wide + 88 + side / 2), strict=True):
             add_text(root, name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
-    _scale(root, across / 2, top + side + 60, limit)
+    _draw_color_scale(root, across / 2, top + side + 60, limit)
     return finish_picture(root, across, top + side + 104, found.note)
 
 
-def _heat(
+def _draw_heatmap(
     root: Element, values: Array, area: tuple[float, float, float, float], axes: tuple[str, str], first: int
 ) -> None:
     x, y, w, h = area
     sharp = "image-rendering:pixelated"
-    pixels = encode_png(diverging_colors(values))
+    pixels = encode_png(map_diverging_colors(values))
     add_image(root, pixels, x=x, y=y, width=w, height=h, preserveAspectRatio="none", style=sharp)
     add_rect(root, x=x, y=y, width=w, height=h, fill="none", stroke=FRAME)
     rows, columns = values.shape
@@ -236,9 +238,9 @@ def _heat(
     )
 
 
-def _scale(root: Element, middle: float, y: float, limit: float) -> None:
+def _draw_color_scale(root: Element, middle: float, y: float, limit: float) -> None:
     """Which color means what."""
-    pixels = encode_png(diverging_colors(np.linspace(-1, 1, 91)[None]))
+    pixels = encode_png(map_diverging_colors(np.linspace(-1, 1, 91)[None]))
     add_image(root, pixels, x=middle - 90, y=y, width=180, height=10, preserveAspectRatio="none")
     for offset, value in ((-90, -limit), (0, 0.0), (90, limit)):
         label = typeset_minus(f"{value:.2g}", exponents=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.deprecation import renamed_parameters
+from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
-from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
+from clearhead.explain.decoder_tokens import describe_opening, label_token_ids, require_text
 from clearhead.explain.figure import Table, figure_page, write_figure
 from clearhead.explain.svg import (
     Element,
@@ -19,11 +19,11 @@ from clearhead.explain.svg import (
     add_label,
     add_rect,
     add_text,
+    escape_invisible,
     finish_picture,
-    picture,
     shorten,
-    visible,
-    width,
+    start_picture,
+    text_width,
 )
 from clearhead.explain.svg.colors import BLUE, DULL_BLUE, INK, PINK, SOFT
 from clearhead.explain.tokens import Token
@@ -33,13 +33,19 @@ from clearhead.model.generation import TextGenerator
 if TYPE_CHECKING:
     from clearhead.model import Model
 
-MOST_TOP = 50
-MOST_STEPS = 256  # panels: a picture of more cannot be read
-PANELS, PANEL, BAR, LABEL = 4, 226.0, 17.0, 92.0  # side by side; width of one; height of a bar; room for its word
-SAID, OTHER, BARRED = BLUE, DULL_BLUE, PINK
+MAX_TOP = 50
+MAX_STEPS = 256  # panels: a picture of more cannot be read
+PANELS_PER_ROW, PANEL_WIDTH, BAR_HEIGHT, LABEL_WIDTH = (
+    4,
+    226.0,
+    17.0,
+    92.0,
+)  # side by side; width of one; height of a bar; room for its word
+CHOSEN_COLOR, CANDIDATE_COLOR, FORBIDDEN_COLOR = BLUE, DULL_BLUE, PINK
 GREEDY = "the decoder picks the word with the highest probability"
 
 
+@renamed_fields(said="is_chosen")
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A word that could come next."""
@@ -48,30 +54,32 @@ class Candidate:
     token: Token
     probability: float  # softmax over the whole vocabulary, as the model has it
     allowed: bool  # no rule of the folder or of the settings forbids it here
-    said: bool
+    is_chosen: bool
 
 
+@renamed_fields(said="chosen")
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class DecodingStep:
     """One place of an answer: its word, and the likeliest ones."""
 
-    said: Candidate
+    chosen: Candidate
     rank: int  # of what was said, from 1
     candidates: tuple[Candidate, ...]  # the likeliest first
 
 
+@renamed_fields(how="strategy")
 @dataclass(frozen=True, kw_only=True)
-class Decoded:
+class DecodedText:
     """An answer with what the decoder thought at each word."""
 
     source: str
     text: str
-    how: str  # how the words were chosen
+    strategy: str  # how the words were chosen
     opening: str  # what stands before the first of them
-    steps: tuple[Step, ...]
+    steps: tuple[DecodingStep, ...]
 
     def __repr__(self) -> str:
-        return short_repr("Decoded", repr(self.text), f"{len(self.steps)} steps", self.how)
+        return short_repr("DecodedText", repr(self.text), f"{len(self.steps)} steps", self.strategy)
 
     def table(self) -> Table:
         """A row for each word: the word, its probability, what else was likely."""
@@ -80,9 +88,9 @@ class Decoded:
             others = [
                 f"{candidate.token.label} {candidate.probability:.3f}" + ("" if candidate.allowed else " (forbidden)")
                 for candidate in step.candidates
-                if not candidate.said
+                if not candidate.is_chosen
             ]
-            rows.append((str(number), step.said.token.label, f"{step.said.probability:.3f}", "  ".join(others)))
+            rows.append((str(number), step.chosen.token.label, f"{step.chosen.probability:.3f}", "  ".join(others)))
         return ("step", "word", "p", "other candidates"), rows
 
     def to_json(self) -> dict[str, Any]:
@@ -98,23 +106,23 @@ class Decoded:
             }
 
         steps = [
-            {"step": number, **plain(step.said), "rank": step.rank, "candidates": [*map(plain, step.candidates)]}
+            {"step": number, **plain(step.chosen), "rank": step.rank, "candidates": [*map(plain, step.candidates)]}
             for number, step in enumerate(self.steps, 1)
         ]
-        return {"source": self.source, "text": self.text, "chosen": self.how, "steps": steps}
+        return {"source": self.source, "text": self.text, "chosen": self.strategy, "steps": steps}
 
 
 @renamed_parameters(beam="num_beams")
 def decoding_steps(
     model: Model, text: str, *, target: str | None = None, top: int = 5, num_beams: int = 1, **choices: Any
-) -> Decoded:
+) -> DecodedText:
     """The answer to one text word by word, with the `top` likeliest candidates of each place.
 
     With `target` that text is followed instead, as in teacher forcing; `choices` are fields of `Decoding`.
     """
-    need_text(text)
-    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP:
-        raise InputError(f"top must be a whole number from 1 to {MOST_TOP}, and it is {top!r:.40}.")
+    require_text(text)
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MAX_TOP:
+        raise InputError(f"top must be a whole number from 1 to {MAX_TOP}, and it is {top!r:.40}.")
     if target is None:
         writer = TextGenerator(model, num_beams=num_beams, **choices)
         answers = writer.generate_hypotheses(text, None)
@@ -127,7 +135,7 @@ def decoding_steps(
             else GREEDY
         )
     else:
-        ids = _given(model, target)
+        ids = _encode_target(model, target)
         writer = TextGenerator(model, **(choices | {"max_length": len(ids) + 1}))
         how = "the target that was given"
     if not ids:
@@ -146,23 +154,25 @@ def decoding_steps(
                 float(probs[word]),
             )
         )
-    words = tokens_of(
+    words = label_token_ids(
         model, [token_id for word, _, best, _ in thought for token_id in (word, *(pair[0] for pair in best))]
     )
     steps = []
     for word, rank, best, share in thought:
         candidates = tuple(
-            Candidate(id=token_id, token=words[token_id], probability=prob, allowed=may, said=token_id == word)
+            Candidate(id=token_id, token=words[token_id], probability=prob, allowed=may, is_chosen=token_id == word)
             for token_id, prob, may in best
         )
-        own = next((candidate for candidate in candidates if candidate.said), None)
-        own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, said=True)
-        steps.append(Step(said=own, rank=rank, candidates=candidates))
+        own = next((candidate for candidate in candidates if candidate.is_chosen), None)
+        own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, is_chosen=True)
+        steps.append(DecodingStep(chosen=own, rank=rank, candidates=candidates))
     tokenizer = model.target_tokenizer or model.tokenizer
-    return Decoded(source=text, text=tokenizer.decode(ids), how=how, opening=opening(model, text), steps=tuple(steps))
+    return DecodedText(
+        source=text, text=tokenizer.decode(ids), strategy=how, opening=describe_opening(model, text), steps=tuple(steps)
+    )
 
 
-def _given(model: Model, target: str) -> list[int]:
+def _encode_target(model: Model, target: str) -> list[int]:
     """The ids of a target; how a prompt goes on has no symbols around it."""
     encoding = (model.target_tokenizer or model.tokenizer).encode(target)
     if model.shape.decoder is not None:
@@ -170,78 +180,78 @@ def _given(model: Model, target: str) -> list[int]:
     return [token_id for token_id, special in zip(encoding.ids, encoding.special, strict=True) if not special]
 
 
-def steps_svg(decoded: Decoded) -> str:
+def steps_svg(decoded: DecodedText) -> str:
     """A panel for each word: bars of the candidates' probabilities, what was said in blue."""
     count = len(decoded.steps)
-    if count > MOST_STEPS:
+    if count > MAX_STEPS:
         raise InputError(
-            f"The answer has {count} words, and at most {MOST_STEPS} are drawn; take a smaller max_length, or .json."
+            f"The answer has {count} words, and at most {MAX_STEPS} are drawn; take a smaller max_length, or .json."
         )
-    across = min(PANELS, count)
-    wide = max(480.0, across * PANEL + 32)
-    high = BAR * max(len(_bars(step)) for step in decoded.steps) + 44
-    summary = "; ".join(f"{step.said.token.label} {step.said.probability:.2f}" for step in decoded.steps[:12])
-    title = "Word by word: " + shorten(visible(decoded.text), 0.058 * wide)
-    root = picture(wide, title, f"The words and their probabilities: {summary}.")
-    left = (wide - across * PANEL) / 2
+    across = min(PANELS_PER_ROW, count)
+    wide = max(480.0, across * PANEL_WIDTH + 32)
+    high = BAR_HEIGHT * max(len(_list_bars(step)) for step in decoded.steps) + 44
+    summary = "; ".join(f"{step.chosen.token.label} {step.chosen.probability:.2f}" for step in decoded.steps[:12])
+    title = "Word by word: " + shorten(escape_invisible(decoded.text), 0.058 * wide)
+    root = start_picture(wide, title, f"The words and their probabilities: {summary}.")
+    left = (wide - across * PANEL_WIDTH) / 2
     for number in range(count):
-        _panel(root, decoded, number, left + PANEL * (number % across), 50 + high * (number // across))
+        _draw_panel(root, decoded, number, left + PANEL_WIDTH * (number % across), 50 + high * (number // across))
     barred = any(not candidate.allowed for step in decoded.steps for candidate in step.candidates)
     caption = (
         "Each panel is a step: the likeliest next words with their probabilities, and in blue what was said: "
-        f"{decoded.how}. It is fed back for the next step."
+        f"{decoded.strategy}. It is fed back for the next step."
     ) + (" Pink words are likely, but forbidden there." if barred else "")
     return finish_picture(root, wide, 50 + high * -(-count // across) + 12, caption)
 
 
-def _bars(step: Step) -> list[Candidate]:
+def _list_bars(step: DecodingStep) -> list[Candidate]:
     """The candidates, and what was said if it is not among them."""
-    return [*step.candidates, *([] if any(candidate.said for candidate in step.candidates) else [step.said])]
+    return [*step.candidates, *([] if any(candidate.is_chosen for candidate in step.candidates) else [step.chosen])]
 
 
-def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> None:
+def _draw_panel(root: Element, decoded: DecodedText, number: int, x: float, y: float) -> None:
     steps, opening = decoded.steps, decoded.opening
     step = steps[number]
     group = add_group(root, class_="step")
-    before = steps[number - 1].said.token.label if number else opening
+    before = steps[number - 1].chosen.token.label if number else opening
     add_text(group, f"{number + 1}", x=x + 8, y=y + 14, font_size=12, font_weight="700", fill=INK)
     after = f"after “{before}”"
     add_text(group, after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
-    room = PANEL - LABEL - 50
-    for bar, candidate in enumerate(_bars(step)):
-        top = y + 22 + BAR * bar
-        fill = SAID if candidate.said else OTHER if candidate.allowed else BARRED
-        size = min(12.0, (LABEL - 12) / max(width(candidate.token.label), 0.1))
-        style = {"font_weight": "700"} if candidate.said else {}
+    room = PANEL_WIDTH - LABEL_WIDTH - 50
+    for bar, candidate in enumerate(_list_bars(step)):
+        top = y + 22 + BAR_HEIGHT * bar
+        fill = CHOSEN_COLOR if candidate.is_chosen else CANDIDATE_COLOR if candidate.allowed else FORBIDDEN_COLOR
+        size = min(12.0, (LABEL_WIDTH - 12) / max(text_width(candidate.token.label), 0.1))
+        style = {"font_weight": "700"} if candidate.is_chosen else {}
         add_label(
             group,
             candidate.token.label,
-            candidate.token.whole,
+            candidate.token.tooltip,
             class_="token",
-            x=x + LABEL - 4,
+            x=x + LABEL_WIDTH - 4,
             y=top + 12,
             font_size=size,
             text_anchor="end",
-            fill=SAID if candidate.said else INK,
+            fill=CHOSEN_COLOR if candidate.is_chosen else INK,
             **style,
         )
         add_rect(
             group,
             class_="candidate",
             data_prob=candidate.probability,
-            x=x + LABEL,
+            x=x + LABEL_WIDTH,
             y=top + 2,
             width=max(1.0, room * candidate.probability),
-            height=BAR - 4,
+            height=BAR_HEIGHT - 4,
             rx=2,
             fill=fill,
         )
-        end = x + LABEL + max(1.0, room * candidate.probability) + 4
+        end = x + LABEL_WIDTH + max(1.0, room * candidate.probability) + 4
         share = f"{candidate.probability:.2f}" if candidate.probability >= 0.095 else f"{candidate.probability:.3f}"
-        add_text(group, share, x=end, y=top + 12, font_size=11, fill=SAID if candidate.said else SOFT)
+        add_text(group, share, x=end, y=top + 12, font_size=11, fill=CHOSEN_COLOR if candidate.is_chosen else SOFT)
 
 
-def save_steps(decoded: Decoded, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
+def save_steps(decoded: DecodedText, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
     """Write the steps: .svg, .png, .html with the numbers as a table, or .json."""
     return write_figure(
         path,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clearhead.errors import InputError
-from clearhead.explain.svg.text import shorten, visible
+from clearhead.explain.svg.text import escape_invisible, shorten
 from clearhead.text.subwords import strip_subword_markers
 
 SPECIAL = frozenset(
@@ -29,7 +29,7 @@ SPECIAL = frozenset(
         "<|im_end|>",
     }
 )
-_SIGNS = {"": "(empty)", " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
+_SYMBOLS = {"": "(empty)", " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Token:
     raw: str
     text: str  # the piece without its marks
     label: str  # what a picture shows
-    whole: str  # what a tooltip shows
-    starts: bool  # whether a word starts here
+    tooltip: str  # what a tooltip shows
+    starts_word: bool  # whether a word starts here
     special: bool
 
 
-def read_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -> list[Token]:
+def label_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -> list[Token]:
     """From the tokenizer's pieces (##ing, Ġthe, ▁the) to tokens with friendly labels.
 
     `inserted` tells which tokens the tokenizer put in; those with a special token's name count as such, too.
@@ -52,39 +52,39 @@ def read_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -
     specials = [raw in SPECIAL or bool(inserted and inserted[index]) for index, raw in enumerate(tokens)]
     tokens_read = []
     for raw, (text, starts), special in zip(tokens, strip_subword_markers(tokens, specials), specials, strict=True):
-        label = visible(_SIGNS.get(text, text))
+        label = escape_invisible(_SYMBOLS.get(text, text))
         if not starts and text[:1].isalnum():
             label = f"-{label}"  # as in hyphenation: it belongs to the piece before
-        plain = visible(raw) or "(empty)"
+        plain = escape_invisible(raw) or "(empty)"
         tooltip = plain if plain == label else f"{label} (token: {plain})"
         tokens_read.append(Token(raw, text, shorten(label), tooltip, starts, special))
     return tokens_read
 
 
-def read(tokens: Sequence[Token]) -> str:
+def spell_text(tokens: Sequence[Token]) -> str:
     """The text that the tokens spell, without special tokens; as much as a heading can hold."""
-    pieces = (" " * token.starts + shorten(token.text, 30) for token in tokens if not token.special)
-    return shorten(visible("".join(pieces)).strip(), 200)
+    pieces = (" " * token.starts_word + shorten(token.text, 30) for token in tokens if not token.special)
+    return shorten(escape_invisible("".join(pieces)).strip(), 200)
 
 
-def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
+def group_by_word(tokens: Sequence[Token]) -> list[list[int]]:
     """The places of each word's tokens."""
     groups: list[list[int]] = []
     for index, token in enumerate(tokens):
-        if not groups or token.starts or token.special or tokens[index - 1].special:
+        if not groups or token.starts_word or token.special or tokens[index - 1].special:
             groups.append([])
         groups[-1].append(index)
     return groups
 
 
-def spelled_words(tokens: Sequence[Token], indices: Sequence[int]) -> list[str]:
+def spell_words(tokens: Sequence[Token], indices: Sequence[int]) -> list[str]:
     """The different words at these places, pieces in a row joined, short enough to show."""
     runs: list[list[int]] = []
     for index in indices:
-        joins = runs and runs[-1][-1] == index - 1 and not tokens[index].starts and not tokens[index].special
+        joins = runs and runs[-1][-1] == index - 1 and not tokens[index].starts_word and not tokens[index].special
         runs[-1].append(index) if joins else runs.append([index])
     spellings = (
-        tokens[run[0]].label if len(run) == 1 else shorten(visible("".join(tokens[i].text for i in run)))
+        tokens[run[0]].label if len(run) == 1 else shorten(escape_invisible("".join(tokens[i].text for i in run)))
         for run in runs
     )
     return list(dict.fromkeys(spellings))
@@ -100,15 +100,15 @@ def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:
         target = same(word)
         if matches := [i for i, token in enumerate(tokens) if target in (same(token.raw), same(token.text))]:
             return matches
-        if matches := _spelled(tokens, re.sub(r"\s", "", target), same):
+        if matches := _find_spelling(tokens, re.sub(r"\s", "", target), same):
             return matches
     if re.fullmatch(r"[0-9]{1,9}", word):
         return [_check_index(int(word), len(tokens))]
     have = ", ".join(token.label for token in tokens[:40]) + (", ..." if len(tokens) > 40 else "")
-    raise InputError(f"There is no token {visible(word)[:60]!r} in this text; its tokens are {have}.")
+    raise InputError(f"There is no token {escape_invisible(word)[:60]!r} in this text; its tokens are {have}.")
 
 
-def _spelled(tokens: Sequence[Token], target: str, same: object) -> list[int]:
+def _find_spelling(tokens: Sequence[Token], target: str, same: object) -> list[int]:
     """The pieces in a row that together give the word, wherever it stands."""
     matches: list[int] = []
     for first in range(len(tokens)):

@@ -11,15 +11,28 @@ import numpy as np
 from clearhead.explain.alignment import alignment, alignment_page, alignment_svg
 from clearhead.explain.attention_lines import attention_svg, check_words
 from clearhead.explain.figure import figure_page, write_figure
-from clearhead.explain.focus import hidden_share, informative_word, requested_word, show_special, shown_tokens
-from clearhead.explain.headings import heading_text
+from clearhead.explain.focus import (
+    find_informative_word,
+    find_requested_word,
+    needs_special_tokens,
+    select_tokens,
+    sum_hidden_probs,
+)
+from clearhead.explain.headings import join_heading
 from clearhead.explain.trace_page import attention_page
-from clearhead.explain.trace_view import View, check_head, check_layer, parts, trace_tokens, view
+from clearhead.explain.trace_view import (
+    AttentionView,
+    check_head,
+    check_layer,
+    label_trace_tokens,
+    list_parts,
+    view_part,
+)
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
 
-FIELDS = {"encoder": "layers", "decoder": "decoder", "cross": "cross"}
+DATA_KEYS = {"encoder": "layers", "decoder": "decoder", "cross": "cross"}
 
 
 def attention_data(
@@ -42,11 +55,11 @@ def attention_data(
                      "special_share": [head][query]}, ...],
          "decoder": [the same], "cross": [the same; queries are target tokens, keys are tokens]}
     """
-    have = parts(trace)
-    views = {name: view(trace, name) for name in (have if part is None and have else [part or "encoder"])}
-    words = {name: requested_word(attention, word) for name, attention in views.items()}
-    special = any(show_special(attention, special, words[name]) for name, attention in views.items())
-    source, target = (shown_tokens(tokens, special) for tokens in trace_tokens(trace))
+    have = list_parts(trace)
+    views = {name: view_part(trace, name) for name in (have if part is None and have else [part or "encoder"])}
+    words = {name: find_requested_word(attention, word) for name, attention in views.items()}
+    special = any(needs_special_tokens(attention, special, words[name]) for name, attention in views.items())
+    source, target = (select_tokens(tokens, special) for tokens in label_trace_tokens(trace))
     data: dict[str, Any] = {
         "text": trace.text,
         "second": trace.second,
@@ -58,17 +71,17 @@ def attention_data(
         "target_positions": None if trace.target_tokens is None else target,
         "informative": {},
     }
-    data |= {field: [] for field in FIELDS.values()}
+    data |= {field: [] for field in DATA_KEYS.values()}
     for name, attention in views.items():
         rows, columns = source if name == "encoder" else target, target if name == "decoder" else source
-        data["informative"][name] = [rows.index(index) for index in informative_word(attention)]
+        data["informative"][name] = [rows.index(index) for index in find_informative_word(attention)]
         layers_shown = range(len(attention.layers)) if layer is None else [check_layer(attention, layer)]
-        data[FIELDS[name]] = [_layer(attention, at, head, words[name], (rows, columns)) for at in layers_shown]
+        data[DATA_KEYS[name]] = [_layer_data(attention, at, head, words[name], (rows, columns)) for at in layers_shown]
     return data
 
 
-def _layer(
-    attention: View, layer: int, head: int | None, words: list[int] | None, axes: tuple[list[int], list[int]]
+def _layer_data(
+    attention: AttentionView, layer: int, head: int | None, words: list[int] | None, axes: tuple[list[int], list[int]]
 ) -> dict[str, Any]:
     heads = list(range(len(attention.probs(layer)))) if head is None else [check_head(attention, layer, head)]
     rows, columns = axes
@@ -79,7 +92,7 @@ def _layer(
         "heads": heads,
         "queries": [rows.index(index) for index in queries],
         "probs": np.round(probs[:, :, columns], 4).tolist(),
-        "special_share": np.round(hidden_share(probs, columns), 4).tolist(),
+        "special_share": np.round(sum_hidden_probs(probs, columns), 4).tolist(),
     }
 
 
@@ -105,7 +118,7 @@ def save_attention(
     page_options: dict[str, Any] = {"title": title, "source_note": source_note or "", "all_words": all_words}
     return write_figure(
         path,
-        svg=lambda: attention_svg(trace, **options, part=part or _first(trace), all_words=all_words),
+        svg=lambda: attention_svg(trace, **options, part=part or _first_part(trace), all_words=all_words),
         page=lambda: attention_page(trace, **options, part=part, **page_options),
         data=lambda: attention_data(trace, **options, part=part),
     )
@@ -127,7 +140,7 @@ def save_alignment(
     def page() -> str:
         if not words:
             return alignment_page(trace, **options, source_note=source_note)
-        title = heading_text(trace) or "Alignment"
+        title = join_heading(trace) or "Alignment"
         return figure_page(title, alignment_svg(trace, **options, words=True), source_note=source_note)
 
     return write_figure(
@@ -138,5 +151,5 @@ def save_alignment(
     )
 
 
-def _first(trace: Trace) -> str:
-    return (parts(trace) or ["encoder"])[0]
+def _first_part(trace: Trace) -> str:
+    return (list_parts(trace) or ["encoder"])[0]

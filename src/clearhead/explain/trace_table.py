@@ -5,14 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clearhead.explain.attention_lines import check_words
-from clearhead.explain.focus import hidden_share, informative_word, requested_word, show_special, shown_tokens
-from clearhead.explain.headings import heading_text
-from clearhead.explain.trace_view import FAINTEST, check_any_head, check_head, check_layer, parts, telling_layer, view
+from clearhead.explain.focus import (
+    find_informative_word,
+    find_requested_word,
+    needs_special_tokens,
+    select_tokens,
+    sum_hidden_probs,
+)
+from clearhead.explain.headings import join_heading
+from clearhead.explain.trace_view import (
+    MIN_DRAWN_PROB,
+    check_any_head,
+    check_head,
+    check_layer,
+    find_informative_layer,
+    list_parts,
+    view_part,
+)
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
 
-TOP = 3  # words that each word looks at
+TOP_WORDS = 3  # words that each word looks at
 Table = tuple[tuple[str, ...], list[tuple[str, ...]], str]
 
 
@@ -32,23 +46,27 @@ def attention_table(
     `special`, and the last column says what they get.
     """
     check_words(word, all_words=all_words)
-    attention = view(trace, part or (parts(trace) or ["encoder"])[0])
-    words = requested_word(attention, word)
-    special = show_special(attention, special, words)
-    marked = informative_word(attention) if words is None and not all_words else []
+    attention = view_part(trace, part or (list_parts(trace) or ["encoder"])[0])
+    words = find_requested_word(attention, word)
+    special = needs_special_tokens(attention, special, words)
+    marked = find_informative_word(attention) if words is None and not all_words else []
     if head is not None and layer is None:
         check_any_head(attention, head)
-    at = telling_layer(attention, words or marked or None, head) if layer is None else check_layer(attention, layer)
+    at = (
+        find_informative_layer(attention, words or marked or None, head)
+        if layer is None
+        else check_layer(attention, layer)
+    )
     probs = attention.probs(at).mean(0) if head is None else attention.probs(at)[check_head(attention, at, head)]
-    keys = shown_tokens(attention.keys, special)
+    keys = select_tokens(attention.keys, special)
     hides = len(keys) < len(attention.keys)
     rows = []
-    for query in shown_tokens(attention.queries, special) if words is None else words:
-        best = sorted(keys, key=lambda key: -float(probs[query, key]))[:TOP]
-        firm = (key for key in best if probs[query, key] >= FAINTEST)
+    for query in select_tokens(attention.queries, special) if words is None else words:
+        best = sorted(keys, key=lambda key: -float(probs[query, key]))[:TOP_WORDS]
+        firm = (key for key in best if probs[query, key] >= MIN_DRAWN_PROB)
         looks = "  ".join(f"{attention.keys[key].label} {probs[query, key]:.2f}" for key in firm)
-        share = (f"{float(hidden_share(probs[query], keys)):.2f}",) if hides else ()
+        share = (f"{float(sum_hidden_probs(probs[query], keys)):.2f}",) if hides else ()
         rows.append((("▸ " if query in marked else "") + attention.queries[query].label, looks, *share))
     who = f"head {head}" if head is not None else f"mean of {len(attention.probs(at))} heads"
-    title = f"{heading_text(trace)}\n{attention.name}, layer {at} of 0 to {len(attention.layers) - 1}, {who}"
+    title = f"{join_heading(trace)}\n{attention.name}, layer {at} of 0 to {len(attention.layers) - 1}, {who}"
     return ("word", "looks at", *(("special tokens (hidden)",) if hides else ())), rows, title

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.explain.tokens import Token, read_tokens
+from clearhead.explain.tokens import Token, label_tokens
 
 if TYPE_CHECKING:
     from clearhead.core.trace import LayerTrace, Trace
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PARTS = ("encoder", "decoder", "cross")
-MOST_TOKENS = 512  # a picture of more than this cannot be read
-FAINTEST = 0.01  # lines below this probability are not drawn
+MAX_TOKENS = 512  # a picture of more than this cannot be read
+MIN_DRAWN_PROB = 0.01  # lines below this probability are not drawn
 
 
 @dataclass(frozen=True)
-class View:
+class AttentionView:
     """One part of a trace."""
 
     part: str
@@ -40,21 +40,21 @@ class View:
         return max(len(layer.probs) for layer in self.layers)
 
 
-def parts(trace: Trace) -> list[str]:
+def list_parts(trace: Trace) -> list[str]:
     """The kinds of attention that a trace has."""
-    return [part for part in PARTS if _layers(trace, part)]
+    return [part for part in PARTS if _part_layers(trace, part)]
 
 
-def _layers(trace: Trace, part: str) -> list[LayerTrace]:
+def _part_layers(trace: Trace, part: str) -> list[LayerTrace]:
     return {"encoder": trace.layers, "decoder": trace.decoder, "cross": trace.cross}[part]
 
 
-def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
+def view_part(trace: Trace, part: str = "encoder", *, as_alignment: bool = False) -> AttentionView:
     """One part of a trace, or a sentence that says why it cannot be drawn.
 
-    `written` names a target's places by the words that were written there, not by those that were read.
+    `as_alignment` names a target's places by the words that were written there, not by those that were read.
     """
-    have = parts(trace)
+    have = list_parts(trace)
     if not have:
         raise InputError(
             "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target, "
@@ -62,14 +62,14 @@ def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
         )
     if part not in have:
         raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
-    source, target = trace_tokens(trace, written=written)
+    source, target = label_trace_tokens(trace, as_alignment=as_alignment)
     queries, keys = source if part == "encoder" else target, target if part == "decoder" else source
     most = max(len(queries), len(keys))
-    if most > MOST_TOKENS:
+    if most > MAX_TOKENS:
         raise InputError(
-            f"The text has {most} tokens; attention is drawn for at most {MOST_TOKENS}. Take a shorter text."
+            f"The text has {most} tokens; attention is drawn for at most {MAX_TOKENS}. Take a shorter text."
         )
-    layers = _layers(trace, part)
+    layers = _part_layers(trace, part)
     for layer in layers:
         if layer.probs.ndim != 3 or layer.probs.shape[1:] != (len(queries), len(keys)) or not len(layer.probs):
             raise InputError(
@@ -80,39 +80,39 @@ def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
             raise InputError(f"Layer {layer.layer} of the {part} has probabilities that are not numbers.")
     names = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
     name = names[part] if "decoder" in have or part != "encoder" else "Self-attention"
-    return View(part, name, queries, keys, layers)
+    return AttentionView(part, name, queries, keys, layers)
 
 
-def trace_tokens(trace: Trace, *, written: bool = False) -> tuple[list[Token], list[Token]]:
+def label_trace_tokens(trace: Trace, *, as_alignment: bool = False) -> tuple[list[Token], list[Token]]:
     """The tokens of the text and of the target, as they were read or written; special ones are marked."""
     target, special = trace.target_tokens or [], trace.next_special
-    if written and trace.next_tokens:
+    if as_alignment and trace.next_tokens:
         target = trace.next_tokens
     elif special is not None:
         special = [True, *special[:-1]]  # the start, and what was written before
-    return _read(trace.tokens, trace.special), _read(target, special)
+    return _label_tokens(trace.tokens, trace.special), _label_tokens(target, special)
 
 
-def _read(tokens: list[str], special: list[bool] | None) -> list[Token]:
-    return read_tokens(tokens, special if special is not None and len(special) == len(tokens) else None)
+def _label_tokens(tokens: list[str], special: list[bool] | None) -> list[Token]:
+    return label_tokens(tokens, special if special is not None and len(special) == len(tokens) else None)
 
 
-def check_layer(attention: View, layer: int) -> int:
+def check_layer(attention: AttentionView, layer: int) -> int:
     """The layer's number, if there is such a layer."""
-    return _number("layer", layer, len(attention.layers))
+    return _check_index("layer", layer, len(attention.layers))
 
 
-def check_head(attention: View, layer: int, head: int) -> int:
+def check_head(attention: AttentionView, layer: int, head: int) -> int:
     """The head's number, if the layer has such a head."""
-    return _number("head", head, len(attention.probs(layer)))
+    return _check_index("head", head, len(attention.probs(layer)))
 
 
-def check_any_head(attention: View, head: int) -> int:
+def check_any_head(attention: AttentionView, head: int) -> int:
     """The head's number, if some layer has such a head."""
     return check_head(attention, max(range(len(attention.layers)), key=lambda layer: len(attention.probs(layer))), head)
 
 
-def _number(what: str, value: int, count: int) -> int:
+def _check_index(what: str, value: int, count: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InputError(f"{what} must be a number, and it is {value!r}.")
     if not 0 <= value < count:
@@ -120,7 +120,7 @@ def _number(what: str, value: int, count: int) -> int:
     return int(value)
 
 
-def telling(attention: View) -> Array:
+def mask_informative_links(attention: AttentionView) -> Array:
     """Which looks tell something: (queries, keys) of True and False.
 
     Not those from or to special tokens, to the word itself, to its direct neighbours, or to the first word of a causal
@@ -137,13 +137,13 @@ def telling(attention: View) -> Array:
     return counts
 
 
-def telling_layer(attention: View, words: list[int] | None = None, head: int | None = None) -> int:
+def find_informative_layer(attention: AttentionView, words: list[int] | None = None, head: int | None = None) -> int:
     """The layer whose heads, together, look most firmly at the most different words.
 
     A word counts by the square of its strongest head's probability.
     """
     rows = list(range(len(attention.queries))) if words is None else words
-    counts = telling(attention)
+    counts = mask_informative_links(attention)
     best, firmest = 0.0, len(attention.layers) - 1
     for layer, trace_layer in enumerate(attention.layers):
         if head is not None and head >= len(trace_layer.probs):
@@ -155,9 +155,11 @@ def telling_layer(attention: View, words: list[int] | None = None, head: int | N
     return firmest
 
 
-def telling_look(attention: View, layer: int, words: list[int] | None, head: int | None) -> tuple[int, int]:
+def find_strongest_link(
+    attention: AttentionView, layer: int, words: list[int] | None, head: int | None
+) -> tuple[int, int]:
     """The head and the word with the strongest look that tells something."""
-    probs = np.where(telling(attention), attention.probs(layer), 0.0)
+    probs = np.where(mask_informative_links(attention), attention.probs(layer), 0.0)
     heads = list(range(len(probs))) if head is None else [head]
     rows = list(range(len(attention.queries))) if words is None else words
     strongest = probs[heads][:, rows].max(-1)  # (heads, rows)
@@ -165,7 +167,7 @@ def telling_look(attention: View, layer: int, words: list[int] | None, head: int
     return heads[at], rows[row]
 
 
-def is_causal(attention: View) -> bool:
+def is_causal(attention: AttentionView) -> bool:
     """Whether nothing looks to its right: the triangle."""
     if attention.part == "cross" or len(attention.queries) < 2:
         return False

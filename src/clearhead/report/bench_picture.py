@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clearhead.explain.svg import Element, add_line, add_rect, add_text, finish_picture, picture, shorten
+from clearhead.explain.svg import Element, add_line, add_rect, add_text, finish_picture, shorten, start_picture
 from clearhead.explain.svg.colors import SAND, SOFT, TEAL
 from clearhead.report.formatting import known
 
@@ -25,7 +25,7 @@ CAPTION = "Each runtime in a process of its own, all in turns at the same texts;
 def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """A picture that stands alone; `rows` have a title, a name and figures, which may be None."""
     summary = "; ".join(f"{row['title']}: {_describe_runtime(row)}" for row in rows)
-    root = picture(WIDTH, title, f"{summary}.")
+    root = start_picture(WIDTH, title, f"{summary}.")
     y = 62.0
     for value, line, heading, form in PANELS:
         drawn = [row for row in rows if known(row.get(value)) is not None]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
-from clearhead.explain.svg import exponent, typeset_minus, visible
+from clearhead.explain.svg import escape_invisible, format_exponent, typeset_minus
 
 UNKNOWN = "–"  # a figure that is not defined on these rows
 LARGEST = 1e30  # beyond it a number is a fault, and no picture can show it
@@ -69,7 +69,7 @@ def figure(value: Any) -> str:
         text = f"{number:.3f}"
         text = ">0.999" if text == "1.000" and number < 1 else text
     elif size < 0.001 or size >= 1e7:
-        text = exponent(number)
+        text = format_exponent(number)
     else:
         text = f"{number:,.{2 if size < 100 else 1 if size < 1000 else 0}f}"
     return typeset_minus(text)
@@ -143,7 +143,7 @@ def cut(text: object, most: int) -> str:
 
 def lines(text: str) -> str:
     """A text in which nothing hides and nothing turns its surroundings around; its lines stay lines."""
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return "\n".join(escape_invisible(line) for line in text.split("\n"))
 
 
 def metric_name(name: str) -> str:
@@ -191,5 +191,5 @@ def _short(value: float) -> str:
     if not math.isfinite(value):
         return UNKNOWN
     if value and not 0.001 <= abs(value) < 1e7:
-        return exponent(value, 4)
+        return format_exponent(value, 4)
     return f"{value:,.4f}".rstrip("0").rstrip(".") if abs(value) < 1000 else f"{value:,.1f}".removesuffix(".0")

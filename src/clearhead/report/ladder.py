@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.svg import Plot, axis, power_axis, shorten
+from clearhead.explain.svg import Plot, linear_axis, log_axis, shorten
 from clearhead.explain.svg.plot import HEIGHT, LEFT, RIGHT, WIDTH
 from clearhead.report.formatting import figure, interval_text, known, metric_name
 
@@ -36,8 +36,8 @@ def _rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
         return None
     ends = [end for rung in drawn for end in (rung["value"], rung["low"], rung["high"]) if known(end) is not None]
     summary = "; ".join(f"{_name(rung)} {figure(rung['value'])} at {figure(rung['latency_ms'])} ms" for rung in drawn)
-    across = power_axis([rung["latency_ms"] for rung in drawn], "milliseconds for one text, by powers of ten")
-    plot = Plot("rungs", "Quality against time", f"{metric}: {summary}.", across, axis(ends, metric, ticks=4))
+    across = log_axis([rung["latency_ms"] for rung in drawn], "milliseconds for one text, by powers of ten")
+    plot = Plot("rungs", "Quality against time", f"{metric}: {summary}.", across, linear_axis(ends, metric, ticks=4))
     positions = _apart([plot.x(rung["latency_ms"]) for rung in drawn], APART, WIDTH - RIGHT - 4)
     levels = _apart([plot.y(rung["value"]) for rung in drawn], LINE, HEIGHT)
     for rung, x, level in zip(drawn, positions, levels, strict=True):

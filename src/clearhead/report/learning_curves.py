@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.svg import Plot, Point, axis, index_axis
+from clearhead.explain.svg import Plot, Point, index_axis, linear_axis
 from clearhead.report.formatting import figure, known, sentence
 
 POINTS = 240  # of a curve: more than a picture of this width can show
@@ -116,7 +116,7 @@ def _loss(points: list[Point]) -> Figure:
     summary = f"The loss starts at about {first} and ends at about {last}."
     x = index_axis(points[0][0], points[-1][0], "step")
     values = [bound for part in stretches for bound in (part.low, part.high)]
-    plot = Plot("loss", "Loss by step", summary, x, axis(values, "loss", zero=min(values) >= 0))
+    plot = Plot("loss", "Loss by step", summary, x, linear_axis(values, "loss", zero=min(values) >= 0))
     if len(points) > SINGLE:
         plot.band([(part.step, part.low) for part in stretches], [(part.step, part.high) for part in stretches], "band")
         faint = "the band spans the lowest and highest loss of neighbouring steps"
@@ -132,7 +132,9 @@ def _rate(points: list[Point]) -> Figure:
     most = figure(max(value for _, value in points))
     summary = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
     x = index_axis(points[0][0], points[-1][0], "step")
-    plot = Plot("rate", "Learning rate by step", summary, x, axis((part.mean for part in stretches), "rate", zero=True))
+    plot = Plot(
+        "rate", "Learning rate by step", summary, x, linear_axis((part.mean for part in stretches), "rate", zero=True)
+    )
     plot.line([(part.step, part.mean) for part in stretches], "curve other")
     return Figure(svg=plot.svg(), caption=f"Learning rate by step: {most} at its highest.")
 
@@ -151,7 +153,7 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
         "Dev score by epoch",
         summary,
         index_axis(points[0][0], points[-1][0], "epoch"),
-        axis((value for _, value in points), f"dev {name}"),
+        linear_axis((value for _, value in points), f"dev {name}"),
     )
     plot.line(curve, "curve")
     if len(points) <= MOST_DOTS:

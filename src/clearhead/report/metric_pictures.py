@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.explain.svg import Axis, Plot, RowPlot, axis, shorten, unit_axis
+from clearhead.explain.svg import Axis, Plot, RowPlot, linear_axis, shorten, unit_axis
 from clearhead.report.formatting import LOWER_IS_BETTER, count, figure, known, metric_name, part_name, percent
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
     ends = [
         end for interval_shown in drawn for end in (interval_shown.value, known(interval_shown.low)) if end is not None
     ]
-    across = axis([max(min(ends), -1.0), 1.0], "")
+    across = linear_axis([max(min(ends), -1.0), 1.0], "")
     height = 34 + ROW * len(names) + (SECOND * len(names) if len(parts_shown) > 1 else 0)
     summary = "; ".join(f"{metric_name(name)} {_interval_label(first.metrics[name])}" for name in names)
     description = f"On the {part_name(parts_shown[0][0])} rows: {summary}."
@@ -95,7 +95,7 @@ def coverage(name: str, points: Sequence[CoveragePoint], label: str) -> Markup:
     ends = sorted((first, last), key=lambda point: point.coverage)
     summary = "; ".join(f"answering {percent(p.coverage)} of the rows, {percent(p.accuracy)} are right" for p in ends)
     accuracies = [point.accuracy for point in points]
-    y = axis([*accuracies, 1.0], label, ticks=4)
+    y = linear_axis([*accuracies, 1.0], label, ticks=4)
     upright = Axis(low=y.low, high=min(y.high, 1.0), ticks=tuple(t for t in y.ticks if t <= 1.0 + 1e-9), label=label)
     plot = Plot(name, "Coverage and accuracy", f"{summary}.", unit_axis("share of rows that are answered"), upright)
     plot.line([(point.coverage, point.accuracy) for point in points], "curve")
@@ -111,7 +111,9 @@ def histogram(name: str, lengths: Lengths, what: str) -> Markup:
     )
     stride = -(-len(bars) // 8)
     across = Axis(low=0.0, high=float(max(len(bars), 1)), ticks=(), label=f"{what} of a text, up to")
-    plot = Plot(name, f"Lengths in {what}", about, across, axis([many for _, many in bars], "rows", zero=True, ticks=4))
+    plot = Plot(
+        name, f"Lengths in {what}", about, across, linear_axis([many for _, many in bars], "rows", zero=True, ticks=4)
+    )
     for index, (upto, many) in enumerate(bars):
         plot.column(index, index + 1, many, "column", f"{upto // 2 + 1:,} to {upto:,} {what}: {many:,} rows")
         if (len(bars) - 1 - index) % stride == 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.svg import Plot, axis, index_axis
+from clearhead.explain.svg import Plot, index_axis, linear_axis
 from clearhead.report.formatting import figure, known
 from clearhead.report.sections import Section, captioned, paragraph, table
 
@@ -89,7 +89,7 @@ def _picture(facts: PretrainingFacts) -> Markup:
     flat = {name: float(point[name]["loss"]) for name in ("unigram", "bigram")}
     steps = [step for step, _ in points]
     x = index_axis(min(steps), max(steps), "step")
-    y = axis([*(loss for _, loss in points), *flat.values()], "held-out loss")
+    y = linear_axis([*(loss for _, loss in points), *flat.values()], "held-out loss")
     description = "; ".join(f"step {step:g}: {figure(loss)}" for step, loss in points)
     plot = Plot("held-out-curve", "Loss on held-out text", description, x, y)
     for value in flat.values():

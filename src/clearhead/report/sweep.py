@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.svg import RowPlot, axis, shorten
+from clearhead.explain.svg import RowPlot, linear_axis, shorten
 from clearhead.report.formatting import LOWER_IS_BETTER, duration, figure, known, metric_name
 
 MOST_ROWS = 60
@@ -46,7 +46,7 @@ def _swept(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
     if not drawn:
         return None
     reach = [(row["score"], known(row["spread"]) or 0.0) for row in drawn]
-    across = axis([end for score, spread in reach for end in (score - spread, score + spread)], metric, ticks=4)
+    across = linear_axis([end for score, spread in reach for end in (score - spread, score + spread)], metric, ticks=4)
     height = 40 + ROW * len(drawn)
     summary = "; ".join(f"{row['layer']} with {row['pooling']} {figure(row['score'])}" for row in drawn)
     description = f"{metric} by cross-validation: {summary}."

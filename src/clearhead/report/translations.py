@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.explain.svg import Plot, axis, index_axis
+from clearhead.explain.svg import Plot, index_axis, linear_axis
 from clearhead.html import write_cell, write_row, write_table
 from clearhead.report.formatting import UNKNOWN, count, cut, figure, interval_text, known, lines, metric_name
 from clearhead.report.metric_tables import STEPS
@@ -145,7 +145,7 @@ def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
         if known(end) is not None
     ]
     description = "; ".join(f"{length_slice.name} words: {figure(length_slice.value)}" for length_slice in slices)
-    x, y = index_axis(1, len(slices), "slice of the sources, the shortest first"), axis(ends, "BLEU", zero=True)
+    x, y = index_axis(1, len(slices), "slice of the sources, the shortest first"), linear_axis(ends, "BLEU", zero=True)
     plot = Plot(f"by-length-{number}", "BLEU by the length of the source", description, x, y)
     banded = [
         (index, length_slice)

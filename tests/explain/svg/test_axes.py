@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.explain.svg import axis, exponent, head_color, index_axis, power_axis, tick_text
+from clearhead.explain.svg import format_exponent, format_tick, head_color, index_axis, linear_axis, log_axis
 
 NUMBERS = st.floats(-1e20, 1e20).filter(lambda value: value == 0 or abs(value) > 1e-20)
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=20), st.booleans())
 def test_an_axis_holds_its_values(values: list[float], zero: bool) -> None:
-    made = axis(values, "x", zero=zero)
+    made = linear_axis(values, "x", zero=zero)
     reach = (made.high - made.low) * 1e-6
     assert made.low - reach <= min(values)
     assert max(values) <= made.high + reach
     assert made.low < made.high
     assert 2 <= len(made.ticks) <= 9
-    texts = [tick_text(tick, made.ticks) for tick in made.ticks]
+    texts = [format_tick(tick, made.ticks) for tick in made.ticks]
     if min(map(abs, values)) > 1e-3 * (max(values) - min(values)):
         assert all(texts)
     assert not zero or min(values) < 0 or made.low == 0
@@ -33,28 +33,28 @@ def test_steps_are_marked_where_they_fall(steps: list[int]) -> None:
 
 
 def test_ticks_read_well() -> None:
-    ticks = axis([0.0, 5e-5], "rate", zero=True).ticks
-    assert [tick_text(tick, ticks) for tick in ticks] == ["0", "1e-5", "2e-5", "3e-5", "4e-5", "5e-5"]
-    ticks = axis([0.81, 0.93], "score").ticks
-    assert [tick_text(tick, ticks) for tick in ticks] == ["0.80", "0.85", "0.90", "0.95"]
+    ticks = linear_axis([0.0, 5e-5], "rate", zero=True).ticks
+    assert [format_tick(tick, ticks) for tick in ticks] == ["0", "1e-5", "2e-5", "3e-5", "4e-5", "5e-5"]
+    ticks = linear_axis([0.81, 0.93], "score").ticks
+    assert [format_tick(tick, ticks) for tick in ticks] == ["0.80", "0.85", "0.90", "0.95"]
     ticks = index_axis(1, 100_000, "step").ticks
-    assert [tick_text(tick, ticks) for tick in ticks] == ["20k", "40k", "60k", "80k", "100k"]
-    ticks = axis([-0.3, 1.0], "r").ticks
-    assert [tick_text(tick, ticks) for tick in ticks] == ["−0.5", "0", "0.5", "1.0"]
+    assert [format_tick(tick, ticks) for tick in ticks] == ["20k", "40k", "60k", "80k", "100k"]
+    ticks = linear_axis([-0.3, 1.0], "r").ticks
+    assert [format_tick(tick, ticks) for tick in ticks] == ["−0.5", "0", "0.5", "1.0"]
 
 
 def test_an_axis_of_powers() -> None:
-    found = power_axis([0.05, 21.0], "ms")
+    found = log_axis([0.05, 21.0], "ms")
     assert (found.low, found.high) == (0.01, 100.0)
     assert found.ticks == (0.01, 0.1, 1.0, 10.0, 100.0)
     assert found.share(1.0) == pytest.approx(0.5)
-    assert power_axis([1.0], "ms").high == 10.0
-    assert len(power_axis([1e-9, 1e9], "ms").ticks) <= 8
+    assert log_axis([1.0], "ms").high == 10.0
+    assert len(log_axis([1e-9, 1e9], "ms").ticks) <= 8
 
 
 @given(NUMBERS.filter(bool))
 def test_exponents_are_the_number(value: float) -> None:
-    assert float(exponent(value, 4)) == pytest.approx(value, rel=1e-3)
+    assert float(format_exponent(value, 4)) == pytest.approx(value, rel=1e-3)
 
 
 def test_heads_differ_in_color() -> None:

@@ -6,8 +6,8 @@ A view decides what is drawn and where; it never names an element.
 
 from __future__ import annotations
 
-from clearhead.explain.svg.axes import Axis, axis, index_axis, index_ticks, power_axis, tick_text, unit_axis
-from clearhead.explain.svg.colors import darkness, head_color
+from clearhead.explain.svg.axes import Axis, format_tick, index_axis, index_ticks, linear_axis, log_axis, unit_axis
+from clearhead.explain.svg.colors import head_color, prob_to_opacity
 from clearhead.explain.svg.elements import (
     Element,
     Point,
@@ -25,11 +25,11 @@ from clearhead.explain.svg.elements import (
     inline_svg,
     rotation,
 )
-from clearhead.explain.svg.frame import embedded_picture, finish_embedded, finish_picture, picture
-from clearhead.explain.svg.numbers import exponent, number, typeset_minus
+from clearhead.explain.svg.frame import finish_embedded, finish_picture, start_embedded, start_picture
+from clearhead.explain.svg.numbers import format_exponent, format_number, typeset_minus
 from clearhead.explain.svg.plot import Plot, RowPlot
-from clearhead.explain.svg.raster import check_paint, png
-from clearhead.explain.svg.text import shorten, visible, width
+from clearhead.explain.svg.raster import png, require_matplotlib
+from clearhead.explain.svg.text import escape_invisible, shorten, text_width
 
 __all__ = [
     "Axis",
@@ -48,26 +48,26 @@ __all__ = [
     "add_rect",
     "add_text",
     "add_tooltip",
-    "axis",
-    "check_paint",
-    "darkness",
-    "embedded_picture",
-    "exponent",
+    "escape_invisible",
     "finish_embedded",
     "finish_picture",
+    "format_exponent",
+    "format_number",
+    "format_tick",
     "head_color",
     "index_axis",
     "index_ticks",
     "inline_svg",
-    "number",
-    "picture",
+    "linear_axis",
+    "log_axis",
     "png",
-    "power_axis",
+    "prob_to_opacity",
+    "require_matplotlib",
     "rotation",
     "shorten",
-    "tick_text",
+    "start_embedded",
+    "start_picture",
+    "text_width",
     "typeset_minus",
     "unit_axis",
-    "visible",
-    "width",
 ]

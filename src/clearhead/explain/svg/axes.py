@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from clearhead.explain.svg.numbers import exponent, typeset_minus
+from clearhead.explain.svg.numbers import format_exponent, typeset_minus
 
-SMALLEST = 1e-30  # what is nearer to 0 is 0
+MIN_MAGNITUDE = 1e-30  # what is nearer to 0 is 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,17 +26,17 @@ class Axis:
         """How far along the axis a value lies, from 0 to 1."""
         low, high = self.low, self.high
         if self.log:
-            value, low, high = (math.log10(max(number, SMALLEST)) for number in (value, low, high))
+            value, low, high = (math.log10(max(number, MIN_MAGNITUDE)) for number in (value, low, high))
         return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int = 5) -> Axis:
+def linear_axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int = 5) -> Axis:
     """An axis with round numbers that holds all values; with `zero` it begins there."""
     numbers = [0.0, *values] if zero else list(values)
     low, high = min(numbers), max(numbers)
     largest = max(abs(low), abs(high))
-    if high - low <= largest * 1e-9 or largest < SMALLEST:  # one value, as far as a picture can tell
-        reach = largest * 0.1 if largest >= SMALLEST else 1.0
+    if high - low <= largest * 1e-9 or largest < MIN_MAGNITUDE:  # one value, as far as a picture can tell
+        reach = largest * 0.1 if largest >= MIN_MAGNITUDE else 1.0
         low, high = (low if zero else low - reach), high + reach
     step = _round_step((high - low) / ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
@@ -44,9 +44,9 @@ def axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int 
     return Axis(low=marks[0], high=marks[-1], ticks=marks, label=label)
 
 
-def power_axis(values: Iterable[float], label: str) -> Axis:
+def log_axis(values: Iterable[float], label: str) -> Axis:
     """From one power of ten to another, such that all values (above 0) lie between them."""
-    logs = [math.log10(max(value, SMALLEST)) for value in values]
+    logs = [math.log10(max(value, MIN_MAGNITUDE)) for value in values]
     low, high = math.floor(min(logs) + 1e-9), math.ceil(max(logs) - 1e-9)
     high = max(high, low + 1)
     stride = -(-(high - low) // 6)
@@ -80,14 +80,14 @@ def _round_step(rough: float) -> float:
     return next(times * power for times in (1.0, 2.0, 5.0, 10.0) if times * power >= rough * (1 - 1e-9))
 
 
-def tick_text(value: float, ticks: Sequence[float]) -> str:
+def format_tick(value: float, ticks: Sequence[float]) -> str:
     """A number at an axis, with the digits that tell it from its neighbors."""
     step = min((abs(b - a) for a, b in pairwise(ticks)), default=abs(value) or 1.0)
     if abs(value) < step * 1e-6:
         return "0"
     largest = max(map(abs, ticks))
     if largest < 0.01 or largest >= 1e7:
-        text = exponent(value, 3)
+        text = format_exponent(value, 3)
     elif largest >= 10_000 and step >= 100:
         text = f"{value / 1000:g}k"
     else:

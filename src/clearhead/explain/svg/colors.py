@@ -46,12 +46,12 @@ def head_color(head: int, *, dark_page: bool = False) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
 
 
-def darkness(prob: float) -> float:
+def prob_to_opacity(prob: float) -> float:
     """From a probability to an opacity: 0 to 0 and 1 to 1, the small ones lifted a little so that they can be seen."""
     return prob**0.75  # type: ignore[no-any-return]
 
 
-def diverging_colors(values: Array) -> Array:
+def map_diverging_colors(values: Array) -> Array:
     """Values from -1 to 1, of any shape, as bytes of red, green and blue: brown below zero, blue above."""
     import numpy as np
 

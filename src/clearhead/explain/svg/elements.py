@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from xml.etree import ElementTree
 
-from clearhead.explain.svg.numbers import number
-from clearhead.explain.svg.text import visible
+from clearhead.explain.svg.numbers import format_number
+from clearhead.explain.svg.text import escape_invisible
 
 Element = ElementTree.Element
 Point = tuple[float, float]
@@ -15,12 +15,12 @@ Point = tuple[float, float]
 def _add(parent: Element, tag: str, text: str | None, attributes: dict[str, str | float]) -> Element:
     """Append an element; `stroke_width=2` is written stroke-width="2", `class_` is written class."""
     formatted = {
-        name.rstrip("_").replace("_", "-"): visible(value) if isinstance(value, str) else number(value)
+        name.rstrip("_").replace("_", "-"): escape_invisible(value) if isinstance(value, str) else format_number(value)
         for name, value in attributes.items()
     }
     element = ElementTree.SubElement(parent, tag, formatted)
     if text is not None:
-        element.text = visible(text)
+        element.text = escape_invisible(text)
     return element
 
 

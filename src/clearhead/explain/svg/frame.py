@@ -10,33 +10,33 @@ from markupsafe import Markup
 
 from clearhead.explain.svg.colors import INK, PAPER, SOFT
 from clearhead.explain.svg.elements import Element, add_rect, add_text, describe
-from clearhead.explain.svg.numbers import number
-from clearhead.explain.svg.text import visible
-from clearhead.explain.svg.text import width as em
+from clearhead.explain.svg.numbers import format_number
+from clearhead.explain.svg.text import escape_invisible
+from clearhead.explain.svg.text import text_width as em
 
-SPACE = "http://www.w3.org/2000/svg"
+SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif"
-LINE = 21.0  # a line of the heading
+LINE_HEIGHT = 21.0  # a line of the heading
 HEADING_EM = 16 * 1.2  # the width of an em of it, whose letters are bold
 
 
-def picture(width: float, title: str, description: str, heading: Sequence[str] = ()) -> Element:
+def start_picture(width: float, title: str, description: str, heading: Sequence[str] = ()) -> Element:
     """An empty picture with its name and description for those who cannot see it.
 
     The lines of a heading stand above the title, which is then set smaller; they take LINE each.
     """
-    root = Element("svg", {"xmlns": SPACE, "role": "img", "font-family": FONT, "fill": INK})
+    root = Element("svg", {"xmlns": SVG_NAMESPACE, "role": "img", "font-family": FONT, "fill": INK})
     name = " ".join([*heading, f"({title})"]) if heading else title
-    root.set("aria-label", visible(name))
+    root.set("aria-label", escape_invisible(name))
     describe(root, name, description)
     add_rect(root, class_="paper", width=width, height=0, rx=10, fill=PAPER)
     middle: dict[str, str | float] = {"x": width / 2, "text_anchor": "middle", "class_": "title"}
     for index, line in enumerate(heading):
         size = 16 * min(1.0, (width - 30) / (HEADING_EM * em(line)))
-        add_text(root, line, y=30 + LINE * index, font_size=size, font_weight="600", **middle)
+        add_text(root, line, y=30 + LINE_HEIGHT * index, font_size=size, font_weight="600", **middle)
     soft: dict[str, str | float] = {"fill": SOFT} if heading else {"font_weight": "600"}
     size = min(13.0 if heading else 17.0, (width - 30) / em(title))
-    add_text(root, title, y=30 + LINE * len(heading), font_size=size, **middle, **soft)
+    add_text(root, title, y=30 + LINE_HEIGHT * len(heading), font_size=size, **middle, **soft)
     return root
 
 
@@ -45,20 +45,20 @@ def finish_picture(root: Element, width: float, y: float, caption: str) -> str:
     for line in textwrap.wrap(caption, int((width - 16) / 6.5)):
         add_text(root, line, x=width / 2, y=y, font_size=12, fill=SOFT, text_anchor="middle", class_="caption")
         y += 17
-    height = number(y + 4)
+    height = format_number(y + 4)
     paper = root.find("rect")
     if paper is not None:
         paper.set("height", height)
-        paper.set("width", number(width))
+        paper.set("width", format_number(width))
     for title in root.findall("text[@class='title']"):
-        title.set("x", number(width / 2))
-    root.set("viewBox", f"0 0 {number(width)} {height}")
-    root.set("width", number(width))
+        title.set("x", format_number(width / 2))
+    root.set("viewBox", f"0 0 {format_number(width)} {height}")
+    root.set("width", format_number(width))
     root.set("height", height)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def embedded_picture(name: str, title: str, description: str, width: float, height: float) -> Element:
+def start_embedded(name: str, title: str, description: str, width: float, height: float) -> Element:
     """An empty picture for a page, whose style sheet gives the colors and the font; `name` is unique in the page."""
     root = Element("svg", {"role": "img", "viewBox": f"0 0 {width:g} {height:g}"})
     root.set("aria-labelledby", f"{name}-title {name}-desc")

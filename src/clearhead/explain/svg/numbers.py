@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A coordinate or a share with as few digits as it needs."""
     return f"{value:.4f}".rstrip("0").rstrip(".") or "0"
 
 
-def exponent(value: float, digits: int = 2) -> str:
+def format_exponent(value: float, digits: int = 2) -> str:
     """5e-5, without the zero that Python puts before the 5."""
     power = math.floor(math.log10(abs(value))) if value else 0
     front = f"{value / 10.0**power:.{digits}g}"

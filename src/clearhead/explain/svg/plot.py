@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from clearhead.explain.svg.axes import Axis, tick_text
+from clearhead.explain.svg.axes import Axis, format_tick
 from clearhead.explain.svg.elements import (
     Point,
     add_circle,
@@ -17,7 +17,7 @@ from clearhead.explain.svg.elements import (
     add_text,
     add_tooltip,
 )
-from clearhead.explain.svg.frame import embedded_picture, finish_embedded
+from clearhead.explain.svg.frame import finish_embedded, start_embedded
 
 WIDTH, HEIGHT = 360.0, 232.0  # as wide as a phone, so that letters keep their size there
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 14.0, 10.0, 44.0
@@ -28,13 +28,13 @@ class Plot:
 
     def __init__(self, name: str, title: str, description: str, x: Axis, y: Axis) -> None:
         self._x, self._y = x, y
-        self.root = embedded_picture(name, title, description, WIDTH, HEIGHT)
+        self.root = start_embedded(name, title, description, WIDTH, HEIGHT)
         for tick in y.ticks:
             level = self.y(tick)
             add_line(self.root, class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=level, y2=level)
-            add_text(self.root, tick_text(tick, y.ticks), class_="tick", x=LEFT - 6, y=level + 4, text_anchor="end")
+            add_text(self.root, format_tick(tick, y.ticks), class_="tick", x=LEFT - 6, y=level + 4, text_anchor="end")
         for tick in x.ticks:
-            text = f"{tick:,g}" if x.log else tick_text(tick, x.ticks)
+            text = f"{tick:,g}" if x.log else format_tick(tick, x.ticks)
             self._tick(min(self.x(tick), WIDTH - RIGHT - 4), text)
         add_line(self.root, class_="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=HEIGHT - BOTTOM, y2=HEIGHT - BOTTOM)
         middle = (LEFT + WIDTH - RIGHT) / 2
@@ -125,12 +125,12 @@ class RowPlot:
     ) -> None:
         """`left` is where names end and the axis begins; `top` is where its grid begins."""
         self._x, self._left, self._right = x, left, WIDTH - right
-        self.root = embedded_picture(name, title, description, WIDTH, height)
+        self.root = start_embedded(name, title, description, WIDTH, height)
         end, level = (height - 34, height - 20) if x.label else (height - 24, height - 8)
         for tick in x.ticks:
             tick_x = self.x(tick)
             add_line(self.root, class_="grid", x1=tick_x, x2=tick_x, y1=top, y2=end)
-            add_text(self.root, tick_text(tick, x.ticks), class_="tick", x=tick_x, y=level, text_anchor="middle")
+            add_text(self.root, format_tick(tick, x.ticks), class_="tick", x=tick_x, y=level, text_anchor="middle")
         if x.label:
             middle = (self._left + self._right) / 2
             add_text(self.root, x.label, class_="label", x=middle, y=height - 4, text_anchor="middle")

@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 from clearhead.errors import MissingExtraError
 
-SHARP = 2.0  # pixels for each unit of a picture
-MOST_PIXELS = 12_000  # along one side; larger pictures are painted less sharply
+PIXELS_PER_UNIT = 2.0  # pixels for each unit of a picture
+MAX_SIDE_PIXELS = 12_000  # along one side; larger pictures are painted less sharply
 INHERITED = (
     "fill",
     "fill-opacity",
@@ -49,7 +49,7 @@ FONTS = (
 Styles = Mapping[str, str]
 
 
-def check_paint() -> None:
+def require_matplotlib() -> None:
     """Say which extra is missing before anything is drawn in vain."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("Writing .png (.svg and .html work without it)", "train")
@@ -57,14 +57,14 @@ def check_paint() -> None:
 
 def png(svg: str) -> bytes:
     """A picture of `clearhead.explain` as PNG."""
-    check_paint()
+    require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.font_manager import fontManager
 
     root = ElementTree.fromstring(svg)  # noqa: S314 - our own picture, never a file
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
-    dpi = 72 * min(SHARP, MOST_PIXELS / max(width, height))
+    dpi = 72 * min(PIXELS_PER_UNIT, MAX_SIDE_PIXELS / max(width, height))
     installed = set(fontManager.get_font_names())
     with rc_context({"font.family": [name for name in FONTS if name in installed]}), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # letters that no font here has become boxes
@@ -98,15 +98,15 @@ class _Painter:
             self.flush(squares=False)
             x, y, w, h = (float(element.get(name, 0)) for name in ("x", "y", "width", "height"))
             corners = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
-            self.squares.append((corners, _fill(style), _stroke(style), _width(style)))
+            self.squares.append((corners, _fill_color(style), _stroke_color(style), _stroke_width(style)))
         elif kind == "line":
             self.flush(lines=False)
             ends = [(float(element.get(f"x{end}", 0)), float(element.get(f"y{end}", 0))) for end in "12"]
-            self.lines.append((ends, _stroke(style), _width(style)))
-        elif kind in PAINTS:
+            self.lines.append((ends, _stroke_color(style), _stroke_width(style)))
+        elif kind in PAINTERS:
             self.flush()
             self.layer += 1
-            PAINTS[kind](self.axes, element, style, self.layer)
+            PAINTERS[kind](self.axes, element, style, self.layer)
         for child in element:
             self.walk(child, style)
 
@@ -128,23 +128,23 @@ class _Painter:
             self.lines = []
 
 
-def _fill(style: Styles) -> Any:
-    return _color(style.get("fill", "none"), style.get("fill-opacity", "1"))
+def _fill_color(style: Styles) -> Any:
+    return _with_opacity(style.get("fill", "none"), style.get("fill-opacity", "1"))
 
 
-def _stroke(style: Styles) -> Any:
-    return _color(style.get("stroke", "none"), style.get("stroke-opacity", "1"))
+def _stroke_color(style: Styles) -> Any:
+    return _with_opacity(style.get("stroke", "none"), style.get("stroke-opacity", "1"))
 
 
-def _color(name: str, opacity: str) -> Any:
+def _with_opacity(name: str, opacity: str) -> Any:
     return (0.0, 0.0, 0.0, 0.0) if name == "none" else (name, min(1.0, float(opacity)))
 
 
-def _width(style: Styles) -> float:
+def _stroke_width(style: Styles) -> float:
     return 0.0 if style.get("stroke", "none") == "none" else float(style.get("stroke-width", 1))
 
 
-def _round(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
+def _paint_rounded_box(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     x, y, w, h, r = (float(element.get(name, 0)) for name in ("x", "y", "width", "height", "rx"))
@@ -156,16 +156,16 @@ def _round(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -
         w,
         h,
         boxstyle=f"round,pad=0,rounding_size={r}",
-        facecolor=_fill(style),
-        edgecolor=_stroke(style),
-        linewidth=_width(style),
+        facecolor=_fill_color(style),
+        edgecolor=_stroke_color(style),
+        linewidth=_stroke_width(style),
         zorder=layer,
         linestyle="--" if style.get("stroke-dasharray") else "-",
     )
     axes.add_patch(box)
 
 
-def _text(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
+def _paint_text(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
     if not element.text:
         return
     turned = re.match(r"rotate\((-?[\d.]+)", element.get("transform", ""))
@@ -186,7 +186,7 @@ def _text(axes: Any, element: ElementTree.Element, style: Styles, layer: int) ->
     )
 
 
-def _curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
+def _paint_curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
     """M x y C a b, c d, x y: the only kind of path that is drawn here."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -194,11 +194,11 @@ def _curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -
     numbers = [float(text) for text in re.findall(r"-?[\d.]+", element.get("d", ""))]
     points = list(zip(numbers[::2], numbers[1::2], strict=True))
     codes = [Path.MOVETO, *[Path.CURVE4] * (len(points) - 1)]
-    outline = {"edgecolor": _stroke(style), "linewidth": _width(style), "capstyle": "round"}
+    outline = {"edgecolor": _stroke_color(style), "linewidth": _stroke_width(style), "capstyle": "round"}
     axes.add_patch(PathPatch(Path(points, codes), fill=False, zorder=layer, **outline))
 
 
-def _image(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:  # noqa: ARG001
+def _paint_image(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:  # noqa: ARG001
     from matplotlib.image import imread
 
     x, y, w, h = (float(element.get(name, 0)) for name in ("x", "y", "width", "height"))
@@ -207,4 +207,4 @@ def _image(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -
     axes.imshow(pixels, extent=(x, x + w, y + h, y), interpolation="nearest", aspect="auto", zorder=layer)
 
 
-PAINTS = {"rect": _round, "text": _text, "path": _curve, "image": _image}
+PAINTERS = {"rect": _paint_rounded_box, "text": _paint_text, "path": _paint_curve, "image": _paint_image}
