@@ -6,7 +6,7 @@
 |---|---|
 | ```sh | the commands succeed; `make` and `pip install` lines are compared with the Makefile and the extras instead |
 | ```console | the same for lines that start with `$ `; the lines below each command are its expected output |
-| ```python | the blocks of a page are one program, which runs at the last of them |
+| ```python | the blocks of a page are one program, which runs at the last of them; each can have expected output |
 | ```text after `<!-- output -->` | the expected output of the block above |
 
 Expected output may contain `...`: on a line of its own it stands for any lines, inside a line for any text.
@@ -31,6 +31,7 @@ REPO = Path(__file__).parents[1]
 BLOCK = re.compile(r"(?:<!-- (?:needs (\w+)|(output)) -->\n)?^```(sh|console|python|text)\n(.*?)^```", re.M | re.S)
 DECIMAL = re.compile(r"-?\d+\.\d+")
 ANYTHING = "..."
+BLOCK_END = "-- end of a Python block --"  # printed between the Python blocks of a page
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,23 @@ def _match_line(expected: str, printed: str) -> bool:
     )
 
 
+def run_in(folder: str, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder and capture what it prints."""
+    return subprocess.run(command, cwd=folder, env=page_environment(), capture_output=True, text=True, check=False)
+
+
+def describe_failure(finished: subprocess.CompletedProcess[str]) -> str:
+    """Return the exit code and the output of a failed command."""
+    return f"exit code {finished.returncode}\n{finished.stdout}{finished.stderr}"
+
+
+def describe_difference(expected: str | None, printed: str) -> str:
+    """Return how printed text differs from the expected output; empty if it matches or nothing is expected."""
+    if expected is None or matches(expected, printed):
+        return ""
+    return f"the page shows\n{expected}\nand the command prints\n{printed}"
+
+
 class PageCheck:
     """The blocks of one page, run in an empty folder."""
 
@@ -137,6 +155,7 @@ class PageCheck:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "examples").symlink_to(REPO / "examples")
             program = ""
+            outputs: list[tuple[str, str | None]] = []  # title and expected output of each Python block
             for index, block in enumerate(blocks):
                 following = blocks[index + 1 :]
                 expected = following[0].text if following and following[0].is_output else None
@@ -146,10 +165,10 @@ class PageCheck:
                     print(f"skip  {self.page.name}: {block.title} (set {block.needs})")
                     continue
                 if block.language == "python":
-                    program += block.text
-                    if any(later.language == "python" for later in following):
-                        continue
-                    self._run_command([sys.executable, "-c", program], block.title, expected, folder)
+                    program += f"{block.text}\nprint({BLOCK_END!r})\n"
+                    outputs.append((block.title, expected))
+                    if not any(later.language == "python" for later in following):
+                        self._run_program(program, outputs, folder)
                 elif targets := missing_targets(block.text):
                     self._report(block.title, f"the Makefile has no target {targets[0]}")
                 elif extras := missing_extras(block.text):
@@ -161,16 +180,19 @@ class PageCheck:
                     lines = [line for line in block.text.splitlines() if not line.startswith(("make ", "pip install "))]
                     self._run_command(["bash", "-euc", "\n".join(lines)], block.title, expected, folder)
 
-    def _run_command(self, command: list[str], title: str, expected: str | None, folder: str) -> None:
-        finished = subprocess.run(
-            command, cwd=folder, env=page_environment(), capture_output=True, text=True, check=False
-        )
-        problem = ""
+    def _run_program(self, program: str, outputs: list[tuple[str, str | None]], folder: str) -> None:
+        finished = run_in(folder, [sys.executable, "-c", program])
+        printed = finished.stdout.split(f"{BLOCK_END}\n")
         if finished.returncode:
-            problem = f"exit code {finished.returncode}\n{finished.stdout}{finished.stderr}"
-        elif expected is not None and not matches(expected, finished.stdout):
-            problem = f"the page shows\n{expected}\nand the command prints\n{finished.stdout}"
-        self._report(title, problem)
+            self._report(outputs[-1][0], describe_failure(finished))
+            return
+        for (title, expected), output in zip(outputs, printed, strict=False):
+            self._report(title, describe_difference(expected, output))
+
+    def _run_command(self, command: list[str], title: str, expected: str | None, folder: str) -> None:
+        finished = run_in(folder, command)
+        failed = bool(finished.returncode)
+        self._report(title, describe_failure(finished) if failed else describe_difference(expected, finished.stdout))
 
     def _report(self, title: str, problem: str) -> None:
         self.failed += bool(problem)
