@@ -93,7 +93,7 @@ def test_conflicts_and_odd_labels() -> None:
     assert inspection.conflicts.examples[0] == (("all", 1), ("all", 201))
     findings = format_findings(inspection)
     assert "'A ', 'a' differ only in case or whitespace" in findings
-    assert "fewer than 5 rows have the label A  (1)" in findings
+    assert "labels with fewer than 5 rows: A  (1)" in findings
     uneven = inspect_data(
         [{"text": text, "label": "spam" if i < 20 else "ham"} for i, text in enumerate(draw_texts(400))]
     )

@@ -112,7 +112,7 @@ def _iter_label_findings(inspection: Inspection) -> Iterator[Finding]:
     if rare:
         names = ", ".join(f"{to_printable(name, 30)} ({counts[name]})" for name in rare[-5:])
         more = "" if len(rare) <= 5 else f" and {len(rare) - 5} more"
-        yield Finding("warning", f"fewer than {MIN_ROWS_PER_LABEL} rows have the label {names}{more}.")
+        yield Finding("warning", f"labels with fewer than {MIN_ROWS_PER_LABEL} rows: {names}{more}.")
     max_count, min_count = max(counts.values()), min(counts.values())
     if inspection.kind == "classes" and max_count >= IMBALANCE_RATIO * min_count:
         largest = next(iter(counts))
