@@ -96,7 +96,7 @@ def evaluate(
     print_table(("metric", "value", INTERVAL), metric_rows(evaluation.metrics), title=f"{evaluation.rows:,} rows")
     for name, paired in evaluation.against.items():
         interval = f"95 % interval {paired.low:+.4f} to {paired.high:+.4f}, p = {paired.p:.3f}"
-        print_note(f"{name}: difference {paired.difference:+.4f} to {against} ({interval})", quiet=quiet)
+        print_note(f"{name}: {paired.difference:+.4f} compared with {against} ({interval})", quiet=quiet)
     if slice:
         cells = [
             (part.column, part.name, f"{part.rows:,}", f"{part.value:.4f}", _format_interval(part.interval))
