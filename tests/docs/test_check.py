@@ -90,7 +90,9 @@ def test_a_page_fails_with_its_difference(
 def test_each_python_block_of_a_page_has_its_own_output(check: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     blocks = ("value = 1\nprint(value)", "1"), ("print(value + 1)", "3")
-    page.write_text("".join(f"```python\n{code}\n```\n<!-- output -->\n```text\n{text}\n```\n" for code, text in blocks))
+    page.write_text(
+        "".join(f"```python\n{code}\n```\n<!-- output -->\n```text\n{text}\n```\n" for code, text in blocks)
+    )
     run = check.PageCheck(page)
     run.run()
     assert (run.passed, run.failed) == (1, 1)
