@@ -1,4 +1,4 @@
-"""Small made-up texts, labels and features that several tests share."""
+"""Small synthetic texts, targets and features that several tests share."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WORDS = (
     "flat",
 )
 
-TWO = LabelSpace(names=("no", "yes"))
-FOUR = LabelSpace(names=("a", "b", "c", "d"))
-TAGS = LabelSpace(names=("x", "y", "z"), kind="multilabel")
+TWO_CLASSES = LabelSpace(names=("no", "yes"))
+FOUR_CLASSES = LabelSpace(names=("a", "b", "c", "d"))
+LABELS = LabelSpace(names=("x", "y", "z"), kind="multilabel")
 NUMBER = LabelSpace(kind="number")
 
 
-def made_texts(count: int, seed: int = 0) -> list[str]:
+def make_texts(count: int, seed: int = 0) -> list[str]:
     """Texts of a few words each; one is empty."""
     rng = np.random.default_rng(seed)
     texts = [" ".join(rng.choice(WORDS, rng.integers(1, 12))) for _ in range(count)]
@@ -40,19 +40,19 @@ def made_texts(count: int, seed: int = 0) -> list[str]:
     return texts
 
 
-def made_features(count: int, columns: int = 7, seed: int = 0) -> Array:
-    """Columns of very different sizes, one of them constant."""
+def make_features(count: int, columns: int = 7, seed: int = 0) -> Array:
+    """Columns of very different scales, one of them constant."""
     rng = np.random.default_rng(seed)
-    made = rng.normal(size=(count, columns)) * 10.0 ** np.arange(-2, columns - 2) + np.arange(columns)
-    made[:, 3] = 5.0
-    return made.astype(np.float32)
+    features = rng.normal(size=(count, columns)) * 10.0 ** np.arange(-2, columns - 2) + np.arange(columns)
+    features[:, 3] = 5.0
+    return features.astype(np.float32)
 
 
-def made_targets(features: Array, space: LabelSpace, seed: int = 0) -> Array:
-    """Targets that the features say something about, with noise."""
+def make_targets(features: Array, space: LabelSpace, seed: int = 0) -> Array:
+    """Targets that depend on the features, with noise."""
     rng = np.random.default_rng(seed)
-    spread = features.std(0)
-    scores = (features / np.where(spread > 0, spread, 1)) @ rng.normal(size=(features.shape[1], max(len(space), 1)))
+    std = features.std(0)
+    scores = (features / np.where(std > 0, std, 1)) @ rng.normal(size=(features.shape[1], max(len(space), 1)))
     scores += rng.normal(size=scores.shape)
     if space.kind == "number":
         return np.asarray(scores[:, 0] * 3 + 20)
@@ -60,20 +60,20 @@ def made_targets(features: Array, space: LabelSpace, seed: int = 0) -> Array:
     return np.asarray(scores > 0 if space.kind == "multilabel" else scores.argmax(1))
 
 
-def single(texts: Sequence[str]) -> Callable[[], Iterator[tuple[str, str | None]]]:
-    """Texts as rows that can be read again and again."""
+def iter_texts(texts: Sequence[str]) -> Callable[[], Iterator[tuple[str, str | None]]]:
+    """Texts as rows that can be read repeatedly."""
     return lambda: ((text, None) for text in texts)
 
 
-def double(first: Sequence[str], second: Sequence[str]) -> Callable[[], Iterator[tuple[str, str | None]]]:
+def iter_text_pairs(first: Sequence[str], second: Sequence[str]) -> Callable[[], Iterator[tuple[str, str | None]]]:
     """Pairs of texts as rows."""
     return lambda: iter(zip(first, second, strict=True))
 
 
 def softmax(logits: Array) -> Array:
     """Probabilities of classes."""
-    grown = np.exp(logits - logits.max(1, keepdims=True))
-    return np.asarray(grown / grown.sum(1, keepdims=True))
+    exponentials = np.exp(logits - logits.max(1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(1, keepdims=True))
 
 
 def sigmoid(logits: Array) -> Array:

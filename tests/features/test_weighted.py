@@ -38,7 +38,7 @@ def weighted_run(embedding_only_model: str, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.learns
 def test_the_only_informative_layer_gets_all_the_weight(weighted_run: Run) -> None:
     assert weighted_run.metrics["accuracy"].value > 0.75
-    (weights_note,) = [note for note in weighted_run.notes if "layers weighted" in note]
+    (weights_note,) = [note for note in weighted_run.notes if "layer weights learned" in note]
     assert "0: 1.000, 1: 0.000, 2: 0.000" in weights_note
     assert weighted_run.report is not None
     assert weights_note in weighted_run.report.read_text()
@@ -64,7 +64,7 @@ def test_the_weights_are_saved_and_used_for_prediction(weighted_run: Run, embedd
 def test_layers_are_weighted_for_words_too(tiny: str, tmp_path: Path) -> None:
     rows = [{"tokens": [word for word, _ in row], "tags": [tag for _, tag in row]} for row in make_tagged_words(120)]
     tagger = train(rows, output=tmp_path / "tags", model=tiny, method="features", layer="weighted", report=False)
-    assert any("layers weighted" in note for note in tagger.notes)
+    assert any("layer weights learned" in note for note in tagger.notes)
     assert predict(tmp_path / "tags", [{"tokens": ["a", "good", "film"]}])[0].tags is not None
 
 
@@ -87,7 +87,7 @@ def test_the_command_line_reports_the_weights(
         ]
     )
     captured = capsys.readouterr()
-    assert "layers weighted for this task" in captured.out + captured.err
+    assert "layer weights learned for this task" in captured.out + captured.err
 
 
 def test_invalid_poolings_and_weights_are_refused(weighted_run: Run, tiny: str, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def make_blobs(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_probe_separates_clusters() -> None:
     features, targets = make_blobs()
-    linear = fit_probe(features, targets, SPACE, tried=200)
+    linear = fit_probe(features, targets, SPACE, selection_rows=200)
     new_features, new_targets = make_blobs(seed=1)
     assert (linear.logits(new_features).argmax(1) == new_targets).mean() > 0.95
 
@@ -44,17 +44,19 @@ def test_a_probe_separates_clusters() -> None:
 def test_a_column_that_hardly_varies_gets_no_large_weight() -> None:
     features, targets = make_blobs()
     nearly_constant = 5.0 + 1e-6 * (targets == 0)  # separates the classes by a millionth
-    linear = fit_probe(np.column_stack([features, nearly_constant]), targets, SPACE, tried=200)
+    linear = fit_probe(np.column_stack([features, nearly_constant]), targets, SPACE, selection_rows=200)
     assert np.abs(linear.weight[:, 3]).max() < 1e-2
     assert np.abs(linear.weight).max() < 100
 
 
 def test_numbers_and_several_labels_are_fitted_too() -> None:
     features, targets = make_blobs()
-    ridge = fit_probe(features, features @ np.array([1.0, -2.0, 3.0]) + 7, LabelSpace(kind="number"), tried=200)
+    ridge = fit_probe(
+        features, features @ np.array([1.0, -2.0, 3.0]) + 7, LabelSpace(kind="number"), selection_rows=200
+    )
     assert ridge.logits(features)[:, 0] == pytest.approx(features @ np.array([1.0, -2.0, 3.0]) + 7, abs=0.5)
     label_matrix = np.stack([targets == 0, targets != 1], axis=1)
-    multilabel = fit_probe(features, label_matrix, LabelSpace(names=("x", "y"), kind="multilabel"), tried=200)
+    multilabel = fit_probe(features, label_matrix, LabelSpace(names=("x", "y"), kind="multilabel"), selection_rows=200)
     assert ((multilabel.logits(features) > 0) == label_matrix).mean() > 0.95
 
 
@@ -85,7 +87,7 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
     settings = TrainSettings(precision="float")
     probe_head(model.module, data, space, settings, objective=CrossEntropy(), device="cpu")
     features, targets = compute_head_features(model.module, data, settings, CrossEntropy(), "cpu")
-    linear = fit_probe(features, targets, space, tried=200)
+    linear = fit_probe(features, targets, space, selection_rows=200)
     batch = data.take(np.arange(len(data)))
     with torch.no_grad():
         logits = compute_logits(model.module.eval(), batch, "cpu").numpy()

@@ -1,4 +1,4 @@
-"""Classic methods: TF-IDF, linear models and the majority class; fitted by scikit-learn, predicted in plain numpy."""
+"""Classic methods: TF-IDF, linear models and the majority class; fitted by scikit-learn, applied in numpy."""
 
 from clearhead.classic.linear import LinearModel, fit_linear, fit_probe
 from clearhead.classic.majority import MajorityModel, fit_majority

@@ -1,7 +1,7 @@
-"""ELMo's sum of all layers: gamma * sum_j softmax(s)_j h_j, with s learned for a task beside a linear model.
+"""ELMo's scalar mix of layers: gamma * sum_j softmax(s)_j h_j, with s learned jointly with a linear model.
 
-Layers differ in size by far, so each is brought to one spread before it is weighed; the shares that are shown are of
-these, and the scores that are kept take the spreads back, so that they apply to the layers as they come.
+Layers differ in scale, so each is scaled to unit standard deviation first. The relative weights refer to the scaled
+layers; the stored scores include the scales, so that they apply to the original layers.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clearhead.classic.linear import LEAST_SPREAD, standardize
+from clearhead.classic.linear import MIN_STD, standardize
 from clearhead.classic.solver import ClassWeight, limit_threads
-from clearhead.classic.strength import FITTING, choose_strength
+from clearhead.classic.strength import FITTING_STAGE, choose_strength
 from clearhead.classic.targets import check_targets, count_outputs
 from clearhead.data.labels import Kind, LabelSpace
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.progress import Progress, no_progress
 
-STEPS = 300
-CALM = 1e-3  # how much scores are held back, a row: without it the best layer's would grow for ever
-MOST_SCORE = 1e4
-SILENT = 100.0  # so far below the others is the score of a layer that is the same for all rows
+MAX_ITERATIONS = 300
+SCORE_PENALTY = 1e-3  # L2 penalty of the scores per row; without it, the score of the best layer would diverge
+MAX_SCORE = 1e4
+CONSTANT_LAYER_GAP = 100.0  # a layer that is equal for all rows scores this much below the others
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarMix:
-    """How much of each layer there is in the sum, the word vectors first."""
+    """Weights of the layers in their sum, the word embeddings first."""
 
     scores: tuple[float, ...]  # s
     gamma: float
-    shares: tuple[float, ...]  # of layers of one spread; they sum to 1
+    relative_weights: tuple[float, ...]  # softmax weights of the scaled layers; they sum to 1
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """gamma * softmax(s): what each layer is multiplied by."""
+        """gamma * softmax(s): the factor of each layer."""
         return scalar_mix_weights(self.scores, self.gamma)
 
     @property
     def summary(self) -> str:
-        """The shares in one line."""
-        parts = ", ".join(f"{layer}: {share:.3f}" for layer, share in enumerate(self.shares))
-        return f"layers weighted for this task (0 is the word vectors): {parts}."
+        """The relative weights in one line."""
+        layer_weights = ", ".join(f"{layer}: {weight:.3f}" for layer, weight in enumerate(self.relative_weights))
+        return f"layer weights learned for this task (layer 0: word embeddings): {layer_weights}."
 
 
 def scalar_mix_weights(scores: Sequence[float], gamma: float) -> tuple[float, ...]:
-    """gamma * softmax(s), checked, as a folder may say anything."""
-    given = np.asarray(scores, np.float64)
-    if not given.size or not (np.abs(given) <= MOST_SCORE).all() or not 0 < gamma < MOST_SCORE**2:
-        raise InputError("the scores of weighted layers must be numbers, and gamma one above 0.")
-    return tuple((gamma * _softmax(given)).tolist())
+    """Compute gamma * softmax(s), and check the values, which may come from a model folder."""
+    score_array = np.asarray(scores, np.float64)
+    if not score_array.size or not (np.abs(score_array) <= MAX_SCORE).all() or not 0 < gamma < MAX_SCORE**2:
+        raise InputError("The scores of weighted layers must be finite numbers, and gamma must be above 0.")
+    return tuple((gamma * _softmax(score_array)).tolist())
 
 
 def fit_scalar_mix(
@@ -64,91 +64,97 @@ def fit_scalar_mix(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> ScalarMix:
-    """Learn s together with a linear model on the sum; `layers` are (rows, width) each."""
-    truth = check_targets(targets, space)
+    """Learn s jointly with a linear model on the weighted sum; `layers` are (rows, width) each."""
+    checked_targets = check_targets(targets, space)
     if len({layer.shape for layer in layers}) != 1:
-        raise InputError("layers can be weighted only where all are of one width.")
+        raise InputError("Layers can be weighted only if all have the same width.")
     stacked = np.stack([np.asarray(layer, np.float64) for layer in layers])  # (layers, rows, width)
     mean = stacked.mean(1, keepdims=True)
     stacked -= mean
-    spreads = np.sqrt((stacked**2).mean((1, 2)))
-    silent = spreads <= np.maximum(1e-6 * np.abs(mean).max((1, 2)), LEAST_SPREAD)  # nothing below this but rounding
-    spreads[silent] = np.inf
-    stacked /= spreads[:, None, None]
-    columns = np.sqrt((stacked**2).mean((0, 1)))
-    stacked /= np.where(columns > LEAST_SPREAD, columns, np.inf)  # one scale for all layers: the linear model has it
-    weights = _row_weights(truth, space.kind, class_weight)
+    layer_stds = np.sqrt((stacked**2).mean((1, 2)))
+    is_constant = layer_stds <= np.maximum(1e-6 * np.abs(mean).max((1, 2)), MIN_STD)  # rounding noise
+    layer_stds[is_constant] = np.inf
+    stacked /= layer_stds[:, None, None]
+    column_stds = np.sqrt((stacked**2).mean((0, 1)))
+    stacked /= np.where(column_stds > MIN_STD, column_stds, np.inf)  # the same for all layers
+    weights = _row_weights(checked_targets, space.kind, class_weight)
     with limit_threads(stacked[0].size):
         if strength is None:
-            even = stacked.mean(0)
-            standardize(even)
-            known = {"kind": space.kind, "outputs": count_outputs(space), "class_weight": class_weight}
-            strength = choose_strength(even, truth, seed=seed, progress=progress, **known)  # type: ignore[arg-type]
-        progress(FITTING, 0, 1)
-        scores = _fit_scores(stacked, truth, weights, space.kind, count_outputs(space), strength)
-    if silent.all():
-        raise InputError("no layer tells these rows apart, so that there is nothing to weigh.")
-    scores[silent], spreads[silent] = scores[~silent].min() - SILENT, 1.0
-    shares = _softmax(scores)
-    gamma = float((shares / spreads).sum())
-    return ScalarMix(scores=tuple((scores - np.log(spreads)).tolist()), gamma=gamma, shares=tuple(shares.tolist()))
+            layer_mean = stacked.mean(0)
+            standardize(layer_mean)
+            fit_options = {"kind": space.kind, "outputs": count_outputs(space), "class_weight": class_weight}
+            strength = choose_strength(layer_mean, checked_targets, seed=seed, progress=progress, **fit_options)  # type: ignore[arg-type]
+        progress(FITTING_STAGE, 0, 1)
+        scores = _fit_scores(stacked, checked_targets, weights, space.kind, count_outputs(space), strength)
+    if is_constant.all():
+        raise InputError("Layers cannot be weighted: every layer is equal for all rows.")
+    scores[is_constant], layer_stds[is_constant] = scores[~is_constant].min() - CONSTANT_LAYER_GAP, 1.0
+    relative_weights = _softmax(scores)
+    gamma = float((relative_weights / layer_stds).sum())
+    return ScalarMix(
+        scores=tuple((scores - np.log(layer_stds)).tolist()),
+        gamma=gamma,
+        relative_weights=tuple(relative_weights.tolist()),
+    )
 
 
-def _fit_scores(layers: Array, truth: Array, weights: Array, kind: Kind, outputs: int, strength: float) -> Array:
-    """The s of the least strength * loss + |W|^2 / 2, W and s found together."""
+def _fit_scores(layers: Array, targets: Array, weights: Array, kind: Kind, outputs: int, strength: float) -> Array:
+    """Minimize strength * loss + |W|^2 / 2 over W and s, and return s."""
     try:
         from scipy.optimize import minimize  # type: ignore[import-untyped]
     except ImportError as error:
-        raise MissingExtraError("Weighing layers", "train") from error
-    count, rows, width = layers.shape
-    goals = _target_matrix(truth, kind, outputs)
+        raise MissingExtraError("Weighting layers", "train") from error
+    n_layers, rows, width = layers.shape
+    target_matrix = _target_matrix(targets, kind, outputs)
 
-    def cost(point: Array) -> tuple[float, Array]:
-        s, bias, rest = np.split(point, [count, count + outputs])
-        weight = rest.reshape(outputs, width)
-        shares = _softmax(s)
-        mixed = np.tensordot(shares, layers, 1)  # (rows, width)
-        loss, pull = _loss_and_gradient(mixed @ weight.T + bias, goals, kind)  # pull: d loss / d logits
-        pull = strength * pull * weights[:, None]
-        back = pull @ weight
-        share_pull = np.einsum("lrw,rw->l", layers, back)
-        total = strength * float((loss * weights).sum()) + 0.5 * float((weight**2).sum())
-        total += 0.5 * CALM * rows * strength * float((s**2).sum())
-        s_pull = shares * (share_pull - shares @ share_pull) + CALM * rows * strength * s
-        return total, np.concatenate([s_pull, pull.sum(0), (pull.T @ mixed + weight).ravel()])
+    def cost(parameters: Array) -> tuple[float, Array]:
+        s, bias, flat_weight = np.split(parameters, [n_layers, n_layers + outputs])
+        weight = flat_weight.reshape(outputs, width)
+        softmax_scores = _softmax(s)
+        mixed_layers = np.tensordot(softmax_scores, layers, 1)  # (rows, width)
+        loss, logit_gradient = _loss_and_gradient(mixed_layers @ weight.T + bias, target_matrix, kind)
+        logit_gradient = strength * logit_gradient * weights[:, None]
+        mixed_gradient = logit_gradient @ weight
+        softmax_gradient = np.einsum("lrw,rw->l", layers, mixed_gradient)
+        objective = strength * float((loss * weights).sum()) + 0.5 * float((weight**2).sum())
+        objective += 0.5 * SCORE_PENALTY * rows * strength * float((s**2).sum())
+        score_gradient = softmax_scores * (softmax_gradient - softmax_scores @ softmax_gradient)
+        score_gradient = score_gradient + SCORE_PENALTY * rows * strength * s
+        weight_gradient = logit_gradient.T @ mixed_layers + weight
+        return objective, np.concatenate([score_gradient, logit_gradient.sum(0), weight_gradient.ravel()])
 
-    begin = np.zeros(count + outputs + outputs * width)
-    found = minimize(cost, begin, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    return np.asarray(found.x[:count])
+    initial = np.zeros(n_layers + outputs + outputs * width)
+    solution = minimize(cost, initial, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITERATIONS})
+    return np.asarray(solution.x[:n_layers])
 
 
-def _loss_and_gradient(logits: Array, goals: Array, kind: Kind) -> tuple[Array, Array]:
-    """The loss of each row, and its derivative by the logits."""
+def _loss_and_gradient(logits: Array, targets: Array, kind: Kind) -> tuple[Array, Array]:
+    """The loss of each row, and its gradient with respect to the logits."""
     if kind == "number":
-        off = logits - goals
-        return 0.5 * (off**2).sum(1), off
+        errors = logits - targets
+        return 0.5 * (errors**2).sum(1), errors
     if kind == "multilabel":
-        made = np.logaddexp(0, logits) - goals * logits
-        return made.sum(1), 1 / (1 + np.exp(-np.clip(logits, -500, 500))) - goals
-    top = logits - logits.max(1, keepdims=True)
-    total = np.log(np.exp(top).sum(1, keepdims=True))
-    return -((top - total) * goals).sum(1), np.exp(top - total) - goals
+        losses = np.logaddexp(0, logits) - targets * logits
+        return losses.sum(1), 1 / (1 + np.exp(-np.clip(logits, -500, 500))) - targets
+    shifted = logits - logits.max(1, keepdims=True)
+    log_sum = np.log(np.exp(shifted).sum(1, keepdims=True))
+    return -((shifted - log_sum) * targets).sum(1), np.exp(shifted - log_sum) - targets
 
 
-def _target_matrix(truth: Array, kind: Kind, outputs: int) -> Array:
-    """(rows, outputs): what the logits should say; numbers in units of their spread."""
+def _target_matrix(targets: Array, kind: Kind, outputs: int) -> Array:
+    """Targets as a matrix (rows, outputs): one-hot classes, label flags, or standardized numbers."""
     if kind == "number":
-        return np.asarray(((truth - truth.mean()) / (truth.std() or 1.0))[:, None])
-    return truth.astype(np.float64) if kind == "multilabel" else np.eye(outputs)[truth]
+        return np.asarray(((targets - targets.mean()) / (targets.std() or 1.0))[:, None])
+    return targets.astype(np.float64) if kind == "multilabel" else np.eye(outputs)[targets]
 
 
-def _row_weights(truth: Array, kind: Kind, class_weight: ClassWeight) -> Array:
+def _row_weights(targets: Array, kind: Kind, class_weight: ClassWeight) -> Array:
     if class_weight == "none" or kind != "classes":
-        return np.ones(len(truth))
-    counts = np.bincount(truth)
-    return np.asarray(len(truth) / (counts[truth] * (counts > 0).sum()))
+        return np.ones(len(targets))
+    counts = np.bincount(targets)
+    return np.asarray(len(targets) / (counts[targets] * (counts > 0).sum()))
 
 
 def _softmax(scores: Array) -> Array:
-    made = np.exp(scores - scores.max())
-    return np.asarray(made / made.sum())
+    exponentials = np.exp(scores - scores.max())
+    return np.asarray(exponentials / exponentials.sum())

@@ -1,4 +1,4 @@
-"""Where scikit-learn is called: one fit at a given strength, for classes, labels or numbers."""
+"""Fitting coefficients by scikit-learn at a given strength, for classes, labels or numbers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from clearhead.metrics.checks import Array
 
 ClassWeight = Literal["none", "auto"]
 
-UNSEEN = -1e4  # logit of a class without rows: its probability is 0 also at a high temperature
-STEPS = 2000  # most problems take under a hundred
-RIDGE = 1e-6  # tolerance of ridge regression, finer than scikit-learn's and still quick
-LONG_CALLS = 1 << 24  # numbers of a matrix from which a product takes so long that waiting for a thread is little
-MOST_WEIGHTS = 1 << 25  # L-BFGS keeps twenty vectors of so many numbers: 5 GB
+UNSEEN_CLASS_LOGIT = -1e4  # the probability of a class without rows is 0 even at a high temperature
+MAX_ITERATIONS = 2000  # most problems take less than a hundred
+RIDGE_TOLERANCE = 1e-6  # finer than the default of scikit-learn, and still fast
+MIN_PARALLEL_SIZE = 1 << 24  # matrix size from which a product takes much longer than waiting for a thread
+MAX_FITTED_WEIGHTS = 1 << 25  # L-BFGS keeps about twenty vectors of this size (5 GB)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
-    """A linear model in the precision it was fitted in."""
+    """A linear model in the precision of its fit."""
 
     weight: Array  # (outputs, inputs)
     bias: Array  # (outputs,)
@@ -36,14 +36,14 @@ class Coefficients:
 
 @contextmanager
 def limit_threads(size: int) -> Iterator[None]:
-    """Fit in here: BLAS uses one thread, unless a matrix of `size` numbers keeps more of them busy for long.
+    """Limit BLAS to one thread during a fit, unless a matrix of `size` numbers is large enough for more.
 
-    L-BFGS makes thousands of short products. On several threads each ends only when all have had their turn, and beside
-    another busy process that takes fifty times as long as the product.
+    L-BFGS computes thousands of short products. With several threads, each product waits for the slowest thread; next
+    to another busy process, this takes fifty times as long as the product itself.
     """
     with suppress(ImportError), passive_waiting():
-        import sklearn.linear_model  # noqa: F401  # loaded first, for it brings a BLAS of its own
-    with limit_blas(1 if size < LONG_CALLS else most_threads()):
+        import sklearn.linear_model  # noqa: F401  # imported first, since it loads its own BLAS
+    with limit_blas(1 if size < MIN_PARALLEL_SIZE else most_threads()):
         yield
 
 
@@ -59,20 +59,21 @@ def fit_coefficients(
 
 
 def _fit_classes(matrix: Any, targets: Array, outputs: int, strength: float, class_weight: ClassWeight) -> Coefficients:
-    seen = np.unique(targets)
-    weight, bias = np.zeros((outputs, matrix.shape[1])), np.full(outputs, UNSEEN)
-    if len(seen) == 1:
-        bias[seen] = 0.0
+    present_classes = np.unique(targets)
+    weight, bias = np.zeros((outputs, matrix.shape[1])), np.full(outputs, UNSEEN_CLASS_LOGIT)
+    if len(present_classes) == 1:
+        bias[present_classes] = 0.0
         return Coefficients(weight=weight, bias=bias)
-    if len(seen) > 2 and len(seen) * matrix.shape[1] > MOST_WEIGHTS:
+    if len(present_classes) > 2 and len(present_classes) * matrix.shape[1] > MAX_FITTED_WEIGHTS:
         raise InputError(
-            f"{len(seen):,} classes over {matrix.shape[1]:,} features are more than the {MOST_WEIGHTS:,} weights that "
-            "are fitted; use fewer terms (max_terms)."
+            f"{len(present_classes):,} classes with {matrix.shape[1]:,} features exceed the limit of "
+            f"{MAX_FITTED_WEIGHTS:,} weights; use fewer terms (max_terms)."
         )
-    rows, offsets, converged = _fit_logistic(matrix, targets, strength, class_weight)
-    if len(seen) == 2:  # one row for the second class against the first: sigmoid(z) = softmax(-z / 2, z / 2)
-        rows, offsets = np.concatenate([-rows / 2, rows / 2]), np.concatenate([-offsets / 2, offsets / 2])
-    weight[seen], bias[seen] = rows, offsets
+    present_weights, present_biases, converged = _fit_logistic(matrix, targets, strength, class_weight)
+    if len(present_classes) == 2:  # the binary model has one output z: sigmoid(z) = softmax(-z / 2, z / 2)
+        present_weights = np.concatenate([-present_weights / 2, present_weights / 2])
+        present_biases = np.concatenate([-present_biases / 2, present_biases / 2])
+    weight[present_classes], bias[present_classes] = present_weights, present_biases
     return Coefficients(weight=weight, bias=bias, converged=converged)
 
 
@@ -81,45 +82,47 @@ def _fit_labels(matrix: Any, targets: Array, strength: float, class_weight: Clas
     converged = True
     for label in range(targets.shape[1]):
         column = targets[:, label]
-        if column.any() and not column.all():  # else every row says the same, and the odds are all there is
-            rows, offsets, well = _fit_logistic(matrix, column.astype(np.int64), strength, class_weight)
-            weight[label], bias[label] = rows[0], offsets[0]
-            converged = converged and well
+        if column.any() and not column.all():  # otherwise all rows agree, and the log odds suffice
+            label_weight, label_bias, label_converged = _fit_logistic(
+                matrix, column.astype(np.int64), strength, class_weight
+            )
+            weight[label], bias[label] = label_weight[0], label_bias[0]
+            converged = converged and label_converged
     return Coefficients(weight=weight, bias=bias, converged=converged)
 
 
 def _fit_number(matrix: Any, targets: Array, strength: float) -> Coefficients:
-    spread = float(targets.std())
+    std = float(targets.std())
     mean = float(targets.mean())
-    if spread <= 1e-12 * abs(mean):
+    if std <= 1e-12 * abs(mean):
         return Coefficients(weight=np.zeros((1, matrix.shape[1])), bias=np.array([mean]))
-    # in units of their spread, so that the tolerance means the same for all numbers
+    # standardized, so that the tolerance is independent of their scale
     model, converged = _fit_estimator(
-        "Ridge", matrix, (targets - mean) / spread, alpha=1 / strength, max_iter=STEPS, tol=RIDGE
+        "Ridge", matrix, (targets - mean) / std, alpha=1 / strength, max_iter=MAX_ITERATIONS, tol=RIDGE_TOLERANCE
     )
-    weight = np.asarray(model.coef_, np.float64).reshape(1, -1) * spread
-    bias = np.asarray(model.intercept_, np.float64).reshape(1) * spread + mean
+    weight = np.asarray(model.coef_, np.float64).reshape(1, -1) * std
+    bias = np.asarray(model.intercept_, np.float64).reshape(1) * std + mean
     return Coefficients(weight=weight, bias=bias, converged=converged)
 
 
 def _fit_logistic(matrix: Any, targets: Array, strength: float, class_weight: ClassWeight) -> tuple[Array, Array, bool]:
-    balance = "balanced" if class_weight == "auto" else None
+    sklearn_class_weight = "balanced" if class_weight == "auto" else None
     model, converged = _fit_estimator(
-        "LogisticRegression", matrix, targets, C=strength, class_weight=balance, max_iter=STEPS
+        "LogisticRegression", matrix, targets, C=strength, class_weight=sklearn_class_weight, max_iter=MAX_ITERATIONS
     )
     return np.asarray(model.coef_, np.float64), np.asarray(model.intercept_, np.float64), converged
 
 
 def _fit_estimator(name: str, matrix: Any, targets: Array, **settings: Any) -> tuple[Any, bool]:
-    """A model of scikit-learn, and whether it converged: that is said in a field, not in a warning."""
+    """Fit a scikit-learn estimator, and return it with a flag for convergence instead of a warning."""
     try:
         with passive_waiting():
             from sklearn import linear_model
             from sklearn.exceptions import ConvergenceWarning
     except ImportError as error:
         raise MissingExtraError("Fitting a linear model", "train") from error
-    make: Callable[..., Any] = getattr(linear_model, name)
-    with warnings.catch_warnings(record=True) as said:
+    build_estimator: Callable[..., Any] = getattr(linear_model, name)
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", ConvergenceWarning)
-        model = make(**settings).fit(matrix, targets)
-    return model, not any(issubclass(warning.category, ConvergenceWarning) for warning in said)
+        model = build_estimator(**settings).fit(matrix, targets)
+    return model, not any(issubclass(warning.category, ConvergenceWarning) for warning in caught_warnings)

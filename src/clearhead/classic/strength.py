@@ -1,4 +1,4 @@
-"""How far weights may grow: chosen by what rows say that the fit did not see."""
+"""Selection of the inverse regularization strength by cross-validation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from clearhead.data.labels import Kind
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
 
-FITTING = "fitting the linear model"
+FITTING_STAGE = "fitting the linear model"
 FOLDS = 5
-USUAL = 1.0  # scikit-learn's default, where there are too few rows to ask
-LEAST_ROWS = 10
-MOST_ROWS = 10_000  # the best strength is a property of the features; more rows only make it slower to find
-ENOUGH_HELD = 2000  # with so many held-out rows a factor of ten shows, and no further fold is fitted
-MOST_LABELS = 16  # of several labels, the most varied speak for all
+DEFAULT_STRENGTH = 1.0  # the default of scikit-learn, used if there are too few rows to choose
+MIN_ROWS = 10
+MAX_ROWS = 10_000  # the best strength depends on the features; more rows only slow the search down
+ENOUGH_HELD_OUT_ROWS = 2000  # enough to distinguish steps of the grid, so no further folds are fitted
+MAX_LABELS = 16  # only the most balanced of many labels are used
 
-# one step is a factor of ten; standardised columns are larger than those of TF-IDF, so they need less
-SPARSE = (0.1, 1.0, 10.0, 100.0, 1000.0)
-DENSE = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
+# standardized columns are larger than those of TF-IDF, so they need smaller strengths
+SPARSE_GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
+DENSE_GRID = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
 
 
 def choose_strength(
@@ -34,45 +34,50 @@ def choose_strength(
     seed: int,
     progress: Progress = no_progress,
 ) -> float:
-    """The strength with the smallest loss on held-out rows, from small to large until it no longer gets better.
+    """Choose the strength with the lowest held-out loss, trying increasing values until the loss stops improving.
 
-    `progress` counts fits, of as many as there are at most.
+    `progress` counts fits; its total is the maximum number of fits.
     """
-    rows = np.random.default_rng(seed).permutation(len(targets))[:MOST_ROWS]
+    rows = np.random.default_rng(seed).permutation(len(targets))[:MAX_ROWS]
     matrix, targets = matrix[rows], targets[rows]
     if kind == "multilabel":
-        varied = np.minimum(targets.sum(0), (~targets).sum(0))
-        targets = targets[:, np.sort(np.argsort(-varied, kind="stable")[:MOST_LABELS])]
+        minority_counts = np.minimum(targets.sum(0), (~targets).sum(0))
+        targets = targets[:, np.sort(np.argsort(-minority_counts, kind="stable")[:MAX_LABELS])]
         outputs = targets.shape[1]
     folds = assign_folds(targets, kind)
-    used = min(max(round(ENOUGH_HELD * FOLDS / len(rows)), 1), FOLDS)
-    asked = (folds >= 0) & (folds < used)
-    held = targets[asked]
-    if len(held) < LEAST_ROWS or (held == held[0]).all():
-        return USUAL
-    best, least = USUAL, np.inf
-    strengths = DENSE if isinstance(matrix, np.ndarray) else SPARSE
-    for place, strength in enumerate(strengths):
+    used_folds = min(max(round(ENOUGH_HELD_OUT_ROWS * FOLDS / len(rows)), 1), FOLDS)
+    is_held_out = (folds >= 0) & (folds < used_folds)
+    held_out_targets = targets[is_held_out]
+    if len(held_out_targets) < MIN_ROWS or (held_out_targets == held_out_targets[0]).all():
+        return DEFAULT_STRENGTH
+    best, lowest_loss = DEFAULT_STRENGTH, np.inf
+    strengths = DENSE_GRID if isinstance(matrix, np.ndarray) else SPARSE_GRID
+    for step, strength in enumerate(strengths):
         losses = np.zeros(targets.shape)
-        for fold in range(used):
-            progress(FITTING, place * used + fold, len(strengths) * used)
-            out = folds == fold
-            solved = fit_coefficients(
-                matrix[~out], targets[~out], kind=kind, outputs=outputs, strength=strength, class_weight=class_weight
+        for fold in range(used_folds):
+            progress(FITTING_STAGE, step * used_folds + fold, len(strengths) * used_folds)
+            in_fold = folds == fold
+            coefficients = fit_coefficients(
+                matrix[~in_fold],
+                targets[~in_fold],
+                kind=kind,
+                outputs=outputs,
+                strength=strength,
+                class_weight=class_weight,
             )
-            logits = matrix[out] @ solved.weight.T + solved.bias
-            losses[out] = row_losses(np.asarray(logits), targets[out], kind)
-        loss = mean_loss(losses[asked], held, kind, balanced=class_weight == "auto")
-        if not loss < least:
+            logits = matrix[in_fold] @ coefficients.weight.T + coefficients.bias
+            losses[in_fold] = compute_row_losses(np.asarray(logits), targets[in_fold], kind)
+        loss = average_losses(losses[is_held_out], held_out_targets, kind, balanced=class_weight == "auto")
+        if not loss < lowest_loss:
             break
-        best, least = strength, loss
+        best, lowest_loss = strength, loss
     return best
 
 
 def assign_folds(targets: Array, kind: Kind) -> Array:
-    """(rows,) the fold that holds each row out; -1 for the only row of a class, which is never held out.
+    """Assign each row the fold that holds it out; -1 for the only row of a class, which is never held out.
 
-    Rows of one class get folds in turn, so that one row of each class is always left to learn from.
+    Rows of one class are assigned to the folds in turn, so that every training set has a row of each class.
     """
     rows = np.arange(len(targets))
     if kind != "classes":
@@ -82,19 +87,21 @@ def assign_folds(targets: Array, kind: Kind) -> Array:
     return np.where(np.bincount(targets)[targets] == 1, -1, folds)
 
 
-def row_losses(logits: Array, targets: Array, kind: Kind) -> Array:
-    """-log of the probability of the truth, by row or by row and label; for numbers the squared error."""
+def compute_row_losses(logits: Array, targets: Array, kind: Kind) -> Array:
+    """Negative log-likelihood by row, or by row and label; the squared error for numbers."""
     if kind == "number":
         return np.asarray((logits[:, 0] - targets) ** 2)
     if kind == "multilabel":
         return np.asarray(np.logaddexp(0, np.where(targets, -logits, logits)))
-    top = logits.max(1)
+    largest = logits.max(1)
     # -log softmax(z)[y] = log sum exp(z) - z[y]
-    return np.asarray(np.log(np.exp(logits - top[:, None]).sum(1)) + top - logits[np.arange(len(targets)), targets])
+    return np.asarray(
+        np.log(np.exp(logits - largest[:, None]).sum(1)) + largest - logits[np.arange(len(targets)), targets]
+    )
 
 
-def mean_loss(losses: Array, targets: Array, kind: Kind, *, balanced: bool) -> float:
-    """Over rows, or first over the rows of each class where classes are to count alike."""
+def average_losses(losses: Array, targets: Array, kind: Kind, *, balanced: bool) -> float:
+    """Average losses over rows; if balanced, first over the rows of each class."""
     if not balanced or kind == "number":
         return float(losses.mean())
     groups = targets if kind == "classes" else targets + 2 * np.arange(targets.shape[1])

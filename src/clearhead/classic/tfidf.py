@@ -1,4 +1,4 @@
-"""Texts as weighted counts of words and neighbouring words: the same numbers as scikit-learn's TfidfVectorizer."""
+"""TF-IDF features of word n-grams, equal to those of scikit-learn's TfidfVectorizer."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.classic.sparse import SparseRows, build_sparse_rows, pair_features, pair_width, stack_sparse_rows
+from clearhead.classic.sparse import SparseRows, build_sparse_rows, combine_pairs, count_pair_columns, stack_sparse_rows
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
 from clearhead.text.words import split_tfidf_words
 
-MOST_TERMS = 1 << 20
-MOST_NGRAM = 5
-LONGEST = 256  # letters; what is longer is no term that comes again
-MOST_COUNTED = 2_000_000  # terms that are counted at a time: about 300 MB
-CHUNK = 1000  # rows that are turned into numbers together
-ONE_ROW = 1 << 48  # a count holds rows and occurrences in one number: half the memory of two tables
+MAX_TERMS = 1 << 20
+MAX_NGRAM_WORDS = 5
+MAX_TERM_LENGTH = 256  # characters; longer terms do not recur
+MAX_COUNTED_TERMS = 2_000_000  # terms counted at a time (about 300 MB)
+CHUNK_ROWS = 1000  # rows that are vectorized together
+ROW_UNIT = 1 << 48  # one integer counts both rows (upper bits) and occurrences, which halves the memory
 
 Rows = Callable[[], Iterator[tuple[str, str | None]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TfidfSettings:
-    """What counts as a term, and how it is weighed."""
+    """Which terms are used, and how they are weighted."""
 
-    ngrams: tuple[int, int] = (1, 2)  # words of the shortest and of the longest term
+    ngrams: tuple[int, int] = (1, 2)  # number of words of the shortest and the longest term
     lowercase: bool = True
-    min_rows: int = 2  # a term that is in fewer texts is left out: it can only be learned by heart
-    max_terms: int | None = 100_000  # the most frequent are kept; None: all
-    sublinear: bool = True  # 1 + log(count): a word that comes ten times does not say ten times as much
-    pairs: bool = False  # two texts a row
+    min_rows: int = 2  # terms in fewer texts are dropped, since a model could only memorize them
+    max_terms: int | None = 100_000  # only the most frequent terms; None: all
+    sublinear: bool = True  # 1 + log(count) instead of count: repetitions of a word add little
+    pairs: bool = False  # rows are pairs of texts
 
     def check(self) -> None:
-        """One sentence for the first setting that cannot be."""
+        """Raise an error for the first invalid setting."""
         rules = (
-            (1 <= self.ngrams[0] <= self.ngrams[1] <= MOST_NGRAM, f"ngrams must rise within 1 to {MOST_NGRAM}"),
+            (
+                1 <= self.ngrams[0] <= self.ngrams[1] <= MAX_NGRAM_WORDS,
+                f"ngrams must be two ascending numbers from 1 to {MAX_NGRAM_WORDS}",
+            ),
             (self.min_rows >= 1, "min_rows must be at least 1"),
-            (self.max_terms is None or 1 <= self.max_terms <= MOST_TERMS, f"max_terms must be 1 to {MOST_TERMS:,}"),
+            (self.max_terms is None or 1 <= self.max_terms <= MAX_TERMS, f"max_terms must be from 1 to {MAX_TERMS:,}"),
         )
-        for holds, said in rules:
-            if not holds:
-                raise InputError(f"TF-IDF settings: {said}.")
+        for is_valid, message in rules:
+            if not is_valid:
+                raise InputError(f"TF-IDF settings: {message}.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tfidf:
-    """The terms of a set of texts, and how much each of them says."""
+    """A TF-IDF vocabulary with the inverse document frequency of each term."""
 
     terms: tuple[str, ...]
     idf: Array  # (terms,) float32
@@ -59,51 +62,53 @@ class Tfidf:
 
     @property
     def width(self) -> int:
-        """How many features a row has."""
-        return pair_width(len(self.terms)) if self.settings.pairs else len(self.terms)
+        """Number of features per row."""
+        return count_pair_columns(len(self.terms)) if self.settings.pairs else len(self.terms)
 
     @cached_property
     def vocabulary(self) -> dict[str, int]:
-        """The place of each term."""
-        return {term: place for place, term in enumerate(self.terms)}
+        """The index of each term."""
+        return {term: index for index, term in enumerate(self.terms)}
 
     def transform(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> SparseRows:
-        """One row of features for each text, or for each two."""
+        """Compute a row of features for each text or pair of texts."""
         if self.settings.pairs != (texts_b is not None):
             expected = "two texts" if self.settings.pairs else "one text"
-            raise InputError(f"this model reads {expected} a row, and {'two' if texts_b is not None else 'one'} came.")
+            raise InputError(f"This model expects {expected} per row, got {'two' if texts_b is not None else 'one'}.")
         if texts_b is None:
             return self._weigh_terms(texts)
         if len(texts) != len(texts_b):
-            raise InputError(f"{len(texts)} first texts and {len(texts_b)} second texts came; give as many of both.")
-        return pair_features(self._weigh_terms(texts), self._weigh_terms(texts_b))
+            raise InputError(f"Got {len(texts)} first texts and {len(texts_b)} second texts; the counts must match.")
+        return combine_pairs(self._weigh_terms(texts), self._weigh_terms(texts_b))
 
     def _weigh_terms(self, texts: Sequence[str]) -> SparseRows:
-        places: list[int] = []
-        known: list[int] = []  # how many terms of each text are in the vocabulary
-        place_of = self.vocabulary.get
+        columns_of_terms: list[int] = []
+        term_counts: list[int] = []  # terms of each text that are in the vocabulary
+        index_of = self.vocabulary.get
         for text in _check_texts(texts):
-            found = [place for term in extract_terms(text, self.settings) if (place := place_of(term)) is not None]
-            places += found
-            known.append(len(found))
+            text_columns = [
+                index for term in extract_terms(text, self.settings) if (index := index_of(term)) is not None
+            ]
+            columns_of_terms += text_columns
+            term_counts.append(len(text_columns))
         width = len(self.terms)
-        keys = np.repeat(np.arange(len(known)), np.array(known, np.int64)) * width + np.array(places, np.int64)
-        keys, counts = np.unique(keys, return_counts=True)
+        rows_of_terms = np.repeat(np.arange(len(term_counts)), np.array(term_counts, np.int64))
+        keys, counts = np.unique(rows_of_terms * width + np.array(columns_of_terms, np.int64), return_counts=True)
         rows, columns = keys // width, keys % width
-        # weight(t, d) = (1 + log tf(t, d)) x idf(t), then rows of length 1
+        # weight(t, d) = (1 + log tf(t, d)) x idf(t), then rows are scaled to length 1
         values = (1 + np.log(counts) if self.settings.sublinear else counts) * self.idf[columns].astype(np.float64)
-        length = np.sqrt(np.bincount(rows, weights=values**2, minlength=len(known)))
-        return build_sparse_rows(rows, columns, values / length[rows], count=len(known), width=width)
+        length = np.sqrt(np.bincount(rows, weights=values**2, minlength=len(term_counts)))
+        return build_sparse_rows(rows, columns, values / length[rows], count=len(term_counts), width=width)
 
 
 def extract_terms(text: str, settings: TfidfSettings) -> list[str]:
-    """The words of a text and the runs of neighbouring words, with repeats."""
+    """Extract the word n-grams of a text, with repetitions."""
     words = split_tfidf_words(text.lower() if settings.lowercase else text)
     shortest, longest = settings.ngrams
-    found = words.copy() if shortest == 1 else []
+    terms = words.copy() if shortest == 1 else []
     for size in range(max(shortest, 2), longest + 1):
-        found += map(" ".join, zip(*(words[start:] for start in range(size)), strict=False))
-    return found
+        terms += map(" ".join, zip(*(words[start:] for start in range(size)), strict=False))
+    return terms
 
 
 def fit_tfidf(
@@ -116,7 +121,7 @@ def fit_tfidf(
     max_terms: int | None = 100_000,
     sublinear: bool = True,
 ) -> tuple[Tfidf, Any]:
-    """Read the rows twice, once for the terms and once for their numbers: the model, and a scipy matrix of the rows."""
+    """Fit TF-IDF in two passes over the rows, and return the model and a scipy matrix of the rows."""
     try:
         from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
     except ImportError as error:
@@ -131,53 +136,57 @@ def fit_tfidf(
     )
     settings.check()
     tfidf = _count_terms(rows, settings)
-    source, parts = _iter_pairs(rows(), pairs), []
-    while chunk := list(islice(source, CHUNK)):
+    pairs_of_texts, parts = _iter_pairs(rows(), pairs), []
+    while chunk := list(islice(pairs_of_texts, CHUNK_ROWS)):
         first, second = [row[0] for row in chunk], [row[1] for row in chunk]
         parts.append(tfidf.transform(first, second if pairs else None))
-    made = stack_sparse_rows(parts, tfidf.width)
-    return tfidf, csr_matrix((made.values, made.indices, made.indptr), shape=(len(made), made.width))
+    stacked = stack_sparse_rows(parts, tfidf.width)
+    return tfidf, csr_matrix((stacked.values, stacked.indices, stacked.indptr), shape=(len(stacked), stacked.width))
 
 
 def _count_terms(rows: Rows, settings: TfidfSettings) -> Tfidf:
-    """Terms that are in enough texts, the most frequent if there are too many, in the order of their letters."""
-    seen: dict[str, int] = {}
-    texts = 0
+    """Collect the terms that occur in enough texts, the most frequent if there are too many, in alphabetical order."""
+    counts: dict[str, int] = {}
+    text_count = 0
     for first, second in _iter_pairs(rows(), settings.pairs):
         for text in (first, second) if settings.pairs else (first,):
-            texts += 1
+            text_count += 1
             for term, count in Counter(extract_terms(text, settings)).items():
-                seen[term] = seen.get(term, 0) + ONE_ROW + count
-        if len(seen) > MOST_COUNTED:
-            seen = _prune_rare_terms(seen)
-    kept = [term for term, count in seen.items() if count >= settings.min_rows * ONE_ROW and len(term) <= LONGEST]
-    if not kept:
+                counts[term] = counts.get(term, 0) + ROW_UNIT + count
+        if len(counts) > MAX_COUNTED_TERMS:
+            counts = _prune_rare_terms(counts)
+    kept_terms = [
+        term for term, count in counts.items() if count >= settings.min_rows * ROW_UNIT and len(term) <= MAX_TERM_LENGTH
+    ]
+    if not kept_terms:
         raise InputError(
-            f"No word of two letters or more is in at least {settings.min_rows} of the {texts:,} texts, so there is "
-            "nothing to count: give more rows, or a lower min_rows."
+            f"No word of two or more letters occurs in at least {settings.min_rows} of the {text_count:,} texts; "
+            "add rows, or lower min_rows."
         )
-    most = min(settings.max_terms or MOST_TERMS, MOST_TERMS)
-    if len(kept) > most:
-        kept = sorted(kept, key=lambda term: (-(seen[term] % ONE_ROW), term))[:most]
-    terms = tuple(sorted(kept))
+    max_terms = min(settings.max_terms or MAX_TERMS, MAX_TERMS)
+    if len(kept_terms) > max_terms:
+        kept_terms = sorted(kept_terms, key=lambda term: (-(counts[term] % ROW_UNIT), term))[:max_terms]
+    terms = tuple(sorted(kept_terms))
     # idf(t) = log((1 + n) / (1 + df(t))) + 1
-    found = np.array([seen[term] // ONE_ROW for term in terms], np.float64)
-    return Tfidf(terms=terms, idf=(np.log((1 + texts) / (1 + found)) + 1).astype(np.float32), settings=settings)
+    row_counts = np.array([counts[term] // ROW_UNIT for term in terms], np.float64)
+    return Tfidf(
+        terms=terms, idf=(np.log((1 + text_count) / (1 + row_counts)) + 1).astype(np.float32), settings=settings
+    )
 
 
-def _prune_rare_terms(seen: dict[str, int]) -> dict[str, int]:
-    """Forget the rarest terms, at least half; those that come again are counted anew, so only their counts suffer."""
-    least = 1
-    while len(seen) > MOST_COUNTED // 2:
-        least += 1
-        seen = {term: count for term, count in seen.items() if count >= least * ONE_ROW}
-    return seen
+def _prune_rare_terms(counts: dict[str, int]) -> dict[str, int]:
+    """Drop the rarest terms, at least half; those that recur are counted from 1, so counts are lower bounds."""
+    min_rows = 1
+    while len(counts) > MAX_COUNTED_TERMS // 2:
+        min_rows += 1
+        counts = {term: count for term, count in counts.items() if count >= min_rows * ROW_UNIT}
+    return counts
 
 
 def _iter_pairs(rows: Iterable[tuple[str, str | None]], pairs: bool) -> Iterator[tuple[str, str]]:
-    for number, (first, second) in enumerate(rows, 1):
+    for row_number, (first, second) in enumerate(rows, 1):
         if pairs != (second is not None):
-            raise InputError(f"row {number} has {'no' if pairs else 'a'} second text, and pairs is {pairs}.")
+            raise InputError(f"Row {row_number} has {'no' if pairs else 'a'} second text, but pairs is {pairs}.")
         yield first, second or ""
 
 

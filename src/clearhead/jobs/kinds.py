@@ -13,7 +13,7 @@ from clearhead.checkpoint.labels import read_labels
 from clearhead.checkpoint.passport import TrainingRecord, read_passport
 from clearhead.checkpoint.sentence import SentenceModules, read_modules
 from clearhead.checkpoint.weights import has_entry
-from clearhead.classic.model import CARD as CLASSIC_CARD
+from clearhead.classic.model import CARD_FILE as CLASSIC_CARD
 from clearhead.errors import ClearheadError
 from clearhead.families import family_of
 from clearhead.families.family import HEAD_POOLING

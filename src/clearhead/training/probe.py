@@ -54,7 +54,7 @@ def probe_head(
     if space.kind != "multilabel":  # one label per row, or per word
         space = LabelSpace(names=space.names, kind="classes")
     linear = fit_probe(
-        features, targets, space, tried=MAX_TUNING_ROWS, class_weight=settings.class_weight, seed=settings.seed
+        features, targets, space, selection_rows=MAX_TUNING_ROWS, class_weight=settings.class_weight, seed=settings.seed
     )
     weight, bias = linear.weight, linear.bias
     if space.kind == "classes":
