@@ -34,7 +34,7 @@ def child(side: str, rows: int) -> None:
     import clearhead
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.features.layer_choices import compute_text_features, list_choices
-    from clearhead.predict.scoring import compute_table_features
+    from clearhead.predict.frozen_features import compute_table_features
     from clearhead.tasks.packed import pack_table
 
     torch.set_num_threads(2)

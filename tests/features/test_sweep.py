@@ -20,7 +20,7 @@ from clearhead.features.sweep import choose_best, cross_validate
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import LayerChoice, LayerScore
 from clearhead.model.layers import choose_layer, pool
-from clearhead.predict.scoring import compute_table_features
+from clearhead.predict.frozen_features import compute_table_features
 from clearhead.tasks.packed import pack_table
 from tests.rows import make_multilabel_rows, make_scored_rows
 from tests.tiny_models import make_sentiment_rows, tiny_model

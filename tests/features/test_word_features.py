@@ -17,7 +17,7 @@ from clearhead.errors import InputError
 from clearhead.features.taggers import compute_word_features
 from clearhead.jobs.method import LayerChoice
 from clearhead.model.layers import choose_layer
-from clearhead.predict.scoring import compute_word_states, encode_unlabeled
+from clearhead.predict.frozen_features import compute_word_states, encode_unlabeled
 from clearhead.tasks.tag.rows import check_row
 from clearhead.tasks.tag.task import TAG_ROWS
 from tests.task_rows import format_conll, make_tagged_words

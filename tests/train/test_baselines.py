@@ -18,7 +18,8 @@ from clearhead.evaluate.difference import Difference
 from clearhead.jobs.defaults import choose_settings, default_learning_rate
 from clearhead.jobs.plan import make_plan
 from clearhead.jobs.prepare import PreparedData
-from clearhead.predict.scoring import FeatureScorer, compare_vectors
+from clearhead.predict.frozen_features import compare_vectors
+from clearhead.predict.scoring import FeatureScorer
 from clearhead.tasks import TASKS
 from clearhead.train.baselines import BaselineComparison, describe_better_baseline
 from clearhead.train.network import MIN_DEV_ROWS, describe_kept_weights

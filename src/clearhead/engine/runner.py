@@ -21,6 +21,7 @@ from clearhead.engine.assemble import (
     assemble_step,
     supports_in_place_step,
 )
+from clearhead.engine.batching import group_by_length, is_right_padded
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense, int8_dense_per_token
 from clearhead.engine.kv_cache import EngineState, KeyValueBuffers, identity_indirection
@@ -34,7 +35,6 @@ from clearhead.tensors import PrunedHeads
 
 Array = np.ndarray[Any, Any]
 MAX_ROWS = 8  # rows of equal length per call: more do not speed up matrix products
-MAX_TOKENS = 256  # tokens per call: a long text runs in its own call
 
 
 class EngineRunner:
@@ -80,7 +80,7 @@ class EngineRunner:
         """Run one batch."""
         is_encoder_decoder = self.shape.decoder is not None
         spec = GraphSpec(hidden=hidden, last=True, pooled=True, logits=True, target=batch.target_ids is not None)
-        if is_encoder_decoder or not _is_right_padded(batch.mask):
+        if is_encoder_decoder or not is_right_padded(batch.mask):
             return self._run_masked(batch, spec)
         feeds = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
         if batch.mask is None or bool(batch.mask.all()):
@@ -330,26 +330,6 @@ def silence_pruned_heads(tensors: dict[str, Array], shape: ModelShape, pruned: P
             for head in heads:
                 tensors[name][:, head * stack_shape.head_width : (head + 1) * stack_shape.head_width] = 0.0
     return tensors
-
-
-def group_by_length(lengths: Array, max_rows: int, max_tokens: int | None = MAX_TOKENS) -> Iterator[Array]:
-    """Group rows of equal length, longest first, so that no worker ends with a long row."""
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    for index in range(1, len(order) + 1):
-        length = lengths[order[start]]
-        rows_that_fit = max_rows if max_tokens is None else max_tokens // max(int(length), 1)
-        group_size = max(1, min(max_rows, rows_that_fit))
-        if index == len(order) or lengths[order[index]] != length or index - start == group_size:
-            yield order[start:index]
-            start = index
-
-
-def _is_right_padded(mask: Array | None) -> bool:
-    """Whether padding is only at the ends of rows, and each row has a token."""
-    if mask is None:
-        return True
-    return bool((mask[:, :-1] >= mask[:, 1:]).all()) and bool(mask[:, 0].all())
 
 
 def _has_token_rows(name: str, shape: ModelShape) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clearhead.batch import Batch
 from clearhead.jobs.method import LayerChoice
 from clearhead.model.layers import pool
-from clearhead.predict.scoring import PACKED_TOKENS, compute_window_features
+from clearhead.predict.frozen_features import PACKED_TOKENS, compute_window_features
 from clearhead.progress import Progress, no_progress
 from clearhead.shape import POOLING_LAYERS
 

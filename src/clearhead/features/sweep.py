@@ -17,7 +17,7 @@ from clearhead.jobs.method import LayerChoice, LayerScore, LayerSweep
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PartRows, PreparedData, encode_part, read_text_rows
 from clearhead.model import Model
-from clearhead.predict.scoring import (
+from clearhead.predict.frozen_features import (
     compare_vectors,
     compute_pair_features,
     compute_table_features,

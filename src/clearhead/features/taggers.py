@@ -15,7 +15,7 @@ from clearhead.jobs.method import LayerChoice, LayerSweep
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
-from clearhead.predict.scoring import compute_word_arrays
+from clearhead.predict.frozen_features import compute_word_arrays
 from clearhead.progress import Progress, for_stage, no_progress
 from clearhead.tasks.packed import PackedDataset
 from clearhead.tasks.task import Calibration

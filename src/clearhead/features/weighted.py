@@ -16,7 +16,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model import Model
 from clearhead.model.layers import pool
-from clearhead.predict.scoring import compute_window_features, compute_word_arrays
+from clearhead.predict.frozen_features import compute_window_features, compute_word_arrays
 from clearhead.progress import Progress, for_stage
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from clearhead.jobs.defaults import choose_settings, resolve_threads
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData, encode_part
 from clearhead.model.loading import load
-from clearhead.predict.scoring import compute_table_features
+from clearhead.predict.frozen_features import compute_table_features
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Prediction with trained models, on Python values or on files.
 
 `Predictor.answer` answers plain values; `stream` answers the rows of a source in chunks, `files` writes them to tables,
-and `scoring` computes logits and features of texts.
+`scoring` computes logits, and `frozen_features` the vectors that linear models read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from clearhead.predict.classic_folder import describe_classic
     from clearhead.predict.column_roles import report_columns
     from clearhead.predict.files import PredictionSummary, predict_file
+    from clearhead.predict.frozen_features import (
+        PairFeatures,
+        compare_vectors,
+        compute_pair_features,
+        compute_table_features,
+        compute_window_features,
+        compute_word_arrays,
+        compute_word_states,
+        encode_texts_separately,
+    )
     from clearhead.predict.latency import measure_disk_bytes, measure_disk_megabytes, measure_latency_ms
     from clearhead.predict.loading import load_predictor
     from clearhead.predict.one_text import answer_question, answer_texts
@@ -23,21 +33,7 @@ if TYPE_CHECKING:
         partial_paths,
         read_resume_point,
     )
-    from clearhead.predict.scoring import (
-        FeatureScorer,
-        NetworkScorer,
-        PairFeatures,
-        Scorer,
-        Scores,
-        compare_vectors,
-        compute_network_logits,
-        compute_pair_features,
-        compute_table_features,
-        compute_window_features,
-        compute_word_arrays,
-        compute_word_states,
-        encode_texts_separately,
-    )
+    from clearhead.predict.scoring import FeatureScorer, NetworkScorer, Scorer, Scores, compute_network_logits
     from clearhead.predict.stream import answer_chunks, answer_rows
 else:
     from clearhead.lazy import export_lazily
@@ -59,21 +55,17 @@ else:
                 "partial_paths",
                 "read_resume_point",
             ),
-            "scoring": (
-                "FeatureScorer",
-                "NetworkScorer",
+            "frozen_features": (
                 "PairFeatures",
-                "Scorer",
-                "Scores",
                 "compare_vectors",
-                "compute_network_logits",
                 "compute_pair_features",
-                "encode_texts_separately",
                 "compute_table_features",
                 "compute_window_features",
                 "compute_word_arrays",
                 "compute_word_states",
+                "encode_texts_separately",
             ),
+            "scoring": ("FeatureScorer", "NetworkScorer", "Scorer", "Scores", "compute_network_logits"),
             "stream": ("answer_chunks", "answer_rows"),
         },
     )

@@ -25,7 +25,7 @@ from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK_METHODS, RunPlan
 from clearhead.jobs.prepare import PartRows, PreparedData, read_text_rows
 from clearhead.model import Model
-from clearhead.predict.scoring import PairFeatures, compute_pair_features
+from clearhead.predict.frozen_features import PairFeatures, compute_pair_features
 from clearhead.progress import Progress
 from clearhead.tasks.task import Calibration
 from clearhead.train.finish import FittedBaseline, compute_held_out_logits, measure_parts

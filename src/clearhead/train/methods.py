@@ -21,8 +21,8 @@ from clearhead.jobs.defaults import make_length_policy
 from clearhead.jobs.method import FitInputs, FittedMethod
 from clearhead.jobs.prepare import PartRows, encode_part, read_text_rows
 from clearhead.model.layers import Layer, pooling_modes
+from clearhead.predict.frozen_features import compute_pair_features, compute_table_features, compute_word_states
 from clearhead.predict.passport_layer import WEIGHTED
-from clearhead.predict.scoring import compute_pair_features, compute_table_features, compute_word_states
 from clearhead.tasks.packed import PackedDataset
 from clearhead.train.network import fit_network
 
