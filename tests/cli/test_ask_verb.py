@@ -109,7 +109,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
     mistakes: dict[str, tuple[Any, ...]] = {
         "No passage given; write one after the question": (answers, QUESTION),
         "Two passages given": (answers, QUESTION, PASSAGE, "--file", tmp_path / "empty.txt"),
-        "empty.txt holds no text": (answers, QUESTION, "--file", tmp_path / "empty.txt"),
+        "empty.txt contains no text": (answers, QUESTION, "--file", tmp_path / "empty.txt"),
         "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),
         "none.txt cannot be read: No such file": (answers, QUESTION, "--file", tmp_path / "none.txt"),
         "The question is empty": (answers, " ", PASSAGE),

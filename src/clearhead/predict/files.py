@@ -231,7 +231,8 @@ class _FilePrediction:
         weights = (*predictor.folder.glob("*.safetensors"), *predictor.folder.glob("*/*.safetensors"))
         writer = [self.writer.names, self.writer.kind]
         files = [sorted(map(describe_file_state, weights)), describe_file_state(path)]
-        parts = [*files, trained, asdict(predictor.calibration), asdict(self.columns), writer]
+        columns = asdict(replace(self.columns, messages=()))  # their wording may change between versions
+        parts = [*files, trained, asdict(predictor.calibration), columns, writer]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clearhead.caller import verb
+from clearhead.caller import setting, verb
 from clearhead.errors import InputError
 from clearhead.files import format_path, to_printable
 from clearhead.predict.predictor import Predictor
@@ -20,22 +20,22 @@ def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Answer:
     return predictor.answer([row], **{name: name for name in row})[0]
 
 
-def answer_question(predictor: Predictor, question: str, passage: str, best: int) -> Answer:
-    """Answer a question from a passage, and list the `best` candidates."""
+def answer_question(predictor: Predictor, question: str, passage: str, top: int) -> Answer:
+    """Answer a question from a passage, and list the `top` candidates."""
     candidates = predictor.task.answers.max_candidates
     if not candidates:
         raise InputError(
             f"{format_path(predictor.reference)} {predictor.task.answers.purpose}; {verb('ask')} needs a model that "
             f"finds answers in a passage (task span). Use {verb('predict')} with this model."
         )
-    if isinstance(best, bool) or not isinstance(best, int) or not 1 <= best <= candidates:
-        raise InputError(f"best must be an integer from 1 to {candidates}, got {to_printable(best, 40)}.")
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= candidates:
+        raise InputError(f"{setting('top')} must be an integer from 1 to {candidates}, got {to_printable(top, 40)}.")
     for name, text in (("question", question), ("passage", passage)):
         if not isinstance(text, str):
             raise InputError(f"The {name} must be a text, got a {type(text).__name__}.")
         if not text.strip():
             raise InputError(f"The {name} is empty.")
-    return answer_texts(replace(predictor, best=best), (question, passage))
+    return answer_texts(replace(predictor, best=top), (question, passage))
 
 
 def _check_texts(texts: Sequence[Any]) -> None:
