@@ -82,14 +82,20 @@ def make_sentence(rng: random.Random, words: Sequence[str], min_words: int = 4, 
     return " ".join(sentence)
 
 
-def make_sentiment_rows(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
-    """Make texts with a positive or a negative word, labeled good or bad."""
+def make_sentiment_rows(count: int, seed: int = 0, *, min_words: int = 4, max_words: int = 12) -> list[dict[str, Any]]:
+    """Make texts with a positive or a negative word among neutral ones, labeled good or bad."""
     rng = random.Random(seed)
     rows = []
     for number in range(count):
         label = rng.choice(("good", "bad"))
         word = rng.choice(POSITIVE_WORDS if label == "good" else NEGATIVE_WORDS)
-        rows.append({"id": f"r{number}", "text": make_sentence(rng, [word], **lengths), "label": label})
+        rows.append(
+            {
+                "id": f"r{number}",
+                "text": make_sentence(rng, [word], min_words=min_words, max_words=max_words),
+                "label": label,
+            }
+        )
     return rows
 
 

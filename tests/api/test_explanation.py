@@ -104,7 +104,7 @@ def test_kind_of_takes_what_load_takes(encoder: Path, tmp_path: Path) -> None:
     assert clearhead.kind_of(encoder) == clearhead.kind_of(str(encoder)) == "encoder"
     save_vectors(tmp_path / "royal.bin", royal())
     assert clearhead.kind_of(tmp_path / "royal.bin") == "word vectors"
-    with pytest.raises(ClearheadError, match=r"has no config\.json"):
+    with pytest.raises(ClearheadError, match=r"is not a model folder \(config\.json not found\)"):
         clearhead.kind_of(tmp_path)
     with pytest.raises(ClearheadError, match="nowhere"):
         clearhead.kind_of(tmp_path / "nowhere")

@@ -35,7 +35,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with rows of sixty labels, models that were trained on them, a tiny BERT and a tiny GPT."""
     folder = tmp_path_factory.mktemp("reprs")
     rows = [
-        row | {"label": LABELS[number % 60]} for number, row in enumerate(make_sentiment_rows(600, least=40, most=60))
+        row | {"label": LABELS[number % 60]}
+        for number, row in enumerate(make_sentiment_rows(600, min_words=40, max_words=60))
     ]
     write_csv(folder / "rows.csv", rows)
     tiny_model(folder / "bert")

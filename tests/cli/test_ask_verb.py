@@ -113,7 +113,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
         "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),
         "none.txt cannot be read: No such file": (answers, QUESTION, "--file", tmp_path / "none.txt"),
         "The question is empty": (answers, " ", PASSAGE),
-        "top must be an integer from 1 to 20, got 21": (answers, QUESTION, PASSAGE, "--top", "21"),
+        "--top must be an integer from 1 to 20, got 21": (answers, QUESTION, PASSAGE, "--top", "21"),
         "labels texts; clearhead ask needs a model that finds answers": (models["words"], QUESTION, PASSAGE),
         "it continues texts (clearhead generate)": (models["gpt"], QUESTION, PASSAGE),
         "it turns texts into vectors (clearhead embed)": (models["encoder"], QUESTION, PASSAGE),

@@ -47,7 +47,7 @@ def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
         (("--runtimes", "gpu"), "There is no runtime 'gpu'"),
         (("--threads", "0"), "threads must be at least 1, and it is 0."),
         (("--seconds", "-1"), "seconds must be above 0 and at most 86400, and it is -1."),
-        (("--text", "text"), "--text names a column of a file of texts; name the file, too."),
+        (("--text", "text"), "--text names the column of a file with texts, but no file is given."),
         (("nowhere.csv",), "nowhere.csv not found."),
     ],
 )

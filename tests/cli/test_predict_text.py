@@ -140,7 +140,7 @@ def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path
         code, out, err = run("predict", *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
         assert said in err
-    with pytest.raises(InputError, match="no text"):
+    with pytest.raises(InputError, match="No text given"):
         clearhead.predict_text(models["classify"])
 
 

@@ -106,7 +106,11 @@ def test_predict_writes_the_form_that_fits(trained: tuple[str, Path], place: Pat
 def test_probabilities_are_given_or_said_to_be_there(trained: tuple[str, Path], place: Path, run: Run) -> None:
     task, folder = trained
     code, _, err = run("predict", folder, place / FILES[task], "-o", place / "probs.jsonl", "--probabilities")
-    said = {"tag": "each of which has its probability", "span": "nbest has the best ones", "choice": ""}[task]
+    said = {
+        "tag": "finds spans, each of which includes its probability",
+        "span": "finds answers, whose probabilities are listed in nbest",
+        "choice": "",
+    }[task]
     assert (code, said in err) == (0 if task == "choice" else 2, True)
     if task == "choice":
         assert "probability:option2" in json.loads((place / "probs.jsonl").read_text().splitlines()[0])

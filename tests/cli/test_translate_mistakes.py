@@ -102,7 +102,7 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
             "-o",
             tmp_path / "no",
         ),
-        "or --task translate": ("train", pairs, "-o", tmp_path / "no"),
+        "or use --task translate": ("train", pairs, "-o", tmp_path / "no"),
     }
     for said, arguments in wrong.items():
         code, out, err = run(*arguments)

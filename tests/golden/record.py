@@ -77,7 +77,7 @@ class KillAfter:
 def write_data(folder: Path) -> None:
     """Rows by rule, each file with those of one task."""
     folder.mkdir()
-    write_csv(folder / "reviews.csv", make_sentiment_rows(ROWS, least=1, most=4))
+    write_csv(folder / "reviews.csv", make_sentiment_rows(ROWS, min_words=1, max_words=4))
     write_csv(folder / "pairs.csv", make_pair_rows(ROWS))
     write_csv(folder / "scores.csv", make_scored_rows(ROWS))
     write_csv(folder / "quiz.csv", make_option_rows(ROWS))

@@ -41,7 +41,7 @@ def make_entailment_rows(count: int, seed: int = 0) -> Rows:
 
 
 ROWS: dict[str, Any] = {
-    "classify": lambda count, seed=0: make_sentiment_rows(count, seed, least=1, most=5),
+    "classify": lambda count, seed=0: make_sentiment_rows(count, seed, min_words=1, max_words=5),
     "pair": make_entailment_rows,
     "regress": lambda count, seed=0: make_scored_rows(count, seed, has_two_texts=True),
     "choice": make_option_rows,
@@ -172,7 +172,9 @@ def test_the_auxiliary_loss_trains_the_language_model(gpt: str, tmp_path: Path) 
     losses = {}
     for weight in (0.0, 2.0):
         folder = tmp_path / str(weight)
-        run = train(make_sentiment_rows(200, least=1, most=5), output=folder, model=gpt, lm_weight=weight, **QUICK)
+        run = train(
+            make_sentiment_rows(200, min_words=1, max_words=5), output=folder, model=gpt, lm_weight=weight, **QUICK
+        )
         causal_model = clearhead.load(run.folder, head="causal")
         ids = causal_model.tokenizer.encode("the film was good").ids
         logits = np.asarray(causal_model.run([ids]).logits, np.float64)[0, :-1]

@@ -24,14 +24,14 @@ def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     """Load a trained model once, to predict or evaluate with it many times."""
     from clearhead.aspects.predictor import load_aspects
     from clearhead.jobs.kinds import local_kind
-    from clearhead.predict.loading import load_predictor as loaded
+    from clearhead.predict.loading import load_predictor as load_single_predictor
 
     if local_kind(model) == "aspect model":
         if choices.get("precision") == "int8":
             raise InputError(f"{model} holds two models: quantize its folders find and judge separately.")
         options = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
         return load_aspects(Path(model), **options)
-    return loaded(os.fspath(model), **choices)
+    return load_single_predictor(os.fspath(model), **choices)
 
 
 @renamed_parameters(told="progress")
@@ -66,8 +66,8 @@ def evaluate(
     from clearhead.translate.evaluate import evaluate_translator, read_training_record
 
     if isinstance(model, str | os.PathLike) and local_kind(model) == "translator":
-        known = tuple(read_training_record(Path(model)).columns.values())
-        opened = open_source(source, format=input_format, expected=known)
+        column_names = tuple(read_training_record(Path(model)).columns.values())
+        opened = open_source(source, format=input_format, expected=column_names)
         if against is not None or slices:
             rejected = f"{setting('against')} and {setting('slices')}"
             raise InputError(f"{rejected} are not available for translators, which are measured by source length.")
@@ -183,12 +183,12 @@ def predict_file(
 ) -> PredictionSummary:
     """Predict each row into a file that keeps all input columns; the same call resumes an interrupted file."""
     from clearhead.data import open_source
-    from clearhead.predict.files import predict_file as written
+    from clearhead.predict.files import predict_file as write_predictions
 
     target = Path(output) if isinstance(output, str | os.PathLike) else output
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
-    return written(predictor, opened, target, progress=from_counts(progress), **choices)
+    return write_predictions(predictor, opened, target, progress=from_counts(progress), **choices)
 
 
 def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:

@@ -40,8 +40,8 @@ def load_words(
     if has_vectors(reference) or Path(reference).expanduser().is_file():  # reports why a file is not one of vectors
         return load_vectors(reference, limit=limit, progress=from_counts(progress))
     check_limit(limit)
-    made = extract_word_table(load(reference, head=None, progress=download))
-    return made if limit is None or limit >= len(made) else made.select(range(limit))
+    vectors = extract_word_table(load(reference, head=None, progress=download))
+    return vectors if limit is None or limit >= len(vectors) else vectors.select(range(limit))
 
 
 def words(

@@ -26,7 +26,7 @@ VERBS = {
     "predict": ("predict:predict", USE, "Predict one text, or every row of a file."),
     "ask": ("ask:ask", USE, "Answer a question from a passage."),
     "embed": ("embed:embed", USE, "Turn texts into vectors."),
-    "fill": ("fill:fill", USE, "Predict the words behind [MASK]."),
+    "fill": ("fill:fill", USE, "Predict the words hidden by [MASK]."),
     "generate": ("generate:generate", USE, "Continue prompts with a causal language model."),
     "translate": ("translate:translate", USE, "Translate a text, a file or standard input."),
     "models": ("models:models", USE, "List the models on this machine."),
@@ -52,12 +52,12 @@ Start with:
   clearhead predict MODEL TEXT|FILE  Predict a text, or every row of a file.
   clearhead embed MODEL FILE -o OUT  Turn texts into vectors.
 
-`clearhead --help` lists all commands, `clearhead COMMAND --help` their options.
+`clearhead --help` lists all commands, `clearhead COMMAND --help` the options of one.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; a user's mistake is one sentence on stderr and exit code 2.
+    """Run one command; a mistake of the user is one sentence on stderr and exit code 2.
 
     The same holds for errors of the operating system, such as a full disk or a closed stream. Ctrl-C ends with one line
     and exit code 130, even during an import that turns it into an error of its own.
@@ -167,10 +167,10 @@ def _make_app(verb_in_use: str | None) -> App:
     app = App(
         name="clearhead",
         help="From the text you have to a language model you understand, can trust and can afford to run.",
-        help_epilogue="All commands accept --verbose: settings, timings and tracebacks on stderr.",
+        help_epilogue="All commands accept --verbose (settings, timings and tracebacks on stderr).",
         version=__version__,
         help_format="plaintext",
-        help_formatter=HelpLayout(),
+        help_formatter=HelpLayout(verb_in_use),
         group_commands=Group("Other", sort_key=99),
         default_parameter=Parameter(show_default=False, negative=()),
         suppress_keyboard_interrupt=False,

@@ -98,7 +98,9 @@ def refuse_file_options(options: Mapping[str, Any]) -> None:
     """Reject options for files if a single text is predicted."""
     for name, value in options.items():
         if value:
-            raise InputError(f"--{name.replace('_', '-')} is only for files; a single text is answered on the screen.")
+            raise InputError(
+                f"--{name.replace('_', '-')} is only for files; the prediction of a single text is printed."
+            )
 
 
 __all__ = ["print_answer", "refuse_file_options"]

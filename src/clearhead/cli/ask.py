@@ -72,7 +72,7 @@ def _read_passage(passage: str | None, file: str | None) -> str:
 
     if (passage is None) == (file is None):
         problem = "No passage given" if passage is None else "Two passages given"
-        raise InputError(f"{problem}; write one after the question, or name a file with --file (- for standard input).")
+        raise InputError(f"{problem}; write it after the question, or name a file with --file (- for standard input).")
     name = file if file is not None else passage
     if name != "-" and file is None:
         if not is_text(str(name)):

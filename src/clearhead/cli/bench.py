@@ -33,7 +33,7 @@ def bench(
 ) -> None:
     """Measure how fast a model embeds texts on this machine: latency of one text, texts per second, memory.
 
-    Each runtime runs in its own process. They take turns on the same texts.
+    Each runtime has its own process, and the runtimes take turns on the same texts.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def bench(
     from clearhead import api
 
     if file is None and text is not None:
-        raise InputError("--text names a column of a file of texts; name the file, too.")
+        raise InputError("--text names the column of a file with texts, but no file is given.")
     texts: Any = input_stream() if file == "-" else None if file is None else Path(file)
     names = None if runtimes is None else [name.strip() for name in runtimes.split(",")]
     silent = quiet or json

@@ -20,7 +20,7 @@ def complexity(
     kernel: Annotated[int, Parameter(group=MEASUREMENT)] = 3,
     repeats: Annotated[int, Parameter(group=MEASUREMENT)] = 5,
     threads: Annotated[
-        Threads, Parameter(group=MEASUREMENT, help="Number of CPU threads (default: torch's own number).")
+        Threads, Parameter(group=MEASUREMENT, help="Number of CPU threads (default: as many as torch uses).")
     ] = None,
     output: OutputFile = None,
     json: Json = False,
@@ -67,7 +67,7 @@ def complexity(
 
 
 def _parse_integers(name: str, text: str | None, default: Sequence[int]) -> Sequence[int]:
-    """Integers separated by commas."""
+    """Parse integers separated by commas."""
     try:
         return default if text is None else [int(part) for part in text.split(",")]
     except ValueError:

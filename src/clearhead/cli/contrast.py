@@ -60,11 +60,11 @@ def contrast(
     print_table(("layer", "cosine", ""), rows, title=f"{word} in the two sentences")
     print_blank_line()
     if len(layers) == 1:  # word vectors: every occurrence has the same neighbors
-        neighbors = [(near.text, f"{near.cosine:.4f}") for near in comparison.occurrences[0].words]
+        neighbors = [(neighbor.text, f"{neighbor.cosine:.4f}") for neighbor in comparison.occurrences[0].words]
         print_table(("neighbor", "cosine"), neighbors)
     elif not also:
         nearest = [
-            (occurrence.sentence, ", ".join(near.text for near in occurrence.words))
+            (occurrence.sentence, ", ".join(neighbor.text for neighbor in occurrence.words))
             for occurrence in comparison.occurrences
         ]
         print_table(("sentence", "nearest words in it (last layer)"), nearest)

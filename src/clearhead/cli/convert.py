@@ -27,9 +27,9 @@ def convert(
     model
         A model folder, a hub id or an alias.
     folder
-        A new folder.
+        Output folder: new or empty.
     allow_pickle
-        Read pytorch_model.bin if there are no safetensors. Only for files you trust; a child process reads it and
+        Read pytorch_model.bin if there are no safetensors; only for files you trust. A child process reads it and
         accepts nothing but tensors.
     """
     from clearhead import api

@@ -23,7 +23,7 @@ class DecodingOptions:
     Parameters
     ----------
     num_return_sequences
-        Number of outputs per text, best first; at most --num-beams, or this many samples.
+        Number of outputs per text, best first; at most --num-beams, unless --sample.
     min_length
         Minimum number of tokens of an output.
     length_penalty
@@ -43,7 +43,7 @@ class DecodingOptions:
     no_repeat_ngram_size
         Never repeat this many consecutive tokens.
     repetition_penalty
-        Values above 1 make tokens that already occurred less likely.
+        Values above 1 penalize tokens that have already occurred.
     prefix
         Text that every output starts with.
     bad_words

@@ -13,8 +13,8 @@ def describe(model: str, /, *, json: Json = False, quiet: Quiet = False) -> None
     Parameters
     ----------
     model
-        A model folder, a hub id (org/name or org/name@revision) or an alias such as `default`. TF-IDF models
-        (`train --method tfidf`) and both models of `train --task aspect` are described, too.
+        A model folder, a hub id (org/name or org/name@revision) or an alias such as `default`. Folders of
+        `train --method tfidf` and `train --task aspect` work, too.
     """
     from clearhead import api
 

@@ -47,9 +47,9 @@ def embed(
     normalize
         Scale vectors to unit length (default: from the model folder).
     prompt
-        Text to put before each text.
+        Prefix of each text.
     prompt_name
-        Name of one of the model's own prompts.
+        Name of a prompt that the model defines.
     """
     from clearhead import api
 

@@ -45,8 +45,8 @@ def evaluate(
     input_format: InputFormat = None,
     skip_bad_rows: SkipBadRows = False,
     precision: Precision = None,
-    slice: Annotated[list[str] | None, Parameter(name="--slice", group=MEASUREMENT)] = None,  # noqa: A002
-    against: Annotated[str | None, Parameter(group=MEASUREMENT)] = None,
+    slice: Annotated[list[str] | None, Parameter(name="--slice", metavar="COLUMN", group=MEASUREMENT)] = None,  # noqa: A002
+    against: Annotated[str | None, Parameter(group=MEASUREMENT, metavar="MODEL")] = None,
     report: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     json: Json = False,
     quiet: Quiet = False,

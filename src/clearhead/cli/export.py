@@ -29,7 +29,7 @@ def export(
     model
         A model folder, a hub id or an alias.
     folder
-        A new folder.
+        Output folder: new or empty.
     portable
         Use only operators of the ONNX standard, which any runtime supports; the default graph is fused for ONNX
         Runtime, which runs it faster.

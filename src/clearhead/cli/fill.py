@@ -20,7 +20,7 @@ def fill(
     json: Annotated[Json, Parameter(help="Print one JSON list with a list of guesses per mask.")] = False,
     quiet: Annotated[Quiet, Parameter(help="Print only the most likely word of each mask.")] = False,
 ) -> None:
-    """Predict the words behind [MASK], the objective that BERT was pre-trained with.
+    """Predict the words hidden by [MASK], the pre-training objective of BERT.
 
     Parameters
     ----------

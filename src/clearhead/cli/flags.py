@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -19,7 +19,7 @@ from clearhead.cli.screen import print_note
 
 ALIASES = {"slices": "slice", "column": "text", "max_length": "max_length"}  # settings whose flags have other names
 SHORT = {"--output": "-o"}
-COLUMNS = frozenset({"text", "text_b", "label", "source", "target", "id", "group"})  # often columns of the user's own
+COLUMNS = frozenset({"text", "text_b", "label", "source", "target", "id", "group"})  # often names of columns in data
 REMOVED_IN = "0.3"
 FORMER_DECODING_FLAGS = {
     "--beam": "--num-beams",
@@ -50,23 +50,42 @@ FORMER_FLAGS = {  # command -> former flag -> current flag
 
 
 def replace_former_flags(arguments: Sequence[str], verb: str | None) -> list[str]:
-    """Arguments with former flags under their current names, each with a deprecation note on stderr."""
-    renamed = FORMER_FLAGS.get(verb or "", {})
-    replaced = []
-    for argument in arguments:
+    """Replace former flags by their current names, with one deprecation note each; arguments after `--` are texts."""
+    current_flags = FORMER_FLAGS.get(verb or "", {})
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    replaced, noted = [], set()
+    for argument in arguments[:end]:
         flag, equals, value = argument.partition("=")
-        if flag in renamed:
-            print_note(f"clearhead: {flag} is deprecated and will be removed in {REMOVED_IN}; use {renamed[flag]}.")
-            argument = f"{renamed[flag]}{equals}{value}"
-        replaced.append(argument)
-    return replaced
+        current = current_flags.get(flag)
+        if current is not None and flag not in noted:
+            print_note(f"clearhead: {flag} is deprecated and will be removed in {REMOVED_IN}; use {current}.")
+            noted.add(flag)
+        replaced.append(argument if current is None else f"{current}{equals}{value}")
+    return [*replaced, *arguments[end:]]
+
+
+def function_of(verb: str) -> Callable[..., None]:
+    """The function of a command."""
+    module, name = VERBS[verb][0].split(":")
+    function: Callable[..., None] = getattr(import_module(f"clearhead.cli.{module}"), name)
+    return function
+
+
+def format_optional_arguments(verb: str) -> str:
+    """The arguments of a command that may be omitted, as its usage line shows them: [TEXT] [SECOND], or FILES..."""
+    labels = []
+    for parameter in inspect.signature(function_of(verb)).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            labels.append(f"[{parameter.name.upper()}...]")
+        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY and parameter.default is not inspect.Parameter.empty:
+            labels.append(f"[{parameter.name.upper()}]")
+    return " ".join(labels)
 
 
 @cache
 def flags_of(verb: str) -> dict[str, tuple[str, ...]]:
     """The flags of each setting of a command, by the setting's name in Python."""
-    module, name = VERBS[verb][0].split(":")
-    function = getattr(import_module(f"clearhead.cli.{module}"), name)
+    function = function_of(verb)
     hints = get_type_hints(function, include_extras=True)
     flags: dict[str, tuple[str, ...]] = {}
     for parameter in inspect.signature(function).parameters.values():
@@ -84,8 +103,8 @@ def _flags_of_parameter(name: str, hint: Any) -> dict[str, tuple[str, ...]]:
                 for field in fields(kind)
                 for key, value in _flags_of_parameter(field.name, field_hints[field.name]).items()
             }
-    named = [part.name for part in get_args(hint) if isinstance(part, Parameter) and part.name]
-    return {name: tuple(named[-1]) if named else (_to_flag(name),)}
+    explicit_names = [part.name for part in get_args(hint) if isinstance(part, Parameter) and part.name]
+    return {name: tuple(explicit_names[-1]) if explicit_names else (_to_flag(name),)}
 
 
 def _to_flag(name: str) -> str:
@@ -106,8 +125,8 @@ def name_flags(message: str, verb: str | None) -> str:
 
     Only unambiguous names are replaced: names with an underscore, and plain words that are the subject of a sentence.
     """
-    known = {} if verb is None else {name: flags[0] for name, flags in flags_of(verb).items() if name not in COLUMNS}
-    for name, flag in known.items():
+    flags = {} if verb is None else {name: flags[0] for name, flags in flags_of(verb).items() if name not in COLUMNS}
+    for name, flag in flags.items():
         if flag.startswith("--"):
             anywhere = rf"(?<![\w./'\"=-]){name}(?![\w/'\"=(-]|\.\w)"
             as_subject = rf"(?:^|(?<=: )|(?<=, )){name}(?= (?:must |is for |is '))"
@@ -125,14 +144,14 @@ class ShellCaller:
     def setting(self, name: str, value: object, of: str | None) -> str:
         """`--epochs 3`; `--set stride=16` if the command has no such flag; the bare name if it has no --set either."""
         verb = of or self._verb
-        known = flags_of(verb) if verb is not None else {}
-        flags = known.get(name) or known.get(ALIASES.get(name, name))
+        flags_by_setting = flags_of(verb) if verb is not None else {}
+        flags = flags_by_setting.get(name) or flags_by_setting.get(ALIASES.get(name, name))
         if flags:
             flag = SHORT.get(flags[0], flags[0])
             return flag if value is None or value is True else f"{flag} {value}"
         if value is None:
             return name
-        return f"--set {name}={value}" if "set" in known else f"{name}={value}"
+        return f"--set {name}={value}" if "set" in flags_by_setting else f"{name}={value}"
 
     def verb(self, name: str) -> str:
         """`clearhead train`."""

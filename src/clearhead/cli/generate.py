@@ -37,7 +37,7 @@ def generate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Continue a prompt, the prompts of a file or of standard input with a causal language model (GPT-2, OpenAI GPT).
+    """Continue a prompt, or each prompt of a file or of standard input, with a causal language model such as GPT-2.
 
     Parameters
     ----------

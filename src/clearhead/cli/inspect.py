@@ -48,9 +48,9 @@ def inspect(
     file
         Rows in any format that `train` reads.
     dev
-        Dev rows, to find leaks between the splits.
+        Dev rows, checked for rows that also occur in other splits.
     test
-        Test rows, to find leaks between the splits.
+        Test rows, checked for rows that also occur in other splits.
     task
         classify, pair, regress, tag, span, choice or aspect (default: detected from columns and labels).
     model

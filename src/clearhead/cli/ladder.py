@@ -76,7 +76,7 @@ def ladder(
     test
         Rows for the final measurement (default: 10 % of the training rows, unless --dev is given).
     task
-        As in clearhead train (default: detected from columns and labels).
+        A task of `clearhead train` (default: detected from columns and labels).
     rows
         Train on a random sample of this many rows.
     model
@@ -140,7 +140,7 @@ def ladder(
             )
     except KeyboardInterrupt as error:
         if started:
-            print_note("stopped; the same command resumes with the methods that are left.", quiet=quiet)
+            print_note("stopped; the same command resumes with the remaining methods.", quiet=quiet)
             error.reported = True  # type: ignore[attr-defined]
         raise
     if json:

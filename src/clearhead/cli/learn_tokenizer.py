@@ -32,22 +32,23 @@ def learn_tokenizer(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a byte-pair encoding, unigram or WordPiece tokenizer, in files that transformers reads.
+    """Train a byte-pair encoding (BPE), unigram or WordPiece tokenizer, and save it in the format of transformers.
 
     Parameters
     ----------
     files
         Plain text, .csv, .tsv, .jsonl or .parquet, optionally gzipped; - for standard input.
     output
-        A new folder for the tokenizer.
+        Output folder: new or empty.
     limit
         Read only this many lines.
     kind
-        bpe, unigram or wordpiece (default: as usual for --for).
+        bpe, unigram or wordpiece (default: the usual one of --for).
     vocab_size
         Maximum size of the vocabulary, special tokens included (default: 8000).
     use
-        bert, roberta, gpt, transformer, marian, t5 or plain: special tokens and their places around a text.
+        Model family that special tokens and their positions follow: bert, roberta, gpt, transformer, marian, t5 or
+        plain.
     special
         An additional special token, or another name for one, as in mask=<mask>; repeatable.
     normalize

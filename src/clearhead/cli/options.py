@@ -103,13 +103,16 @@ Precision = Annotated[
 ]
 AbstainBelow = Annotated[
     float | None,
-    Parameter(name="--abstain-below", group=MODEL, help="Give no answer if its probability is below this value."),
+    Parameter(
+        name="--abstain-below", group=MODEL, help="Abstain if the probability of the answer is below this value."
+    ),
 ]
 LearningRate = Annotated[
-    float | None, Parameter(name="--learning-rate", group=TRAINING, help="Peak learning rate (default: chosen).")
+    float | None,
+    Parameter(name="--learning-rate", group=TRAINING, help="Peak learning rate (default: chosen from the model size)."),
 ]
 Seed = Annotated[int | None, Parameter(name="--seed", group=TRAINING, help="Random seed.")]
-Device = Annotated[str | None, Parameter(name="--device", group=TRAINING, help="auto, cpu or cuda.")]
+Device = Annotated[str | None, Parameter(name="--device", group=TRAINING, help="auto (default), cpu or cuda.")]
 Threads = Annotated[
     int | None,
     Parameter(name="--threads", group=TRAINING, help="Number of CPU threads (default: as many as the model can use)."),

@@ -39,7 +39,7 @@ def quantize(
     json: Json = False,
     quiet: Annotated[Quiet, Parameter(help="Print nothing but errors.")] = False,
 ) -> None:
-    """Convert a model to int8, compared with float32 on your own rows; refused if it loses too much.
+    """Convert a model to int8 if it stays accurate on your own rows, compared with float32; otherwise refuse.
 
     Parameters
     ----------

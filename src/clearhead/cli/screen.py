@@ -119,8 +119,11 @@ def _terminal_bars(*columns: str, quiet: bool, shared: bool) -> Iterator[StageBa
     from rich import progress as rich_progress
     from rich.console import Console
 
-    shown = (rich_progress.TextColumn("{task.description}"), *(getattr(rich_progress, name)() for name in columns))
-    with rich_progress.Progress(*shown, console=Console(stderr=True), transient=True) as display:
+    shown_columns = (
+        rich_progress.TextColumn("{task.description}"),
+        *(getattr(rich_progress, name)() for name in columns),
+    )
+    with rich_progress.Progress(*shown_columns, console=Console(stderr=True), transient=True) as display:
         yield StageBars(display, shared=shared, total=None)
 
 
@@ -153,11 +156,11 @@ def plain_warnings() -> Iterator[None]:
         warnings.filterwarnings("always", DEPRECATED, DeprecationWarning)
         original = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *location: Any, **options: Any) -> None:
             if category.__module__.split(".")[0] == "clearhead" or re.match(DEPRECATED, str(message)):
                 print_note(f"clearhead: {message}")
             else:
-                original(message, category, *rest, **options)
+                original(message, category, *location, **options)
 
         warnings.showwarning = show
         yield
@@ -193,11 +196,11 @@ def collect_truncations() -> Iterator[list[str]]:
         warnings.simplefilter("always", TruncationWarning)
         show = warnings.showwarning
 
-        def collect(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
+        def collect(message: Warning | str, category: type[Warning], *location: Any, **options: Any) -> None:
             if issubclass(category, TruncationWarning):
                 messages.append(str(message))
             else:
-                show(message, category, *rest, **options)
+                show(message, category, *location, **options)
 
         warnings.showwarning = collect
         yield messages

@@ -58,7 +58,7 @@ OF_DATA, OF_MODEL, OF_TRAINING = (Parameter(group=group) for group in (DATA, MOD
 
 
 def train(
-    train: str | None = None,
+    file: str | None = None,
     /,
     *,
     dev: Annotated[str | None, Parameter(group=DATA, metavar="FILE")] = None,
@@ -107,7 +107,7 @@ def train(
 
     Parameters
     ----------
-    train
+    file
         CSV, TSV, JSON, JSONL or Parquet (optionally gzipped), or a folder with a subfolder of text files per label;
         CoNLL (one token per line) for tags, SQuAD JSON for answers.
     dev
@@ -121,7 +121,8 @@ def train(
     model
         A model folder, a hub id or an alias (default: default); with --method features also word vectors.
     method
-        finetune, head, features, tfidf or majority (default: finetune, or features if dev rows favor them).
+        finetune, head, features, tfidf or majority (default: finetune, or features if they score higher on the
+        dev rows).
     layer
         --method features: a layer number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four;
         weighted learns the weight of each layer.
@@ -136,15 +137,16 @@ def train(
     epochs
         Number of epochs (default: chosen from the dataset size).
     minutes
-        Train for at most this long; the learning rate schedule ends with the time.
+        Maximum training time in minutes; the learning rate schedule ends with it.
     batch_size
         Rows per step (default: 32).
     batch_tokens
         Tokens per step, instead of --batch-size.
     class_weight
-        auto: weight classes by their inverse frequency.
+        none (default), or auto: weight classes by their inverse frequency.
     seeds
-        Number of runs with different seeds: reports mean and spread, and keeps the best on dev.
+        Number of runs with different seeds; reports mean and standard deviation, and keeps the run with the best dev
+        score.
     recipe
         TOML file with settings; command-line options take precedence.
     finish
@@ -212,7 +214,7 @@ def train(
             download=bars,
         )
         run = api.train(
-            train,
+            file,
             dev=dev,
             test=test,
             output=output,

@@ -11,6 +11,8 @@ from inspect import BoundArguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.errors import ClearheadError
+
 if TYPE_CHECKING:
     from clearhead.api.support import Progress
 
@@ -27,7 +29,7 @@ def split_verbose(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 @contextmanager
 def use_verbose(enabled: bool) -> Iterator[None]:
-    """Print settings, timings and tracebacks inside this block, or not."""
+    """Enable or disable settings, timings and tracebacks inside this block."""
     token = _verbose.set(enabled)
     try:
         yield
@@ -41,14 +43,14 @@ def is_verbose() -> bool:
 
 
 def print_detail(line: str) -> None:
-    """A line on stderr with --verbose, otherwise nothing."""
+    """Print a line on stderr with --verbose."""
     if is_verbose():
         with suppress(OSError):
             sys.stderr.write(f"{line}\n")
 
 
 def print_traceback(error: BaseException) -> None:
-    """The traceback of an error that is otherwise reported as one sentence."""
+    """Print the traceback of an error whose message is printed anyway."""
     if is_verbose():
         import traceback
 
@@ -57,7 +59,7 @@ def print_traceback(error: BaseException) -> None:
 
 
 def print_settings(verb: str | None, bound: BoundArguments) -> None:
-    """The arguments of a command with its defaults."""
+    """Print the arguments of a command, defaults included."""
     if verb is None or not is_verbose():
         return
     bound.apply_defaults()
@@ -67,12 +69,12 @@ def print_settings(verb: str | None, bound: BoundArguments) -> None:
 
 
 def print_plan(folder: Path) -> None:
-    """The resolved plan of a run, as run.json has it."""
+    """Print the resolved plan of a run, as stored in run.json."""
     if not is_verbose():
         return
     from clearhead.api.support import read_json
 
-    with suppress(OSError):
+    with suppress(ClearheadError):  # a plan that cannot be read does not end the command
         for name, value in _flatten(read_json(folder / "run.json").get("plan", {})):
             print_detail(f"plan: {name} = {value}")
 

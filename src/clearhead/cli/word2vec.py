@@ -43,7 +43,7 @@ def word2vec(
         A new folder, or a word2vec file: .txt, .vec or .bin.
     mode
         skipgram (default) predicts the neighbors of a word; cbow predicts a word from its neighbors, which is faster
-        and weaker on rare words.
+        but weaker on rare words.
     width
         Dimension of the vectors (default: 100).
     window

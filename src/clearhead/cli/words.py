@@ -20,7 +20,9 @@ def words(
     /,
     *terms: StreamArgument,  # the - of king - man + woman
     limit: Annotated[int | None, Parameter(group=DATA)] = None,
-    similar: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True, group=MEASUREMENT)] = None,
+    similar: Annotated[
+        tuple[str, str] | None, Parameter(allow_leading_hyphen=True, group=MEASUREMENT, metavar="WORD WORD")
+    ] = None,
     wordsim: Annotated[Path | None, Parameter(group=MEASUREMENT)] = None,
     simlex: Annotated[Path | None, Parameter(group=MEASUREMENT)] = None,
     analogies: Annotated[Path | None, Parameter(group=MEASUREMENT)] = None,
