@@ -52,7 +52,8 @@ Start with:
   clearhead predict MODEL TEXT|FILE  Predict a text, or every row of a file.
   clearhead embed MODEL FILE -o OUT  Turn texts into vectors.
 
-`clearhead --help` lists all commands, `clearhead COMMAND --help` the options of one.
+All commands:          clearhead --help
+Options of a command:  clearhead COMMAND --help
 """
 
 

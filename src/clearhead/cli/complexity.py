@@ -45,7 +45,7 @@ def complexity(
         Write a figure: .svg, .png, or .html with the tables.
     """
     from clearhead import api
-    from clearhead.api.support import LENGTHS, MS, WIDTHS, check_picture
+    from clearhead.api.support import LENGTHS, TIMES_TITLE, WIDTHS, check_picture
 
     if output is not None:
         check_picture(output)
@@ -59,7 +59,7 @@ def complexity(
         return
     print_table(*growth.cost_table(), title=growth.title)
     print_blank_line()
-    print_table(*growth.table(), title=MS)
+    print_table(*growth.table(), title=TIMES_TITLE)
     for note in growth.notes:
         sys.stdout.write(f"{note}\n")
     if output is not None:
