@@ -32,7 +32,7 @@ import engine_table
 from engine_columns import COLUMNS, PEAK, PEAK_COLUMN
 from engine_peers import settings
 
-from clearhead.deploy.process import Child
+from clearhead.deploy.process import WorkerProcess
 from clearhead.errors import ClearheadError
 
 HERE = Path(__file__).resolve().parent
@@ -154,16 +154,16 @@ class Contest:
                     self.left_out[name] = (done.stderr.strip().splitlines() or ["it could not be prepared"])[-1][:200]
 
     @contextmanager
-    def children(self) -> Iterator[dict[str, Child]]:
+    def children(self) -> Iterator[dict[str, WorkerProcess]]:
         """Every column loaded and waiting."""
         with ExitStack() as kept:
             found = {}
             for name in [*COLUMNS, "peak"]:
                 if name in self.left_out or (name == "peak" and PEAK_COLUMN.missing is not None):
                     continue
-                child = kept.enter_context(Child(name, self.command(name)))
+                child = kept.enter_context(WorkerProcess(name, self.command(name)))
                 try:
-                    answer = child.answer(PATIENCE)
+                    answer = child.read_answer(PATIENCE)
                 except ClearheadError as error:
                     answer = {"error": str(error)}
                 if "error" in answer:
@@ -184,7 +184,7 @@ class Contest:
         half.rename(path)
         return made
 
-    def choose(self, children: dict[str, Child]) -> dict[str, Any]:
+    def choose(self, children: dict[str, WorkerProcess]) -> dict[str, Any]:
         """The best setting of each column that has some, on some of the texts, and the tokens of every text."""
         best: dict[str, list[int]] = {}
         for name, child in children.items():
@@ -200,7 +200,7 @@ class Contest:
         lengths = ask(children["engine"], do="tokens", count=len(self.texts))["tokens"]
         return {"settings": best, "lengths": lengths, "left_out": self.left_out}
 
-    def round(self, children: dict[str, Child], number: int) -> dict[str, Any]:
+    def round(self, children: dict[str, WorkerProcess], number: int) -> dict[str, Any]:
         """Every column once at all texts, and at some of them one by one."""
         made: dict[str, Any] = {name: {} for name in children}
         for name, child in children.items():
@@ -213,11 +213,11 @@ class Contest:
                 made[name]["texts_per_second"] = self.together(child)
         return made
 
-    def together(self, child: Child) -> float:
+    def together(self, child: WorkerProcess) -> float:
         """Texts per second."""
         return len(self.texts) / float(ask(child, do="together", count=len(self.texts))["seconds"])
 
-    def peak(self, child: Child) -> dict[str, float]:
+    def peak(self, child: WorkerProcess) -> dict[str, float]:
         """Operations per second of a large product, in float and int8."""
         found, times = {}, 4 if self.quick else 40
         for way in ("torch", "float", "int8"):
@@ -234,15 +234,15 @@ class Contest:
             if name in self.left_out:
                 continue
             begun = perf_counter()
-            with Child(name, self.command(name)) as child:
-                child.answer(PATIENCE)
+            with WorkerProcess(name, self.command(name)) as child:
+                child.read_answer(PATIENCE)
                 spent = perf_counter() - begun
                 ask(child, do="set", setting=chosen["settings"].get(name))
                 ask(child, do="together", count=min(len(self.texts), 64))
                 made[name] = {"seconds": spent} | ask(child, do="memory")
         return made
 
-    def vectors(self, children: dict[str, Child]) -> dict[str, Any]:
+    def vectors(self, children: dict[str, WorkerProcess]) -> dict[str, Any]:
         """The mean and the worst cosine of every column with the first."""
         import numpy as np
 
@@ -282,9 +282,9 @@ class Contest:
         return engine_table.section(self.row.title, self.folder, config, self.threads)
 
 
-def ask(child: Child, **question: Any) -> dict[str, Any]:
+def ask(child: WorkerProcess, **question: Any) -> dict[str, Any]:
     """An answer, or the end of the benchmark with the column's name; the same command goes on."""
-    found = child.ask(question, PATIENCE)
+    found = child.request(question, PATIENCE)
     if "error" in found:
         raise SystemExit(f"{child.title}: {found['error']}")
     return found

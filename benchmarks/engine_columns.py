@@ -18,7 +18,7 @@ from typing import Any
 import engine_peers as peers
 
 from clearhead.deploy.runtimes import RUNTIMES
-from clearhead.deploy.worker import THREADS, Job, Loaded, answers_alone, take_turns
+from clearhead.deploy.worker import THREAD_VARIABLES, BenchJob, LoadedRuntime, redirect_stdout, serve_requests
 
 PEAK = (512, 768, 3072)  # the product whose speed is the machine's peak: a BERT-base feed-forward step
 
@@ -28,8 +28,8 @@ class Column:
     """One contestant."""
 
     title: str
-    load: Callable[[Job], Loaded]
-    prepare: Callable[[Job], object] | None = None
+    load: Callable[[BenchJob], LoadedRuntime]
+    prepare: Callable[[BenchJob], object] | None = None
     needs: tuple[str, ...] = ()
     int8: bool = False
     tuned: bool = False  # has settings to choose from
@@ -40,7 +40,7 @@ class Column:
         return next((name for name in self.needs if find_spec(name) is None), None)
 
 
-def peak(job: Job) -> Loaded:
+def peak(job: BenchJob) -> LoadedRuntime:
     """No contestant: one matrix product for each text, to know what this machine can do at most."""
     import numpy as np
     import onnxruntime as ort
@@ -74,10 +74,12 @@ def peak(job: Job) -> Loaded:
         "int8": session("MatMulInteger", *whole, TensorProto.UINT8, TensorProto.INT32),
     }
     chosen = ["float"]
-    return Loaded(embed=lambda texts: [ways[chosen[0]]() for _ in texts], set=lambda way: chosen.__setitem__(0, way))
+    return LoadedRuntime(
+        embed=lambda texts: [ways[chosen[0]]() for _ in texts], apply_setting=lambda way: chosen.__setitem__(0, way)
+    )
 
 
-def gated(job: Job) -> Path:
+def gated(job: BenchJob) -> Path:
     """The folder in eight bits, through the gate of `clearhead quantize`; made if it is not there."""
     import clearhead
 
@@ -87,7 +89,7 @@ def gated(job: Job) -> Path:
     return folder
 
 
-def int8(job: Job) -> Loaded:
+def int8(job: BenchJob) -> LoadedRuntime:
     """What passed the gate."""
     return RUNTIMES["int8"].load(replace(job, folder=str(Path(job.work) / "gated")))
 
@@ -145,16 +147,16 @@ PEAK_COLUMN = Column(title="peak", load=peak, needs=("torch", "onnx"))
 
 def main() -> None:
     """Do the job of a file."""
-    answers = answers_alone()
+    answers = redirect_stdout()
     told = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    job = Job(**{**told, "texts": tuple(told["texts"])})
-    os.environ.update(dict.fromkeys(THREADS, str(job.threads)) | {"HF_HUB_OFFLINE": "1"})
+    job = BenchJob(**{**told, "texts": tuple(told["texts"])})
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(job.threads)) | {"HF_HUB_OFFLINE": "1"})
     column = PEAK_COLUMN if job.runtime == "peak" else COLUMNS[job.runtime]
     if "--prepare" in sys.argv:
         if column.prepare is not None:
             column.prepare(job)
         return
-    take_turns(lambda: column.load(job), job.texts, sys.stdin, answers)
+    serve_requests(lambda: column.load(job), job.texts, sys.stdin, answers)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from clearhead.deploy.worker import Job, Loaded
+from clearhead.deploy.worker import BenchJob, LoadedRuntime
 
 MOST_TOKENS = 256
 BATCHES = (1, 8, 32)
@@ -93,13 +93,13 @@ def mean(hidden: Any, mask: Any) -> Any:
     return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
 
 
-def tuned(job: Job, make: Callable[[int, int], Run]) -> Loaded:
+def tuned(job: BenchJob, make: Callable[[int, int], Run]) -> LoadedRuntime:
     """A runtime of others, ready."""
     made = Tuned(job.folder, job.threads, make)
-    return Loaded(embed=made, set=made.set)
+    return LoadedRuntime(embed=made, apply_setting=made.set)
 
 
-def transformers_sorted(job: Job) -> Loaded:
+def transformers_sorted(job: BenchJob) -> LoadedRuntime:
     """AutoModel as it comes, 32 texts of like length at a time."""
     import torch
     from transformers import AutoModel, AutoTokenizer, logging
@@ -123,10 +123,10 @@ def transformers_sorted(job: Job) -> Loaded:
                 vectors[row] = vector
         return vectors
 
-    return Loaded(embed=embed)
+    return LoadedRuntime(embed=embed)
 
 
-def export(job: Job) -> Path:
+def export(job: BenchJob) -> Path:
     """The encoder as torch.onnx writes it."""
     path = Path(job.work) / "export.onnx"
     if path.exists():
@@ -159,7 +159,7 @@ def export(job: Job) -> Path:
     return path
 
 
-def optimised(job: Job) -> Path:
+def optimised(job: BenchJob) -> Path:
     """The export after ONNX Runtime's own optimiser for BERT."""
     path, config = Path(job.work) / "optimised.onnx", json.loads((Path(job.folder) / "config.json").read_text())
     if not path.exists():
@@ -176,7 +176,7 @@ def optimised(job: Job) -> Path:
     return path
 
 
-def quantised(job: Job) -> Path:
+def quantised(job: BenchJob) -> Path:
     """The same after ONNX Runtime's own dynamic quantisation."""
     path = Path(job.work) / "int8.onnx"
     if not path.exists():
@@ -195,10 +195,10 @@ def quantised(job: Job) -> Path:
     return path
 
 
-def onnx_runtime(name: str) -> Callable[[Job], Loaded]:
+def onnx_runtime(name: str) -> Callable[[BenchJob], LoadedRuntime]:
     """A file in ONNX Runtime."""
 
-    def load(job: Job) -> Loaded:
+    def load(job: BenchJob) -> LoadedRuntime:
         import onnxruntime as ort
 
         def make(threads: int, workers: int) -> Run:  # noqa: ARG001
@@ -213,7 +213,7 @@ def onnx_runtime(name: str) -> Callable[[Job], Loaded]:
     return load
 
 
-def openvino(job: Job) -> Loaded:
+def openvino(job: BenchJob) -> LoadedRuntime:
     """The export in OpenVINO; several workers are several streams."""
     from threading import local
 
@@ -236,10 +236,10 @@ def openvino(job: Job) -> Loaded:
     return tuned(job, make)
 
 
-def convert(kind: str) -> Callable[[Job], None]:
+def convert(kind: str) -> Callable[[BenchJob], None]:
     """The folder in CTranslate2's form."""
 
-    def prepare(job: Job) -> None:
+    def prepare(job: BenchJob) -> None:
         from ctranslate2.converters import TransformersConverter
 
         place = Path(job.work) / f"ctranslate2-{kind}"
@@ -249,10 +249,10 @@ def convert(kind: str) -> Callable[[Job], None]:
     return prepare
 
 
-def ctranslate2(kind: str) -> Callable[[Job], Loaded]:
+def ctranslate2(kind: str) -> Callable[[BenchJob], LoadedRuntime]:
     """A converted folder in CTranslate2."""
 
-    def load(job: Job) -> Loaded:
+    def load(job: BenchJob) -> LoadedRuntime:
         import ctranslate2 as ct2
         import numpy as np
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from translate_columns import COLUMNS
 
-from clearhead.deploy.process import Child
+from clearhead.deploy.process import WorkerProcess
 from clearhead.errors import ClearheadError
 
 HERE = Path(__file__).resolve().parent
@@ -90,10 +90,10 @@ def measure(folder: Path, out: Path, *, threads: int, rounds: int, tokens: int) 
             children = {}
             for title, (name, count) in every.items():
                 command = [sys.executable, str(HERE / "translate_columns.py"), str(folder), name, str(count)]
-                children[title] = kept.enter_context(Child(title, command))
-                children[title].answer(PATIENCE)
+                children[title] = kept.enter_context(WorkerProcess(title, command))
+                children[title].read_answer(PATIENCE)
                 for _, beam in KINDS[:2]:  # whatever is made at first use is made now
-                    children[title].ask({"batches": [texts[:2]], "beam": beam, "tokens": 4}, PATIENCE)
+                    children[title].request({"batches": [texts[:2]], "beam": beam, "tokens": 4}, PATIENCE)
             for number, path in enumerate(paths):
                 if path.exists():
                     continue
@@ -103,7 +103,7 @@ def measure(folder: Path, out: Path, *, threads: int, rounds: int, tokens: int) 
                     batches = [some[first : first + size] for first in range(0, len(some), size)]
                     for title, child in children.items():
                         asked = {"batches": batches, "beam": beam, "tokens": tokens}
-                        found[title][f"{size}x{beam}"] = child.ask(asked, PATIENCE)
+                        found[title][f"{size}x{beam}"] = child.request(asked, PATIENCE)
                 path.write_text(json.dumps(found), encoding="utf-8")
                 print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]

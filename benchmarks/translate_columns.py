@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clearhead.deploy.worker import THREADS, answers_alone
+from clearhead.deploy.worker import THREAD_VARIABLES, redirect_stdout
 
 Sources = list[list[int]]
 Writer = Callable[[Sources, int, int], list[list[int]]]  # sources, beam, new tokens: what was written
@@ -95,12 +95,12 @@ def clearhead(*, small: bool) -> Callable[[Path, int], Writer]:
 
     def load(folder: Path, threads: int) -> Writer:
         from clearhead import load as open_model
-        from clearhead.deploy.int8_model import quantized_model
+        from clearhead.deploy.int8_model import quantize_model
         from clearhead.engine.int8 import Int8Plan
 
         model = open_model(folder, "engine", threads=threads)
         if small:
-            model = quantized_model(model, Int8Plan())
+            model = quantize_model(model, Int8Plan())
 
         def write(sources: Sources, beam: int, tokens: int) -> list[list[int]]:
             made = model.generate_ids(sources, num_beams=beam, min_length=tokens, max_length=tokens)
@@ -122,9 +122,9 @@ COLUMNS: dict[str, tuple[str, Callable[[Path, int], Writer]]] = {
 
 def main() -> None:
     """Load one, say so, and write whenever asked."""
-    answers = answers_alone()
+    answers = redirect_stdout()
     folder, column, threads = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    os.environ.update(dict.fromkeys(THREADS, str(threads)) | {"HF_HUB_OFFLINE": "1"})
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)) | {"HF_HUB_OFFLINE": "1"})
     write = COLUMNS[column][1](folder, threads)
     print(json.dumps({"loaded": True}), file=answers, flush=True)
     for line in sys.stdin:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from clearhead.decode.results import Generated
     from clearhead.decode.settings import Decoding
     from clearhead.deploy.bench import Bench
-    from clearhead.deploy.quantize import Quantised
+    from clearhead.deploy.quantize import Quantized
     from clearhead.embeddings.vector_files import Vectors
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
@@ -111,7 +111,7 @@ else:
             "decode.results": ("Generated",),
             "decode.settings": ("Decoding",),
             "deploy.bench": ("Bench",),
-            "deploy.quantize": ("Quantised",),
+            "deploy.quantize": ("Quantized",),
             "embeddings.vector_files": ("Vectors",),
             "errors": ("ClearheadError",),
             "estimators": ("TextClassifier", "TextEncoder", "TextRegressor"),
@@ -140,6 +140,7 @@ else:
             "Learned": "LearnedTokenizer",
             "Predicted": "PredictionSummary",
             "Pretrained": "PretrainResult",
+            "Quantised": "Quantized",
             "TextsWritten": "OutputSummary",
         },
     )
@@ -168,7 +169,7 @@ __all__ = [
     "PredictionSummary",
     "Predictor",
     "PretrainResult",
-    "Quantised",
+    "Quantized",
     "Run",
     "TextClassifier",
     "TextEncoder",

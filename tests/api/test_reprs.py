@@ -113,7 +113,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
         lambda _: clearhead.Decoding(num_beams=4, num_return_sequences=2, stop=("end",)),
         ("num_beams=4", "num_return_sequences=2", "stop="),
     ),
-    "Quantised": (
+    "Quantized": (
         lambda place: clearhead.quantize(place / "bert/model", [TEXT, "a"], output=place / "int8", min_cosine=0.1),
         ("cosine", "int8"),
     ),

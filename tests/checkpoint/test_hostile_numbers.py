@@ -20,7 +20,7 @@ from clearhead.cli.screen import print_table
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, TensorError
 from clearhead.families import FAMILIES
 from clearhead.files import decode_dataclass
-from clearhead.machine.cpu import Machine, differences
+from clearhead.machine.cpu import Machine, list_differences
 from clearhead.model.layers import finish_vectors
 from clearhead.predict.loading import load_predictor
 from clearhead.shape import Pooling
@@ -183,7 +183,7 @@ def test_messages_stay_short(tmp_path: Path) -> None:
         decode_dataclass({"task": "classify", "kind": "x" * 9_000}, Choice, "clearhead.json")
     assert len(str(caught.value)) < 500
     machine = Machine(libraries={"torch": "2" * 9_000}, cpu="x")
-    assert len(" ".join(differences(machine, Machine(libraries={"torch": "1"})))) < 600
+    assert len(" ".join(list_differences(machine, Machine(libraries={"torch": "1"})))) < 600
     write_passport(tmp_path, Passport(trained=TrainingRecord(task="y" * 9_000, labels=["a", "b"])))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(ClearheadError) as refused:

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 import clearhead
-from clearhead.deploy.bench import Bench, Speed, _texts, run_bench
-from clearhead.deploy.process import Child
+from clearhead.deploy.bench import Bench, RuntimeSpeed, run_bench, sample_texts
+from clearhead.deploy.process import WorkerProcess
 from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.report.bench_picture import speeds_picture
@@ -125,14 +125,17 @@ def test_a_peer_that_dies_or_hangs_is_an_error(
     ],
 )
 def test_a_child_is_never_waited_for_without_end(program: str, said: str) -> None:
-    with Child("the child", [sys.executable, "-c", program]) as child, pytest.raises(ClearheadError, match=said):
-        child.ask({"do": "alone"}, 2.0 if "gave" in said else 60.0)
+    with (
+        WorkerProcess("the child", [sys.executable, "-c", program]) as child,
+        pytest.raises(ClearheadError, match=said),
+    ):
+        child.request({"do": "alone"}, 2.0 if "gave" in said else 60.0)
     assert child.process.poll() is not None
 
 
 def test_a_child_that_does_not_want_to_end_is_ended() -> None:
-    child = Child("the child", [sys.executable, "-c", "import time\nprint('{}', flush=True)\ntime.sleep(600)"])
-    assert child.answer(60.0) == {}
+    child = WorkerProcess("the child", [sys.executable, "-c", "import time\nprint('{}', flush=True)\ntime.sleep(600)"])
+    assert child.read_answer(60.0) == {}
     child.close()  # it does not read its questions, so that their end says nothing to it
     assert child.process.poll() is not None
     child.close()
@@ -140,7 +143,7 @@ def test_a_child_that_does_not_want_to_end_is_ended() -> None:
 
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(ClearheadError, match="The child cannot be started"):
-        Child("The child", ["no-such-program-anywhere"])
+        WorkerProcess("The child", ["no-such-program-anywhere"])
 
 
 def test_an_error_of_the_first_runtime_is_the_users(tmp_path: Path) -> None:
@@ -192,7 +195,7 @@ def test_results_are_plain_and_escaped(measured: Bench) -> None:
         threads=1,
         rounds=1,
         against=None,
-        runtimes=(Speed(name="engine", title="engine float", p50_ms=1.5, p99_ms=2.0, texts_per_second=10.0),),
+        runtimes=(RuntimeSpeed(name="engine", title="engine float", p50_ms=1.5, p99_ms=2.0, texts_per_second=10.0),),
     )
     assert "<script" not in hostile._repr_html_()
     assert "<script" not in hostile.svg()
@@ -217,12 +220,12 @@ def test_the_picture_has_a_bar_for_every_figure(measured: Bench) -> None:
 
 
 def test_long_files_are_taken_evenly() -> None:
-    kept = [int(text) for text in _texts(str(number) for number in range(5000))]
+    kept = [int(text) for text in sample_texts(str(number) for number in range(5000))]
     assert 256 <= len(kept) <= 512
     assert kept[0] == 0
     assert len({after - before for before, after in pairwise(kept)}) == 1
     assert kept[-1] > 4900
-    assert _texts(["a"] * 512) == ["a"] * 512
+    assert sample_texts(["a"] * 512) == ["a"] * 512
 
 
 def test_built_in_sentences_are_of_mixed_length() -> None:

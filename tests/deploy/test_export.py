@@ -131,7 +131,7 @@ def test_an_empty_folder_is_filled_and_a_full_one_left_alone(small: Path, tmp_pa
     assert (tmp_path / "empty" / MODEL_FILE).is_file()
     before = {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
     for place in (tmp_path / "empty", tmp_path / "empty" / MODEL_FILE):
-        with pytest.raises(ClearheadError, match="there already and not empty"):
+        with pytest.raises(ClearheadError, match="already exists and is not empty"):
             clearhead.export(small, place)
     assert {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()} == before
 

@@ -56,12 +56,12 @@ class OfNumbers(Tables):
         self.n_features_in_ = X.shape[1]
         return made
 
-    def _rows(self, X: Any) -> Any:
+    def _read_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         table = validate_data(self, X, reset=False)
         width, self.n_features_in_ = self.n_features_in_, 1
         try:
-            return super()._rows(words(table))  # type: ignore[misc]
+            return super()._read_rows(words(table))  # type: ignore[misc]
         finally:
             self.n_features_in_ = width
 

@@ -24,7 +24,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 import clearhead
 from clearhead import ClearheadError, TextClassifier, TextEncoder, TextRegressor
-from clearhead.estimators import EstimatorError
+from clearhead.estimators import EstimatorError, kept
 from tests.tiny_models import make_sentence, make_sentiment_rows, tiny_model
 
 ROWS = make_sentiment_rows(80, seed=3)
@@ -224,10 +224,10 @@ def test_clones_are_unfitted_and_equal() -> None:
 def test_pickles_answer_elsewhere(method: str, model: str, tmp_path: Path) -> None:
     made = TextClassifier(method=method, model=model, epochs=1).fit(TEXTS, np.array(LABELS))
     joblib.dump({"made": made, "texts": TEXTS}, tmp_path / "made.joblib")
-    folder = made.kept_.folder
+    folder = made.trained_folder_.folder
     before = made.predict_proba(TEXTS)
     again = joblib.load(tmp_path / "made.joblib")["made"]
-    assert again.kept_.folder != folder
+    assert again.trained_folder_.folder != folder
     code = (
         "import joblib, sys, numpy\n"
         f"held = joblib.load({str(tmp_path / 'made.joblib')!r})\n"
@@ -240,6 +240,27 @@ def test_pickles_answer_elsewhere(method: str, model: str, tmp_path: Path) -> No
     assert (again.predict_proba(TEXTS) == before).all()
     pickled = (tmp_path / "made.joblib").read_bytes().split(b"clearhead.json")[0]
     assert not re.search(rb"torch[._](?:_|nn|storage|Tensor|serialization)", pickled)  # its name is among the facts
+
+
+def test_pickles_of_version_0_1_are_read(model: str) -> None:
+    classifier, encoder = words(C=3.0).fit(TEXTS, LABELS), TextEncoder(model=model).fit(TEXTS)
+    former = {
+        "trained_folder_": "kept_",
+        "_label_format": "_form",
+        "_class_order": "_order",
+        "_absent_logit": "_absent",
+        "model_handle_": "loaded_",
+        "C": "strength",
+    }
+    cases: list[tuple[Any, str]] = [(classifier, "predict_proba"), (encoder, "transform")]
+    for estimator, method in cases:
+        expected = getattr(estimator, method)(TEXTS)
+        restored = object.__new__(type(estimator))
+        restored.__setstate__({former.get(name, name): state for name, state in estimator.__getstate__().items()})
+        assert not former.values() & vars(restored).keys()
+        assert (getattr(restored, method)(TEXTS) == expected).all()
+    assert kept.Kept is type(classifier.trained_folder_)
+    assert kept.Loaded is type(encoder.model_handle_)
 
 
 def test_a_folder_can_be_kept_and_saved(tmp_path: Path) -> None:

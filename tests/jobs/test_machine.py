@@ -20,7 +20,7 @@ from clearhead.checkpoint.passport import read_passport
 from clearhead.errors import InputError
 from clearhead.files import read_json, write_json
 from clearhead.jobs.events import RunEvents
-from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
+from clearhead.machine.cpu import LIMIT_VARIABLES, Machine, base_machine, list_differences
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import write_planted_text
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("default_precision")
 def no_limits() -> Iterator[None]:
     """Remove environment variables that limit the CPU instructions."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in LIMITS:
+        for name in LIMIT_VARIABLES:
             patch.delenv(name, raising=False)
         yield
 
@@ -220,8 +220,8 @@ def test_a_real_other_instruction_set(stopped_runs: Path, half_run: Path) -> Non
 
 def test_what_is_not_known_is_not_compared() -> None:
     machine = replace(base_machine(), libraries={"torch": "2"}, vendor="", precision="")
-    assert differences(machine, replace(machine, vendor="GenuineIntel", precision="bf16")) == []
+    assert list_differences(machine, replace(machine, vendor="GenuineIntel", precision="bf16")) == []
     in_float, in_bf16 = replace(machine, precision="float"), replace(machine, precision="bf16")
-    assert differences(in_float, in_bf16) == ["precision float, here bf16"]
-    assert differences(replace(machine, threads=1), replace(machine, threads=2)) == ["threads 1, here 2"]
+    assert list_differences(in_float, in_bf16) == ["precision float, here bf16"]
+    assert list_differences(replace(machine, threads=1), replace(machine, threads=2)) == ["threads 1, here 2"]
     assert json.dumps(machine.lines())

@@ -18,10 +18,10 @@ from clearhead.errors import CheckpointError
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.ladder import methods as rungs
-from clearhead.ladder.budget import Budget, allot
+from clearhead.ladder.budget import Budget, fit_into_budget
 from clearhead.ladder.estimates import Estimate
 from clearhead.ladder.methods import METHODS
-from clearhead.ladder.state import begun_epochs
+from clearhead.ladder.state import find_shortened_runs
 from clearhead.training.settings import TrainSettings
 from tests.rows import QUICK
 from tests.tiny_models import make_sentiment_rows
@@ -121,11 +121,13 @@ def test_what_is_known_of_a_method_is_said_when_no_time_is_left() -> None:
     """It was tried out before the methods that took the time."""
     nothing: Any = None  # is read
     known = {"finetune": Estimate(seconds=840.0, epoch_seconds=140.0, settings=TrainSettings(epochs=6))}
-    budget = Budget(seconds=1.0, started=perf_counter() - 60.0, prepared=nothing, events=RunEvents(), estimates=known)
-    _, left = allot(budget, "finetune", RunPlan())
+    budget = Budget(
+        seconds=1.0, started_at=perf_counter() - 60.0, prepared=nothing, events=RunEvents(), estimates=known
+    )
+    _, left = fit_into_budget(budget, "finetune", RunPlan())
     assert left.left_out == 'finetune would take about 14 min, 0.00 s are left; budget="20m"'
     assert (left.needs_seconds, left.needs_budget) == (840.0, "20m")
-    _, unknown = allot(budget, "features", RunPlan(method="features"))
+    _, unknown = fit_into_budget(budget, "features", RunPlan(method="features"))
     assert unknown.left_out == 'features: no time is left of 1.0 s; budget="3m"'
 
 
@@ -160,11 +162,11 @@ def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch
 
     monkeypatch.setitem(rungs.METHODS, "finetune", replace(METHODS["finetune"], estimate=try_out))
     known = {"features": Estimate(seconds=5.0)}
-    budget = Budget(seconds=10.0, started=0.0, prepared=nothing, events=RunEvents(), estimates=known)
-    _, rung = allot(budget, "features", RunPlan(method="features"), {"finetune": RunPlan()})
+    budget = Budget(seconds=10.0, started_at=0.0, prepared=nothing, events=RunEvents(), estimates=known)
+    _, rung = fit_into_budget(budget, "features", RunPlan(method="features"), {"finetune": RunPlan()})
     assert clock == [9.0]
     assert rung.left_out is None
-    _, rung = allot(budget, "finetune", RunPlan())
+    _, rung = fit_into_budget(budget, "finetune", RunPlan())
     assert rung.left_out == 'finetune would take about 2 min, 1.0 s are left; budget="3m"'
 
 
@@ -191,7 +193,7 @@ def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path
     chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,finetune", **FAST}
     with pytest.raises(KeyboardInterrupt):
         ladder(make_sentiment_rows(60), events=RunEvents(training_step=stop), budget="4m", **chosen)
-    assert begun_epochs(tmp_path / "out", "finetune") == [2]
+    assert find_shortened_runs(tmp_path / "out", "finetune") == [2]
     steps: list[int] = []
     made = ladder(
         make_sentiment_rows(60),
@@ -201,7 +203,7 @@ def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path
     )
     assert made.rung("finetune").epochs == 2  # three would fit by now, and those would begin anew
     assert steps[0] > 1
-    assert begun_epochs(tmp_path / "out", "finetune") == [2]
+    assert find_shortened_runs(tmp_path / "out", "finetune") == [2]
 
 
 def test_folders_of_shortened_runs(tmp_path: Path) -> None:
@@ -209,9 +211,9 @@ def test_folders_of_shortened_runs(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text("{}")
     (tmp_path / "finetune-3-epochs").mkdir()
-    assert begun_epochs(tmp_path, "finetune") == [2, 10]
-    assert begun_epochs(tmp_path, "head") == []
-    assert begun_epochs(tmp_path / "none", "finetune") == []
+    assert find_shortened_runs(tmp_path, "finetune") == [2, 10]
+    assert find_shortened_runs(tmp_path, "head") == []
+    assert find_shortened_runs(tmp_path / "none", "finetune") == []
 
 
 def test_a_state_of_before_methods_could_be_shortened(tiny: str, tmp_path: Path) -> None:

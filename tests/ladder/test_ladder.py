@@ -15,7 +15,7 @@ from clearhead.api import ladder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.ladder import job
-from clearhead.ladder.methods import METHODS, budget_for, budget_seconds, chosen_methods, spoken
+from clearhead.ladder.methods import METHODS, format_duration, parse_budget, parse_methods, suggest_budget
 from clearhead.ladder.result import Ladder
 from clearhead.predict.latency import measure_disk_megabytes
 from clearhead.train import methods
@@ -113,9 +113,9 @@ def test_the_same_call_reads_back_what_is_finished(
     assert sum("read back, not trained again" in line for line in said) == 4
     loose = ladder(reviews, output=climbed.folder, model=tiny, budget=1, margin=1, **FAST)  # is no setting of training
     assert (loose.margin, loose.recommended) == (1.0, "tfidf")
-    with pytest.raises(InputError, match=r"other settings \(epochs was 2 and is 3\); name another"):
+    with pytest.raises(InputError, match=r"other settings \(epochs was 2, got 3\); name another"):
         ladder(reviews, output=climbed.folder, model=tiny, **FAST | {"epochs": 3})
-    with pytest.raises(InputError, match=r"other settings \(seed was 0 and is 5\)"):
+    with pytest.raises(InputError, match=r"other settings \(seed was 0, got 5\)"):
         ladder(reviews, output=climbed.folder, model=tiny, seed=5, **FAST)
 
 
@@ -291,9 +291,15 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_budgets_in_words() -> None:
-    assert [budget_seconds(one) for one in ("90s", "10m", "1h", "1.5h", 30)] == [90, 600, 3600, 5400, 30]
-    assert [budget_for(one) for one in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
-    assert [spoken(one) for one in (0.25, 3.14, 45, 840, 9000)] == ["0.25 s", "3.1 s", "45 s", "14 min", "2.5 h"]
-    assert chosen_methods("finetune, majority") == ("majority", "finetune")
-    assert chosen_methods("head,finetune,features") == ("features", "finetune", "head")  # what is worth most first
-    assert "head" not in chosen_methods(None)
+    assert [parse_budget(one) for one in ("90s", "10m", "1h", "1.5h", 30)] == [90, 600, 3600, 5400, 30]
+    assert [suggest_budget(one) for one in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
+    assert [format_duration(one) for one in (0.25, 3.14, 45, 840, 9000)] == [
+        "0.25 s",
+        "3.1 s",
+        "45 s",
+        "14 min",
+        "2.5 h",
+    ]
+    assert parse_methods("finetune, majority") == ("majority", "finetune")
+    assert parse_methods("head,finetune,features") == ("features", "finetune", "head")  # what is worth most first
+    assert "head" not in parse_methods(None)

@@ -10,29 +10,31 @@ import pytest
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
 from clearhead.evaluate.difference import Comparison, Difference, default_margin
-from clearhead.ladder.methods import Rung
-from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
+from clearhead.ladder.methods import MethodResult
+from clearhead.ladder.recommend import check_margin, compare_results, describe_missing_methods, recommend_method
 from clearhead.tasks import TASKS
 from clearhead.tasks.task import Answers
 
 COSTS = {"majority": (0.01, 0.05), "tfidf": (2.0, 0.25), "features": (20.0, 50.0), "finetune": (120.0, 100.0)}
 
 
-def measured(method: str, right: Any, targets: Any) -> tuple[Rung, Answers]:
+def measured(method: str, right: Any, targets: Any) -> tuple[MethodResult, Answers]:
     """A rung that has these rows right, and its answers."""
     seconds, latency = COSTS[method]
     answers = Answers(labels=np.where(right, targets, 1 - targets))
     value = float(np.mean(right))
-    return Rung(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
+    return MethodResult(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
 
 
-def judged(right: dict[str, Any], *, rows: int, margin: float | None = None) -> tuple[dict[str, Rung], str, str]:
+def judged(
+    right: dict[str, Any], *, rows: int, margin: float | None = None
+) -> tuple[dict[str, MethodResult], str, str]:
     """Methods by the rows that they have right: compared by their answers, and one of them recommended."""
     targets = np.arange(rows) % 2
     pairs = [measured(method, rows_right, targets) for method, rows_right in right.items()]
     asked = asking("accuracy", targets, margin)
-    rungs = compared([rung for rung, _ in pairs], {rung.method: answers for rung, answers in pairs}, asked)
-    return {rung.method: rung for rung in rungs}, *recommendation(rungs, asked)
+    rungs = compare_results([rung for rung, _ in pairs], {rung.method: answers for rung, answers in pairs}, asked)
+    return {rung.method: rung for rung in rungs}, *recommend_method(rungs, asked)
 
 
 def asking(metric: str, targets: Any, margin: float | None = None) -> Comparison:
@@ -42,16 +44,16 @@ def asking(metric: str, targets: Any, margin: float | None = None) -> Comparison
     )
 
 
-def chosen(metric: str, *rungs: Rung, rows: int = 1000, margin: float | None = None) -> tuple[str, str]:
+def chosen(metric: str, *rungs: MethodResult, rows: int = 1000, margin: float | None = None) -> tuple[str, str]:
     """What is recommended of rungs whose differences to the best are given."""
-    return recommendation(rungs, asking(metric, np.arange(rows) % 2, margin))
+    return recommend_method(rungs, asking(metric, np.arange(rows) % 2, margin))
 
 
-def result(method: str, value: float, *gap: float) -> Rung:
+def result(method: str, value: float, *gap: float) -> MethodResult:
     """A rung with its difference to the best and the ends of its interval; without them, the best."""
     seconds, latency = COSTS[method]
     difference = Difference(difference=gap[0], low=gap[1], high=gap[2], p=0.5) if gap else None
-    return Rung(method=method, value=value, difference=difference, training_seconds=seconds, latency_ms=latency)
+    return MethodResult(method=method, value=value, difference=difference, training_seconds=seconds, latency_ms=latency)
 
 
 def wrong_on(rows: int, *places: int) -> Any:
@@ -177,15 +179,21 @@ def test_one_method_and_the_cheapest() -> None:
         "tfidf",
         "tfidf: accuracy 0.900 on 1,000 test rows; it is the only method that was measured.",
     )
-    best = (result("tfidf", 0.9), result("features", 0.8, -0.1, -0.2, -0.05), Rung(method="finetune", left_out="no"))
+    best = (
+        result("tfidf", 0.9),
+        result("features", 0.8, -0.1, -0.2, -0.05),
+        MethodResult(method="finetune", left_out="no"),
+    )
     assert chosen("accuracy", *best)[1].endswith("is the best, and it is the cheapest method, too.")
-    assert chosen("accuracy", Rung(method="majority", value=None), result("tfidf", 0.9))[0] == "tfidf"
-    undefined = Rung(method="tfidf", value=0.8, difference=Difference(difference=None, low=None, high=None, p=None))
+    assert chosen("accuracy", MethodResult(method="majority", value=None), result("tfidf", 0.9))[0] == "tfidf"
+    undefined = MethodResult(
+        method="tfidf", value=0.8, difference=Difference(difference=None, low=None, high=None, p=None)
+    )
     taken, reason = chosen("accuracy", undefined, result("finetune", 0.9), rows=1)
     assert taken == "finetune"
     assert "too few to tell methods apart, so the cheaper tfidf (0.800) may be as good." in reason
     with pytest.raises(InputError, match=r"No method could be measured\. gone"):
-        chosen("accuracy", Rung(method="tfidf", left_out="gone"))
+        chosen("accuracy", MethodResult(method="tfidf", left_out="gone"))
 
 
 def test_margins_of_metrics() -> None:
@@ -198,33 +206,37 @@ def test_margins_of_metrics() -> None:
 
 
 def test_margins_that_can_be() -> None:
-    assert checked_margin(None) is None
-    assert [checked_margin(value) for value in (0, 0.5, np.float32(0.25))] == [0.0, 0.5, 0.25]
+    assert check_margin(None) is None
+    assert [check_margin(value) for value in (0, 0.5, np.float32(0.25))] == [0.0, 0.5, 0.25]
     for value in (-0.01, float("nan"), float("inf"), "0.1", True, [0.1], 10**400):
         with pytest.raises(InputError, match="margin must be a number from 0 to 1e\\+09, in units of the metric; got "):
-            checked_margin(value)
+            check_margin(value)
 
 
 def test_an_often_best_method_that_is_missing_is_named() -> None:
     done = result("tfidf", 0.9)
-    late = Rung(method="finetune", left_out="finetune would take ...", needs_seconds=360.0, needs_budget="11m")
-    assert untried((done, late)) == (
+    late = MethodResult(method="finetune", left_out="finetune would take ...", needs_seconds=360.0, needs_budget="11m")
+    assert describe_missing_methods((done, late)) == (
         ("finetune",),
         'Not tried: finetune (needs about 6 min; rerun with budget="11m"); it is often the best method.',
     )
-    none = Rung(method="finetune", left_out="finetune: no time is left of 1.0 s", needs_budget="30s")
-    assert '(no time was left; rerun with budget="30s")' in str(untried((done, none))[1])
-    failed = Rung(method="finetune", left_out="finetune failed with ValueError: bad")
-    assert untried((failed,))[1] == ("Not tried: finetune (failed with ValueError: bad); it is often the best method.")
-    torchless = Rung(method="finetune", left_out="finetune: Training a network needs torch.")
-    assert "Not tried: finetune (Training a network needs torch);" in str(untried((torchless,))[1])
-    assert untried((done, Rung(method="head", left_out="head would take long"))) == ((), None)
-    assert untried((done, result("finetune", 0.8))) == ((), None)
+    none = MethodResult(method="finetune", left_out="finetune: no time is left of 1.0 s", needs_budget="30s")
+    assert '(no time was left; rerun with budget="30s")' in str(describe_missing_methods((done, none))[1])
+    failed = MethodResult(method="finetune", left_out="finetune failed with ValueError: bad")
+    assert describe_missing_methods((failed,))[1] == (
+        "Not tried: finetune (failed with ValueError: bad); it is often the best method."
+    )
+    torchless = MethodResult(method="finetune", left_out="finetune: Training a network needs torch.")
+    assert "Not tried: finetune (Training a network needs torch);" in str(describe_missing_methods((torchless,))[1])
+    assert describe_missing_methods((done, MethodResult(method="head", left_out="head would take long"))) == ((), None)
+    assert describe_missing_methods((done, result("finetune", 0.8))) == ((), None)
 
 
 def test_a_shortened_method_is_said_to_be() -> None:
-    short = Rung(method="finetune", value=0.9, epochs=2, planned_epochs=5, needs_seconds=360.0, needs_budget="11m")
-    assert untried((short,)) == (
+    short = MethodResult(
+        method="finetune", value=0.9, epochs=2, planned_epochs=5, needs_seconds=360.0, needs_budget="11m"
+    )
+    assert describe_missing_methods((short,)) == (
         (),
         "finetune was trained for 2 of 5 epochs to fit the budget; all of them take about 6 min: rerun with "
         'budget="11m".',

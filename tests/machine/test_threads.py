@@ -23,13 +23,13 @@ from clearhead.engine.session import import_onnxruntime, spin_settings
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.plan import RunPlan
 from clearhead.machine.threads import (
-    BLAS,
-    WAITING,
-    at_end,
-    cores,
+    BLAS_VARIABLES,
+    WAIT_VARIABLES,
+    call_at_end,
+    count_cores,
+    get_max_threads,
     limit_blas,
     limit_threads,
-    most_threads,
     passive_waiting,
 )
 from clearhead.words import learn, steps
@@ -48,17 +48,17 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     import sklearn.linear_model  # noqa: F401
     from threadpoolctl import threadpool_limits
 
-    for name in BLAS:
+    for name in BLAS_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(2, "blas"):
         if blas_threads() != {2}:
-            pytest.skip("this BLAS cannot use two threads")
+            pytest.skip("this BLAS_VARIABLES cannot use two threads")
         yield
 
 
 def spins(code: str) -> list[int]:
     """How often each OpenMP library of a process spins before its threads sleep; libgomp's default is 300,000."""
-    own = {name: value for name, value in os.environ.items() if name not in (*WAITING, "OMP_NUM_THREADS")}
+    own = {name: value for name, value in os.environ.items() if name not in (*WAIT_VARIABLES, "OMP_NUM_THREADS")}
     command, environment = [sys.executable, "-c", code], own | {"OMP_DISPLAY_ENV": "verbose"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
@@ -75,13 +75,13 @@ def test_openmp_of_torch_sleeps_while_it_waits() -> None:
 @pytest.mark.slow
 def test_other_libraries_may_be_loaded_before() -> None:
     others = "import numpy, sklearn.linear_model, onnxruntime"
-    code = f"{others}; from clearhead.model.loading import need_torch; need_torch('x')"
+    code = f"{others}; from clearhead.model.loading import require_torch; require_torch('x')"
     assert spins(code)[-1] == 1000
 
 
-@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("name", WAIT_VARIABLES)
 def test_the_users_wait_policy_wins(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    for known in WAITING:
+    for known in WAIT_VARIABLES:
         monkeypatch.delenv(known, raising=False)
     with passive_waiting():
         assert os.environ["OMP_WAIT_POLICY"] == "passive"
@@ -120,7 +120,7 @@ def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, given: floa
 def test_large_fits_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = watch(monkeypatch, solver, "_fit_estimator")
     monkeypatch.setattr(solver, "LONG_CALLS", 100)
-    monkeypatch.setattr(solver, "most_threads", lambda: 8)
+    monkeypatch.setattr(solver, "get_max_threads", lambda: 8)
     draw = np.random.default_rng(0)
     fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=1.0)
     assert seen == [{2}]
@@ -173,20 +173,20 @@ def test_a_limit_is_for_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
     before, ended = dict(os.environ), []
     with limit_threads(1):
-        at_end(lambda: ended.append(True))
-        assert most_threads() == 1
+        call_at_end(lambda: ended.append(True))
+        assert get_max_threads() == 1
         assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
         assert os.environ["RAYON_NUM_THREADS"] == "1"
         with limit_threads(None):
-            assert most_threads() == 1
+            assert get_max_threads() == 1
     assert ended == [True]
-    assert (most_threads(), dict(os.environ)) == (cores(), before)
+    assert (get_max_threads(), dict(os.environ)) == (count_cores(), before)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     with limit_threads(1):
         assert os.environ["TOKENIZERS_PARALLELISM"] == "true"
     with limit_threads(10**9):
-        assert most_threads() == cores()
-        assert int(os.environ["RAYON_NUM_THREADS"]) == cores()
+        assert get_max_threads() == count_cores()
+        assert int(os.environ["RAYON_NUM_THREADS"]) == count_cores()
 
 
 def test_the_engine_keeps_the_limit(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_job_uses_the_threads_of_its_plan() -> None:
             self.seen: list[int] = []
 
         def step(self) -> None:
-            self.seen.append(most_threads())
+            self.seen.append(get_max_threads())
 
         plan = prepare = fit = measure = save = step
 

@@ -17,8 +17,8 @@ from clearhead.cli import main
 from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import make_plan
-from clearhead.ladder.methods import rung_plan
-from clearhead.ladder.state import Kept
+from clearhead.ladder.methods import plan_method
+from clearhead.ladder.state import LadderState
 from clearhead.train.job import read_run
 from fuzz.kill import contents
 from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, tiny_sentence_encoder, write_csv
@@ -148,7 +148,7 @@ def test_estimators_keep_the_head(tmp_path: Path, sentence_model: str) -> None:
     labels = [row["label"] for row in ROWS]
     classifier = clearhead.TextClassifier(model=sentence_model, epochs=1, settings={"precision": "float"}, threads=1)
     classifier.fit([row["text"] for row in ROWS], labels)
-    assert clearhead.load(classifier.kept_.folder).shape.head_pooling == "mean"
+    assert clearhead.load(classifier.trained_folder_.folder).shape.head_pooling == "mean"
     expected = classifier.predict_proba(TEXTS)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).predict_proba(TEXTS), expected)
     predictor = load_predictor(classifier.save(tmp_path / "saved"))
@@ -240,13 +240,13 @@ def test_mean_pooling_for_pairs_and_regression(tmp_path: Path, sentence_model: s
 
 def test_a_ladder_passes_the_setting_only_to_networks(tmp_path: Path) -> None:
     options = {"head_pooling": "first", "train": "x.csv"}
-    assert rung_plan("finetune", options).head_pooling == "first"
-    assert rung_plan("tfidf", options).head_pooling == "auto"
-    plans = {method: rung_plan(method, {"train": "x.csv"}) for method in ("tfidf", "finetune")}
+    assert plan_method("finetune", options).head_pooling == "first"
+    assert plan_method("tfidf", options).head_pooling == "auto"
+    plans = {method: plan_method(method, {"train": "x.csv"}) for method in ("tfidf", "finetune")}
     stored_plans = {method: asdict(plan) for method, plan in plans.items()}
     for plan in stored_plans.values():
         del plan["head_pooling"]  # as earlier versions wrote them
     (tmp_path / "ladder.json").write_text(json.dumps({"format": 1, "asked": stored_plans, "finished": {}}))
-    assert Kept.read(tmp_path, {"tfidf": plans["tfidf"]}).finished == {}
+    assert LadderState.read(tmp_path, {"tfidf": plans["tfidf"]}).finished == {}
     with pytest.raises(InputError, match="head_pooling was None, got auto"):
-        Kept.read(tmp_path, plans)
+        LadderState.read(tmp_path, plans)

@@ -17,7 +17,7 @@ from clearhead.progress import KnownCountCallback, Progress, from_counts, no_pro
 if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import LocalModel
     from clearhead.deploy.bench import Bench
-    from clearhead.deploy.quantize import Quantised
+    from clearhead.deploy.quantize import Quantized
 
 
 def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
@@ -119,7 +119,7 @@ def quantize(
     max_drop: float = 0.5,
     min_cosine: float = 0.995,
     progress: Progress | None = None,
-) -> Quantised:
+) -> Quantized:
     """Convert a model to int8 if it stays accurate on your own rows or texts; otherwise refuse.
 
     Models with a task head take labeled rows (default: the dev rows of their run) and may lose `max_drop` percentage
@@ -129,16 +129,16 @@ def quantize(
     """
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
-    from clearhead.deploy.quantize import held_out_rows, run_quantize, texts_of
+    from clearhead.deploy.quantize import find_held_out_rows, load_texts, run_quantize
     from clearhead.jobs.kinds import PREDICTOR_KINDS, TRANSLATION_KINDS, kind_of
 
     reference, part, rows = os.fspath(model), None, source
     if kind_of(locate(reference).folder) in (*PREDICTOR_KINDS, *TRANSLATION_KINDS):
         if rows is None:
-            rows, part = held_out_rows(Path(reference))
+            rows, part = find_held_out_rows(Path(reference))
         rows = open_source(rows)
     elif rows is not None:
-        rows = texts_of(rows, text)
+        rows = load_texts(rows, text)
     return run_quantize(
         reference,
         rows,

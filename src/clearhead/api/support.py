@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clearhead.jobs.events import RunEvents
     from clearhead.jobs.kinds import has_vectors, local_kind
     from clearhead.jobs.plan import parse_set
-    from clearhead.ladder.methods import rung_cells
+    from clearhead.ladder.methods import format_result_cells
     from clearhead.model import Model
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.predictor import Predictor
@@ -50,17 +50,17 @@ _HOMES = {
     "read_json": "files",
     "format_bytes": "checkpoint.inventory",
     "describe_os_error": "files",
-    "rung_cells": "ladder.methods",
+    "format_result_cells": "ladder.methods",
     "to_printable": "files",
 }
 
 
 def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
     """Size of the files that are needed to use a model; None if its folder is unknown."""
-    from clearhead.embeddings.vector_files import model_folder
+    from clearhead.embeddings.vector_files import find_model_folder
     from clearhead.predict.latency import measure_disk_bytes as size_of
 
-    folder = model_folder(os.fspath(reference))
+    folder = find_model_folder(os.fspath(reference))
     return None if folder is None else size_of(folder)
 
 
@@ -103,6 +103,7 @@ __all__ = [
     "format_interval",
     "format_number",
     "format_path",
+    "format_result_cells",
     "has_vectors",
     "is_text",
     "is_text_source",
@@ -110,6 +111,5 @@ __all__ = [
     "on_stop_request",
     "parse_set",
     "read_json",
-    "rung_cells",
     "to_printable",
 ]

@@ -243,19 +243,19 @@ def ladder(
     from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.plan import RENAMED_SETTINGS
     from clearhead.ladder.job import LadderJob, LadderPlan
-    from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
-    from clearhead.ladder.recommend import checked_margin
+    from clearhead.ladder.methods import check_choices, parse_budget, parse_methods, plan_method
+    from clearhead.ladder.recommend import check_margin
 
     choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=4)
     check_choices(choices)
     candidates = {"train": source, "dev": dev, "test": test}
     parts = {part: rows for part, rows in candidates.items() if rows is not None}
     paths = {part: _absolute_path(rows) for part, rows in parts.items()}
-    plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
+    plans = {method: plan_method(method, paths, choices) for method in parse_methods(methods)}
     folder = choose_ladder_folder(paths.get("train")) if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in parts.items()}
     request = JobRequest(
-        plan=LadderPlan(methods=plans, budget=budget_seconds(budget), margin=checked_margin(margin)),
+        plan=LadderPlan(methods=plans, budget=parse_budget(budget), margin=check_margin(margin)),
         sources=opened,
         folder=folder,
         command=command,

@@ -13,7 +13,7 @@ import numpy as np
 from clearhead.classic.majority import log_odds
 from clearhead.data.labels import Kind
 from clearhead.errors import InputError, MissingExtraError
-from clearhead.machine.threads import limit_blas, most_threads, passive_waiting
+from clearhead.machine.threads import get_max_threads, limit_blas, passive_waiting
 from clearhead.metrics.checks import Array
 
 ClassWeight = Literal["none", "auto"]
@@ -43,7 +43,7 @@ def limit_threads(size: int) -> Iterator[None]:
     """
     with suppress(ImportError), passive_waiting():
         import sklearn.linear_model  # noqa: F401  # imported first, since it loads its own BLAS
-    with limit_blas(1 if size < MIN_PARALLEL_SIZE else most_threads()):
+    with limit_blas(1 if size < MIN_PARALLEL_SIZE else get_max_threads()):
         yield
 
 

@@ -152,10 +152,10 @@ def ladder(
 
 def print_ladder(result: Any) -> None:
     """Print a table of the methods and the recommendation."""
-    from clearhead.api.support import rung_cells
+    from clearhead.api.support import format_result_cells
 
     columns = ("method", result.metric, INTERVAL, "training", "one text", "size")
-    measured = [rung_cells(rung) for rung in result.rungs if rung.left_out is None]
+    measured = [format_result_cells(rung) for rung in result.rungs if rung.left_out is None]
     print_table(columns, measured, title=f"{result.part} ({result.rows:,} rows)")
     for rung in result.rungs:
         if rung.left_out is not None:

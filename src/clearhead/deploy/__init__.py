@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.deploy.bench import Bench, run_bench
     from clearhead.deploy.export import run_export
-    from clearhead.deploy.quantize import Quantised, held_out_rows, run_quantize, texts_of
+    from clearhead.deploy.quantize import Quantized, find_held_out_rows, load_texts, run_quantize
 else:
     from clearhead.lazy import export_lazily
 
@@ -20,16 +20,16 @@ else:
         {
             "bench": ("Bench", "run_bench"),
             "export": ("run_export",),
-            "quantize": ("Quantised", "held_out_rows", "run_quantize", "texts_of"),
+            "quantize": ("Quantized", "find_held_out_rows", "run_quantize", "load_texts"),
         },
     )
 
 __all__ = [
     "Bench",
-    "Quantised",
-    "held_out_rows",
+    "Quantized",
+    "find_held_out_rows",
+    "load_texts",
     "run_bench",
     "run_export",
     "run_quantize",
-    "texts_of",
 ]

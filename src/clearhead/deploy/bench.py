@@ -11,18 +11,18 @@ from typing import Any
 
 from clearhead.checkpoint.hub import locate
 from clearhead.deploy.runtimes import RUNTIMES
-from clearhead.deploy.scheduler import PATIENCE, Race, Side
+from clearhead.deploy.scheduler import TIMEOUT, Contender, Scheduler
 from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import InputError
 from clearhead.files import scratch_folder, to_printable
 from clearhead.html import render_table, short_repr
-from clearhead.machine.threads import most_threads
+from clearhead.machine.threads import get_max_threads
 from clearhead.progress import Progress, no_progress
 
 ROUNDS = 5
-MOST_TEXTS = 512  # of a file, taken evenly
-PEERS = ("sentence-transformers", "core")  # the first that was measured is what speed is told against
-FIGURES = {  # of the table: what it is called, its form
+MAX_TEXTS = 512  # of a file, taken evenly
+REFERENCE_RUNTIMES = ("sentence-transformers", "core")  # the first that was measured is what speed is told against
+TABLE_FIGURES = {  # of the table: what it is called, its form
     "one text, p50 ms": ("p50_ms", ",.2f"),
     "p99 ms": ("p99_ms", ",.2f"),
     "texts/s": ("texts_per_second", ",.0f"),
@@ -37,7 +37,7 @@ FIGURES = {  # of the table: what it is called, its form
 
 
 @dataclass(frozen=True, kw_only=True)
-class Speed:
+class RuntimeSpeed:
     """What one runtime needs: time for one text, texts in a second, time to load, memory. None: not known."""
 
     name: str
@@ -65,7 +65,7 @@ class Bench:
     threads: int
     rounds: int
     against: str | None  # the runtime that ratios are told against
-    runtimes: tuple[Speed, ...]
+    runtimes: tuple[RuntimeSpeed, ...]
 
     def to_json(self) -> dict[str, Any]:
         """What `bench --json` prints."""
@@ -86,7 +86,8 @@ class Bench:
         """Names of columns and rows: a column for each runtime that was measured."""
         shown_ones = [one for one in self.runtimes if one.left_out is None]
         rows = [
-            [name, *(_figure(getattr(one, key), form) for one in shown_ones)] for name, (key, form) in FIGURES.items()
+            [name, *(_format_figure(getattr(one, key), form) for one in shown_ones)]
+            for name, (key, form) in TABLE_FIGURES.items()
         ]
         return ["", *(one.title for one in shown_ones)], rows
 
@@ -114,7 +115,7 @@ def run_bench(
     threads: int | None = None,
     seconds: float = 10.0,
     rounds: int = ROUNDS,
-    patience: float = PATIENCE,
+    patience: float = TIMEOUT,
     progress: Progress = no_progress,
     download: Progress | None = None,
 ) -> Bench:
@@ -123,28 +124,28 @@ def run_bench(
     `seconds` is about how long the first of them works; the others get as many texts, and may take longer.
     """
 
-    names = _names(runtimes)
+    names = _resolve_runtimes(runtimes)
     if threads is not None and threads < 1:
         raise InputError(f"threads must be at least 1, and it is {threads}.")
     if not 0 < seconds <= 86_400:
         raise InputError(f"seconds must be above 0 and at most 86400, and it is {seconds:g}.")
-    chosen = _texts(texts)
-    used = threads or most_threads()
+    chosen = sample_texts(texts)
+    used = threads or get_max_threads()
     folder = locate(reference, progress=download).folder
-    sides = [Side(name=name) for name in names]
+    sides = [Contender(name=name) for name in names]
     with scratch_folder() as made, ExitStack() as kept:
-        race = Race(sides=sides, patience=patience, rounds=rounds, progress=progress)
+        race = Scheduler(contenders=sides, timeout=patience, rounds=rounds, progress=progress)
         for place, side in enumerate(sides):
-            if not RUNTIMES[side.name].installed:
-                side.left_out = f"{RUNTIMES[side.name].needs} is not installed."
+            if not RUNTIMES[side.name].is_installed:
+                side.left_out = f"{RUNTIMES[side.name].package} is not installed."
             job = {"runtime": side.name, "folder": str(folder), "threads": used, "texts": chosen, "work": str(made)}
             (made / f"{place}.json").write_text(json.dumps(job), encoding="utf-8")
         race.start([made / f"{place}.json" for place in range(len(sides))], kept)
         tokens = race.measure(len(chosen), seconds / rounds / 2)
-    return _bench(reference, sides, len(chosen), tokens, used, rounds)
+    return _summarize(reference, sides, len(chosen), tokens, used, rounds)
 
 
-def _names(asked: Sequence[str] | None) -> list[str]:
+def _resolve_runtimes(asked: Sequence[str] | None) -> list[str]:
     if asked is None:
         return list(RUNTIMES)
     if unknown := [name for name in asked if name not in RUNTIMES]:
@@ -154,7 +155,7 @@ def _names(asked: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(asked))
 
 
-def _texts(given: Iterable[str] | None) -> list[str]:
+def sample_texts(given: Iterable[str] | None) -> list[str]:
     """Not too many of them, taken evenly; a long stream is never held."""
     if given is None:
         return list(SENTENCES)
@@ -167,16 +168,18 @@ def _texts(given: Iterable[str] | None) -> list[str]:
             raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
         if place % every == 0:
             kept.append(text)
-        if len(kept) > MOST_TEXTS:
+        if len(kept) > MAX_TEXTS:
             kept, every = kept[::2], 2 * every
     if not kept:
         raise InputError("There is no text to measure with.")
     return kept
 
 
-def _bench(reference: str, sides: Sequence[Side], texts: int, tokens: float | None, threads: int, rounds: int) -> Bench:
+def _summarize(
+    reference: str, sides: Sequence[Contender], texts: int, tokens: float | None, threads: int, rounds: int
+) -> Bench:
     measured = {side.name: side for side in sides if side.left_out is None}
-    against = next((name for name in PEERS if name in measured and len(measured) > 1), None)
+    against = next((name for name in REFERENCE_RUNTIMES if name in measured and len(measured) > 1), None)
     truth = next((measured[name].vectors for name in ("core", "engine", *measured) if name in measured), None)
     return Bench(
         model=reference,
@@ -185,23 +188,25 @@ def _bench(reference: str, sides: Sequence[Side], texts: int, tokens: float | No
         threads=threads,
         rounds=rounds,
         against=against,
-        runtimes=tuple(_speed(side, tokens, measured.get(against or ""), truth) for side in sides),
+        runtimes=tuple(_summarize_contender(side, tokens, measured.get(against or ""), truth) for side in sides),
     )
 
 
-def _speed(side: Side, tokens: float | None, peer: Side | None, truth: Any) -> Speed:
+def _summarize_contender(side: Contender, tokens: float | None, peer: Contender | None, truth: Any) -> RuntimeSpeed:
     import numpy as np
 
     title = RUNTIMES[side.name].title
     if side.left_out is not None:
-        return Speed(name=side.name, title=title, left_out=side.left_out)
-    p50, p99 = np.percentile(side.alone, (50, 99))
-    speed = statistics.median(side.together)
+        return RuntimeSpeed(name=side.name, title=title, left_out=side.left_out)
+    p50, p99 = np.percentile(side.latencies, (50, 99))
+    speed = statistics.median(side.throughputs)
     ratio = None
     if peer is not None:
-        ratio = statistics.median(mine / theirs for mine, theirs in zip(side.together, peer.together, strict=True))
-    mean, worst = _alike(side.vectors, truth)
-    return Speed(
+        ratio = statistics.median(
+            mine / theirs for mine, theirs in zip(side.throughputs, peer.throughputs, strict=True)
+        )
+    mean, worst = _compare_vectors(side.vectors, truth)
+    return RuntimeSpeed(
         name=side.name,
         title=title,
         p50_ms=float(p50),
@@ -209,7 +214,7 @@ def _speed(side: Side, tokens: float | None, peer: Side | None, truth: Any) -> S
         texts_per_second=speed,
         tokens_per_second=None if tokens is None else speed * tokens,
         ratio=ratio,
-        load_seconds=min(side.loads),
+        load_seconds=min(side.load_seconds),
         resident_mb=side.memory.get("resident_mb"),
         peak_mb=side.memory.get("peak_mb"),
         cosine=mean,
@@ -217,7 +222,7 @@ def _speed(side: Side, tokens: float | None, peer: Side | None, truth: Any) -> S
     )
 
 
-def _alike(vectors: Any, truth: Any) -> tuple[float | None, float | None]:
+def _compare_vectors(vectors: Any, truth: Any) -> tuple[float | None, float | None]:
     """The mean and the worst cosine of some vectors with others; None where they cannot be compared."""
     import numpy as np
 
@@ -229,5 +234,5 @@ def _alike(vectors: Any, truth: Any) -> tuple[float | None, float | None]:
     return (float(found.mean()), float(found.min())) if len(found) else (None, None)
 
 
-def _figure(value: float | None, form: str) -> str:
+def _format_figure(value: float | None, form: str) -> str:
     return "–" if value is None else f"{value:{form}}"

@@ -24,10 +24,10 @@ from clearhead.progress import Progress, no_progress
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS
 
-NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself
-ALONE = "In eight bits a call has one scale: give one text a call, and no neighbour changes an answer."
+EXPORTABLE_METHODS = ("finetune", "head")  # methods whose answers come out of the network itself
+INT8_NOTE = "In eight bits a call has one scale: give one text a call, and no neighbour changes an answer."
 ACTIVATIONS = {"multilabel": "sigmoid", "number": "none"}  # of other labels: softmax
-ROWS = {"choice": "one per option", "span": "one per question with its passage"}
+ROW_LAYOUTS = {"choice": "one per option", "span": "one per question with its passage"}
 
 
 def run_export(
@@ -47,9 +47,9 @@ def run_export(
         raise InputError(f"{said} holds two models; export {each}, each on its own.")
     sentences = read_modules(folder)
     _check_network(read_passport(folder if sentences is None else sentences.encoder), said)
-    model = load(folder, "engine", head=_head(sentences), precision=precision)
+    model = load(folder, "engine", head=_choose_head(sentences), precision=precision)
     with atomic_folder(target) as place:
-        _write(place, model, portable=portable, progress=progress or no_progress)
+        _write_export(place, model, portable=portable, progress=progress or no_progress)
     return target
 
 
@@ -61,11 +61,11 @@ def _check_network(passport: Passport | None, said: str) -> None:
             f"{said} was trained with features: its answers come from a linear model beside the network, which an "
             f"export would leave out; train with {setting('method', 'finetune', of='train')} instead."
         )
-    if method not in NETWORKS:
+    if method not in EXPORTABLE_METHODS:
         raise InputError(f"{said} was trained with {to_printable(method, 40)}, which has no network to export.")
 
 
-def _head(sentences: SentenceModules | None) -> str | None:
+def _choose_head(sentences: SentenceModules | None) -> str | None:
     """The head that is written: none for a sentence encoder, whatever else its file holds."""
     if sentences is None or sentences.pooling.origin == Pooling().origin:
         return AUTO
@@ -73,12 +73,12 @@ def _head(sentences: SentenceModules | None) -> str | None:
     return AUTO if read.shape.head is None or read.has_mean_head else None
 
 
-def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> None:
+def _write_export(place: Path, model: Model, *, portable: bool, progress: Progress) -> None:
     runner: Any = model.runner
     notes: list[str] = []
-    pooling = _pooling(model, notes)
+    pooling = _choose_pooling(model, notes)
     if runner.precision == "int8":
-        notes.append(ALONE)
+        notes.append(INT8_NOTE)
     g = build_export_graph(
         model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8
     )
@@ -91,12 +91,12 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> 
         model.source_tokenizer.save(place)
     if model.passport is not None:
         write_passport(place, model.passport)
-    facts = describe_graph(g) | {"precision": runner.precision} | _facts(model) | _calibration(model)
-    facts |= {} if pooling is None else {"pooling": _told(pooling)}
+    facts = describe_graph(g) | {"precision": runner.precision} | _describe_model(model) | _describe_calibration(model)
+    facts |= {} if pooling is None else {"pooling": _describe_pooling(pooling)}
     write_json(place / EXPORT_FILE, facts | {"notes": notes})
 
 
-def _pooling(model: Model, notes: list[str]) -> Pooling | None:
+def _choose_pooling(model: Model, notes: list[str]) -> Pooling | None:
     """How a sentence encoder pools, as far as a graph can say it."""
     pooling = model.pooling
     if model.shape.head is not None or pooling.origin == Pooling().origin:
@@ -110,18 +110,18 @@ def _pooling(model: Model, notes: list[str]) -> Pooling | None:
     return pooling
 
 
-def _facts(model: Model) -> dict[str, Any]:
+def _describe_model(model: Model) -> dict[str, Any]:
     """What must be known of the model to feed it and to read its answers."""
     shape = model.shape
     made: dict[str, Any] = {"family": model.family.model_type, "head": model.head}
     if shape.head is not None:
         made["labels"] = list(model.labels) if model.has_labels else ["start", "end"] if model.head == "span" else []
-        made["rows"] = ROWS.get(str(shape.head.kind), "one per text")
+        made["rows"] = ROW_LAYOUTS.get(str(shape.head.kind), "one per text")
     made |= {"pad": shape.stack.pad_id, "max_length": model.max_length(model.pooling)}
     return made | ({"start": shape.decoder_start_id} if shape.decoder is not None else {})
 
 
-def _calibration(model: Model) -> dict[str, Any]:
+def _describe_calibration(model: Model) -> dict[str, Any]:
     """How `predict` makes answers out of the logits, so that another reader comes to the same ones."""
     trained = model.trained
     if trained is None or trained.task not in TASKS:
@@ -139,7 +139,7 @@ def _calibration(model: Model) -> dict[str, Any]:
     return {"task": trained.task, "calibration": made}
 
 
-def _told(pooling: Pooling) -> dict[str, Any]:
+def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
     """How texts are prepared, and what the graph does with their words."""
     return {
         "modes": list(pooling.modes),

@@ -10,7 +10,7 @@ from clearhead.engine.runner import EngineRunner
 from clearhead.model import Model
 
 
-def quantized_model(model: Model, plan: Int8Plan) -> Model:
+def quantize_model(model: Model, plan: Int8Plan) -> Model:
     """The same model in eight bits, its other weights shared."""
     runner: Any = model.runner
     return replace(model, runner=EngineRunner(model.shape, runner.tensors, runner.threads, plan))

@@ -16,42 +16,42 @@ from typing import Any
 from clearhead.errors import ClearheadError
 from clearhead.files import to_printable
 
-PARTING = 5.0  # seconds that a child has to end by itself
+EXIT_TIMEOUT = 5.0  # seconds that a child has to end by itself
 
 
-class Child:
+class WorkerProcess:
     """A process that is asked in lines of JSON; one that dies or keeps silent too long is an error in one sentence."""
 
     def __init__(self, title: str, command: Sequence[str]) -> None:
         self.title = title
-        self.begun = time.perf_counter()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        self.started_at = time.perf_counter()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             self.process = subprocess.Popen(  # noqa: S603
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
             )
         except OSError as error:
-            self._said.close()
+            self._stderr.close()
             raise ClearheadError(f"{title} cannot be started: {error.strerror or error}.") from None
         self._answers: Queue[bytes | None] = Queue()
-        self._reader = Thread(target=self._read, daemon=True)
+        self._reader = Thread(target=self._read_lines, daemon=True)
         self._reader.start()
 
-    def _read(self) -> None:
+    def _read_lines(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._answers.put(line)
         self._answers.put(None)
 
-    def ask(self, question: dict[str, Any], patience: float) -> dict[str, Any]:
+    def request(self, question: dict[str, Any], patience: float) -> dict[str, Any]:
         """One short question, its answer."""
         assert self.process.stdin is not None
         with suppress(OSError):  # it has gone, and the missing answer says so
             self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()
-        return self.answer(patience)
+        return self.read_answer(patience)
 
-    def answer(self, patience: float) -> dict[str, Any]:
+    def read_answer(self, patience: float) -> dict[str, Any]:
         """The next answer, which may come without a question: the first one says that all is loaded."""
         try:
             line = self._answers.get(timeout=patience)
@@ -64,22 +64,22 @@ class Child:
             found = None
         if not isinstance(found, dict):
             self.close(at_once=line is not None)
-            why = self.last_words() or f"exit code {self.process.returncode}"
+            why = self.last_error_line() or f"exit code {self.process.returncode}"
             raise ClearheadError(f"{self.title} stopped while it was measured: {why}.")
         return found
 
-    def last_words(self) -> str:
+    def last_error_line(self) -> str:
         """The last line that it wrote to stderr."""
-        if self._said.closed:
-            return self._last
-        self._said.seek(0, 2)
-        self._said.seek(max(0, self._said.tell() - 4096))
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        if self._stderr.closed:
+            return self._last_error_line
+        self._stderr.seek(0, 2)
+        self._stderr.seek(max(0, self._stderr.tell() - 4096))
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return to_printable(lines[-1].strip().rstrip("."), 200) if lines else ""
 
     def close(self, *, at_once: bool = False) -> None:
         """End it, if need be by force."""
-        if self._said.closed:
+        if self._stderr.closed:
             return
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -88,17 +88,17 @@ class Child:
         with suppress(OSError):  # what was not yet sent
             self.process.stdin.close()
         try:
-            self.process.wait(PARTING)
+            self.process.wait(EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._reader.join(PARTING)
+        self._reader.join(EXIT_TIMEOUT)
         if not self._reader.is_alive():  # a grandchild may hold the pipe
             self.process.stdout.close()
-        self._last = self.last_words()
-        self._said.close()
+        self._last_error_line = self.last_error_line()
+        self._stderr.close()
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> WorkerProcess:
         return self
 
     def __exit__(

@@ -18,8 +18,8 @@ from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.columns import ColumnRoles
 from clearhead.data.table import encode_rows
-from clearhead.deploy.int8_model import quantized_model
-from clearhead.deploy.quantize_translator import by_translations
+from clearhead.deploy.int8_model import quantize_model
+from clearhead.deploy.quantize_translator import calibrate_on_translations
 from clearhead.deploy.sentences import SENTENCES as OTHERS
 from clearhead.engine.calibrate import calibrate_int8
 from clearhead.engine.calibration_sentences import SENTENCES
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MAX_DROP = 0.5  # points of the metric that may be lost
-ROWS = 64  # of a user that are looked at to find the plan
+CALIBRATION_ROWS = 64  # of a user that are looked at to find the plan
 MIN_COSINE = 0.995  # of vectors, on average
 NOT_COPIED = ("*.bin", "*.h5", "*.msgpack", "*.ot", "*.onnx", "*.onnx.data", "*.gguf", "*.pt", "*.pth")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantised:
+class Quantized:
     """A model folder that runs in eight bits, and what that costs."""
 
     folder: Path
@@ -64,7 +64,7 @@ class Quantised:
     def __repr__(self) -> str:
         one = self.verdict
         cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"
-        return short_repr("Quantised", cost, f"folder {self.folder}")
+        return short_repr("Quantized", cost, f"folder {self.folder}")
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -81,7 +81,7 @@ def run_quantize(
     min_cosine: float = MIN_COSINE,
     columns: Mapping[str, str | None] | None = None,
     progress: Progress = no_progress,
-) -> Quantised:
+) -> Quantized:
     """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
     if not max_drop >= 0 or not 0 <= min_cosine <= 1:
         raise InputError(f"max_drop must be >= 0 and min_cosine between 0 and 1, got {max_drop} and {min_cosine}.")
@@ -90,18 +90,18 @@ def run_quantize(
     folder, named = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and kind_of(folder) in TRANSLATION_KINDS:
         sides = named.get("source"), named.get("target")
-        plan, verdict = by_translations(reference, rows, max_drop, part, sides, progress)
+        plan, verdict = calibrate_on_translations(reference, rows, max_drop, part, sides, progress)
     elif isinstance(rows, Source):
-        plan, verdict = _by_rows(reference, rows, max_drop, part, named, progress)
+        plan, verdict = _calibrate_on_rows(reference, rows, max_drop, part, named, progress)
     else:
-        plan, verdict = _by_texts(reference, rows, min_cosine, progress)
+        plan, verdict = _calibrate_on_texts(reference, rows, min_cosine, progress)
     if not verdict.passed:
-        raise QualityError(f"{_sentence(verdict)} Nothing was written; float runs as before.")
-    _save(folder, output, plan, verdict)
-    return Quantised(folder=output, verdict=verdict, seconds=time.perf_counter() - begun)
+        raise QualityError(f"{_describe_verdict(verdict)} Nothing was written; float runs as before.")
+    _save_quantized(folder, output, plan, verdict)
+    return Quantized(folder=output, verdict=verdict, seconds=time.perf_counter() - begun)
 
 
-def _by_rows(
+def _calibrate_on_rows(
     reference: str,
     rows: Source,
     allowed: float,
@@ -116,10 +116,10 @@ def _by_rows(
     scorer = exact.scorer
     if not isinstance(scorer, NetworkScorer | FeatureScorer):
         raise InputError(f"{reference} has no network to quantise: {exact.method} counts words.")
-    texts = _tokens(exact, rows)
+    texts = _encode_calibration_rows(exact, rows)
     weights = scorer.model.runner.weights()
     plan = calibrate_int8(scorer.model.shape, weights, texts, progress)
-    small = replace(exact, scorer=replace(scorer, model=quantized_model(scorer.model, plan)))
+    small = replace(exact, scorer=replace(scorer, model=quantize_model(scorer.model, plan)))
     found = {}
     for name, predictor in (("float", exact), ("int8", small)):
         found[name] = run_evaluate(
@@ -147,22 +147,22 @@ def _by_rows(
     )
 
 
-def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
+def _encode_calibration_rows(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     """The tokens of some rows, as the model reads them."""
     scorer: Any = predictor.scorer
     columns = replace(predictor.resolve_columns(rows), label=None, split=None)
     check = predictor.task.rows.check_row
-    read = [check(row, columns, None) for row in rows.sample(4 * ROWS) if not isinstance(row, BadRow)]
-    good = [row for row in read if isinstance(row, TextRow)][:ROWS]
+    read = [check(row, columns, None) for row in rows.sample(4 * CALIBRATION_ROWS) if not isinstance(row, BadRow)]
+    good = [row for row in read if isinstance(row, TextRow)][:CALIBRATION_ROWS]
     if not good:
         raise InputError(f"{rows.name} has no row that the model can read.")
     table = encode_rows(good, columns, scorer.model.tokenizer, policy=scorer.length_policy, codec=predictor.task.rows)
-    pieces = [table.window_ids(place).tolist() for place in range(len(table.starts) - 1)][:ROWS]
+    pieces = [table.window_ids(place).tolist() for place in range(len(table.starts) - 1)][:CALIBRATION_ROWS]
     # channels that are quiet in these rows may be loud in tomorrow's
     return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
 
 
-def _by_texts(
+def _calibrate_on_texts(
     reference: str, texts: Sequence[str] | None, least: float, progress: Progress
 ) -> tuple[Int8Plan, Int8Result]:
     """An encoder by its vectors: on texts that it was not calibrated with, where there are enough."""
@@ -171,16 +171,16 @@ def _by_texts(
     model = load(reference, "engine", precision="float")
     if model.trained is not None or (model.shape.head is not None and model.has_labels):
         raise InputError(f"{reference} answers with labels: give rows whose labels are known, to measure what is lost.")
-    looked, rest = [], _fitting(OTHERS, model)
+    looked, rest = [], _select_untruncated(OTHERS, model)
     if texts is not None:
         given = [text for text in texts if text]
         if not given:
             raise InputError("There is no text to measure on.")
-        cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
+        cut = CALIBRATION_ROWS if len(given) >= 2 * CALIBRATION_ROWS else len(given) // 2
         looked, rest = given[: max(cut, 1)], given[cut:]
     tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
     plan = calibrate_int8(model.shape, model.runner.weights(), tokens, progress)
-    small = quantized_model(model, plan)
+    small = quantize_model(model, plan)
     one, other = (
         made.embed(rest, progress=partial(progress, f"measuring {name}")).astype(np.float64)
         for name, made in (("float", model), ("int8", small))
@@ -200,30 +200,30 @@ def _by_texts(
     )
 
 
-def _fitting(texts: Sequence[str], model: Model) -> list[str]:
+def _select_untruncated(texts: Sequence[str], model: Model) -> list[str]:
     """Those that a model reads whole, or all where it reads none so."""
     most = model.max_length(model.pooling)
     lengths = [len(one) for one in model.tokenizer.encode_ids(texts)]
     return [text for text, length in zip(texts, lengths, strict=True) if most is None or length <= most] or list(texts)
 
 
-def texts_of(rows: Any, column: str | None = None) -> list[str]:
+def load_texts(rows: Any, column: str | None = None) -> list[str]:
     """A list of texts as it is, or the texts of a file or table."""
     if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
         return list(rows)
     source = open_source(rows)
     found = resolve_columns(source, ColumnLayout(second_text=False), ColumnRoles(text=column), labeled=False)
-    read = (check_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
+    read = (check_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good_rows(source))
     return [row.text for row in read if isinstance(row, TextRow)]
 
 
-def _good(source: Source) -> Iterator[Row]:
+def _good_rows(source: Source) -> Iterator[Row]:
     for row in source.rows():
         if not isinstance(row, BadRow):
             yield row
 
 
-def _sentence(verdict: Int8Result) -> str:
+def _describe_verdict(verdict: Int8Result) -> str:
     """What eight bits cost, in words."""
     if verdict.metric == "cosine":
         said = f"int8 vectors have a mean cosine of {verdict.after:.4f} with float (worst {verdict.worst:.4f})"
@@ -233,7 +233,7 @@ def _sentence(verdict: Int8Result) -> str:
     return f"{said} on {verdict.rows:,} rows; {verdict.allowed} may be lost."
 
 
-def held_out_rows(folder: Path) -> tuple[str, str | None]:
+def find_held_out_rows(folder: Path) -> tuple[str, str | None]:
     """Where the development rows of a run are: a file, and the part of it that was held out."""
     try:
         plan, _ = read_run(folder)
@@ -247,7 +247,7 @@ def held_out_rows(folder: Path) -> tuple[str, str | None]:
     raise InputError(f"The rows that {folder} was trained with are gone: give some whose labels are known.")
 
 
-def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Result) -> None:
+def _save_quantized(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Result) -> None:
     """The folder with the plan and the verdict, whole or not at all."""
     with atomic_folder(output) as made:
         unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
@@ -255,7 +255,7 @@ def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Result) -> No
         sentences = read_modules(made)
         inner = made if sentences is None else sentences.encoder
         write_plan(inner, plan)
-        write_passport(inner, replace(_passport(inner), int8=verdict))
+        write_passport(inner, replace(_read_or_create_passport(inner), int8=verdict))
 
 
 def _copy_file(source: str, target: str) -> None:
@@ -264,7 +264,7 @@ def _copy_file(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _passport(folder: Path) -> Passport:
+def _read_or_create_passport(folder: Path) -> Passport:
     """The passport that is there, or the first one of a model of others."""
     known = read_passport(folder)
     if known is not None:

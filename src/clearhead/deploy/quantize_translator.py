@@ -9,7 +9,7 @@ from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Result
 from clearhead.data import Source
 from clearhead.data.split import sample_rows
-from clearhead.deploy.int8_model import quantized_model
+from clearhead.deploy.int8_model import quantize_model
 from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.metrics.translation import measure_translations
@@ -23,11 +23,11 @@ from clearhead.translate.evaluate import read_reference_pairs, translate_sources
 if TYPE_CHECKING:
     from clearhead.model import Model
 
-MOST_ROWS = 500  # that are translated: more make the verdict little surer
+MAX_ROWS = 500  # that are translated: more make the verdict little surer
 SCORES = ("bleu", "chrf")  # each of them may lose what is allowed
 
 
-def by_translations(
+def calibrate_on_translations(
     reference: str,
     rows: Source,
     allowed: float,
@@ -40,11 +40,11 @@ def by_translations(
     if model.shape.head is None or model.shape.head.kind != "seq2seq":
         raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
     every, _ = read_reference_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
-    pairs = [every[place] for place in sample_rows(len(every), min(MOST_ROWS, len(every)), 0)]
+    pairs = [every[place] for place in sample_rows(len(every), min(MAX_ROWS, len(every)), 0)]
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("num_beams") or 1))
-    before = _scores(model, pairs, beam, for_stage(progress, "measuring float"))
-    for plan in _plans(model):
-        after = _scores(quantized_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
+    before = _score_translations(model, pairs, beam, for_stage(progress, "measuring float"))
+    for plan in _candidate_plans(model):
+        after = _score_translations(quantize_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
         worse = max(SCORES, key=lambda name: before[name] - after[name])
         verdict = Int8Result(
             passed=before[worse] - after[worse] <= allowed + 1e-9,
@@ -61,7 +61,7 @@ def by_translations(
     return plan, verdict
 
 
-def _plans(model: Model) -> Iterator[Int8Plan]:
+def _candidate_plans(model: Model) -> Iterator[Int8Plan]:
     """Everything in eight bits; then all but the head, whose small differences choose the words."""
     yield Int8Plan()
     assert model.shape.head is not None
@@ -69,7 +69,7 @@ def _plans(model: Model) -> Iterator[Int8Plan]:
     yield Int8Plan(float_steps=frozenset({tied if model.shape.head.tied else "head.out"}))
 
 
-def _scores(model: Model, pairs: list[Pair], beam: int, progress: Progress) -> dict[str, float]:
+def _score_translations(model: Model, pairs: list[Pair], beam: int, progress: Progress) -> dict[str, float]:
     texts = [pair.source for pair in pairs]
     said = translate_sources(model, texts, source_prefix(model), beam, progress)
     found = measure_translations(said, [pair.target for pair in pairs], n=0).measures

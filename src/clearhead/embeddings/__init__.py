@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.embeddings.job import EmbedOptions, embed_file, embed_texts
-    from clearhead.embeddings.vector_files import Vectors, model_folder
+    from clearhead.embeddings.vector_files import Vectors, find_model_folder
 else:
     from clearhead.lazy import export_lazily
 
@@ -17,7 +17,7 @@ else:
         __name__,
         {
             "job": ("EmbedOptions", "embed_file", "embed_texts"),
-            "vector_files": ("Vectors", "model_folder"),
+            "vector_files": ("Vectors", "find_model_folder"),
         },
     )
 
@@ -26,5 +26,5 @@ __all__ = [
     "Vectors",
     "embed_file",
     "embed_texts",
-    "model_folder",
+    "find_model_folder",
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.sources.paths import is_text
 from clearhead.data.sources.texts import read_texts
-from clearhead.embeddings.vector_files import Vectors, ending_of, job_key, model_folder, write_vectors
+from clearhead.embeddings.vector_files import Vectors, find_model_folder, get_file_ending, hash_job, write_vectors
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.model.embedding import BATCH_TOKENS, Embedder
 from clearhead.model.model import Model
@@ -51,8 +51,8 @@ def embed_texts(
     loaded = as_model(model, precision=options.precision, progress=download)
     if isinstance(source, str) and is_text(source):
         source = [source]
-    texts = source if _is_list(source) else list(_read(source, options))
-    return _embedder(loaded, options).embed(texts, BATCH_TOKENS, progress)
+    texts = source if _is_text_list(source) else list(_read_texts(source, options))
+    return _create_embedder(loaded, options).embed(texts, BATCH_TOKENS, progress)
 
 
 def embed_file(
@@ -65,17 +65,17 @@ def embed_file(
     download: Progress | None = None,
 ) -> Vectors:
     """The same as a file, in bounded memory. The same call resumes an interrupted job on a file by a named model."""
-    if ending_of(output) == ".parquet" and find_spec("pyarrow") is None:
+    if get_file_ending(output) == ".parquet" and find_spec("pyarrow") is None:
         raise MissingExtraError("Writing .parquet", "parquet")
     path = Path(source) if isinstance(source, str | os.PathLike) and not _is_one_text(source) else None
     if path is not None:
         _check_output(output, path)
     loaded = as_model(model, precision=options.precision, progress=download)
-    texts = [source] if _is_one_text(source) else _read(source, options)
-    embedder = _embedder(loaded, options)
+    texts = [source] if _is_one_text(source) else _read_texts(source, options)
+    embedder = _create_embedder(loaded, options)
     key = None
     if path is not None and path.is_file() and not isinstance(model, Model):  # a Model may differ from its folder
-        key = _key(str(model), path, options, embedder, ending_of(output))
+        key = _compute_resume_key(str(model), path, options, embedder, get_file_ending(output))
     try:
         return write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, progress=progress)
     except KeyboardInterrupt as error:
@@ -83,7 +83,7 @@ def embed_file(
         raise
 
 
-def _is_list(source: Any) -> bool:
+def _is_text_list(source: Any) -> bool:
     return isinstance(source, list | tuple) and all(isinstance(text, str) for text in source)
 
 
@@ -91,18 +91,20 @@ def _is_one_text(source: Any) -> bool:
     return isinstance(source, str) and is_text(source)
 
 
-def _read(source: Any, options: EmbedOptions) -> Any:
+def _read_texts(source: Any, options: EmbedOptions) -> Any:
     return read_texts(source, options.column, format=options.input_format)
 
 
-def _embedder(model: Model, options: EmbedOptions) -> Embedder:
+def _create_embedder(model: Model, options: EmbedOptions) -> Embedder:
     prompt = model.prompt_text(options.prompt, options.prompt_name)
     return Embedder(model, options.layer, options.pooling, options.normalize, prompt)
 
 
-def _key(reference: str, source: Path, options: EmbedOptions, embedder: Embedder, ending: str) -> str | None:
+def _compute_resume_key(
+    reference: str, source: Path, options: EmbedOptions, embedder: Embedder, ending: str
+) -> str | None:
     """What must be the same for an interrupted job to be resumed; None where the model's files are not known."""
-    folder = model_folder(reference)
+    folder = find_model_folder(reference)
     if folder is None:
         return None
     layer = None if options.layer is None else str(options.layer)
@@ -117,7 +119,7 @@ def _key(reference: str, source: Path, options: EmbedOptions, embedder: Embedder
         "runner": type(embedder.model.runner).__name__,
         "ending": ending,
     }
-    return job_key(folder, source, chosen)
+    return hash_job(folder, source, chosen)
 
 
 def _check_output(output: Path, source: Path) -> None:

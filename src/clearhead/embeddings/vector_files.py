@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MODEL_FILES = (".safetensors", ".json", ".txt", ".model", ".spm", ".bpe", ".onnx")
-ENDINGS = (".npy", ".jsonl", ".jsonl.gz", ".parquet")
+FILE_ENDINGS = (".npy", ".jsonl", ".jsonl.gz", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +49,15 @@ class Vectors:
         return {"texts": self.texts, "width": self.width, "output": str(self.output), "resumed": self.resumed}
 
 
-def ending_of(output: Path) -> str:
+def get_file_ending(output: Path) -> str:
     """The kind of file that a name stands for."""
-    ending = next((one for one in ENDINGS if output.name.endswith(one)), None)
+    ending = next((one for one in FILE_ENDINGS if output.name.endswith(one)), None)
     if ending is None:
-        raise InputError(f"{output} must end in {', '.join(ENDINGS)}.")
+        raise InputError(f"{output} must end in {', '.join(FILE_ENDINGS)}.")
     return ending
 
 
-def job_key(folder: Path, source: Path, options: dict[str, Any]) -> str:
+def hash_job(folder: Path, source: Path, options: dict[str, Any]) -> str:
     """What must be the same for an interrupted job to be resumed: the model's files, the input and every option."""
     from clearhead import __version__
 
@@ -77,12 +77,12 @@ def write_vectors(
     progress: Progress = no_progress,
 ) -> Vectors:
     """The vectors of texts to a file; with a `key`, on from where an interrupted job with the same one stopped."""
-    ending = ending_of(output)
+    ending = get_file_ending(output)
     if key is None:
         if ending == ".parquet":
             return _write_whole_parquet(output, texts, embedder, batch_tokens, progress)
         with atomic_file(output) as file:
-            return _write(output, file, ending, texts, embedder, batch_tokens, RowCounts(), progress)
+            return _write_chunks(output, file, ending, texts, embedder, batch_tokens, RowCounts(), progress)
     partial, mark = partial_paths(output)
     begun = read_resume_point(partial, mark, key)
     counts = RowCounts() if begun is None else begun.counts
@@ -101,9 +101,9 @@ def write_vectors(
                 if begun is not None:
                     file.truncate(begun.bytes)
                     file.seek(0, os.SEEK_END)
-                made = _write(output, file, ending, texts, embedder, batch_tokens, counts, progress, save)
+                made = _write_chunks(output, file, ending, texts, embedder, batch_tokens, counts, progress, save)
             if ending == ".parquet":  # it has its table of contents at the end, so that nothing can be appended
-                _as_parquet(partial, output, made.width)
+                _convert_to_parquet(partial, output, made.width)
                 partial.unlink()
             else:
                 partial.replace(output)
@@ -115,7 +115,7 @@ def write_vectors(
     return made
 
 
-def _write(
+def _write_chunks(
     output: Path,
     file: IO[bytes],
     ending: str,
@@ -133,11 +133,16 @@ def _write(
         counts.truncated,
         counts.lost,
     )
-    chunk = {".npy": _npy_rows, ".jsonl": _json_lines, ".jsonl.gz": _gzipped_lines, ".parquet": _arrow_rows}[ending]
+    chunk = {
+        ".npy": _encode_npy,
+        ".jsonl": _encode_json_lines,
+        ".jsonl.gz": _encode_gzipped_lines,
+        ".parquet": _encode_arrow,
+    }[ending]
     if ending == ".npy" and not resumed:
         _write_header(file, 0, width)
     waiting: deque[str] = deque()
-    for vectors in embedder.stream(_kept(texts, waiting, resumed), batch_tokens, skip=resumed):
+    for vectors in embedder.stream(_buffer_texts(texts, waiting, resumed), batch_tokens, skip=resumed):
         file.write(chunk([waiting.popleft() for _ in range(len(vectors))], vectors))
         counts.rows += len(vectors)
         counts.truncated, counts.lost = embedder.truncated_texts, embedder.truncated_tokens
@@ -150,7 +155,7 @@ def _write(
     return Vectors(output=output, texts=counts.rows, width=width, resumed=resumed)
 
 
-def _kept(texts: Iterable[str], waiting: deque[str], skip: int) -> Iterator[str]:
+def _buffer_texts(texts: Iterable[str], waiting: deque[str], skip: int) -> Iterator[str]:
     """The same texts, each of them but the first ones kept until its vector is written."""
     for place, text in enumerate(texts):
         if place >= skip:
@@ -165,13 +170,13 @@ def _write_header(file: IO[bytes], count: int, width: int) -> None:
     np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
 
 
-def _npy_rows(_: list[str], vectors: Array) -> bytes:
+def _encode_npy(_: list[str], vectors: Array) -> bytes:
     import numpy as np
 
     return np.ascontiguousarray(vectors, "<f4").tobytes()
 
 
-def _json_lines(texts: list[str], vectors: Array) -> bytes:
+def _encode_json_lines(texts: list[str], vectors: Array) -> bytes:
     rows = (
         {"text": text, "vector": [float(f"{number:.8g}") for number in vector]}
         for text, vector in zip(texts, vectors, strict=True)
@@ -179,9 +184,9 @@ def _json_lines(texts: list[str], vectors: Array) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
-def _gzipped_lines(texts: list[str], vectors: Array) -> bytes:
+def _encode_gzipped_lines(texts: list[str], vectors: Array) -> bytes:
     """A gzip member of its own, without a time in it: members one after the other are a gzip file."""
-    return gzip.compress(_json_lines(texts, vectors), mtime=0)
+    return gzip.compress(_encode_json_lines(texts, vectors), mtime=0)
 
 
 def _write_whole_parquet(
@@ -193,19 +198,19 @@ def _write_whole_parquet(
 ) -> Vectors:
     """Texts that can be read only once."""
     with explain_write_errors(output), tempfile.TemporaryFile() as file:
-        made = _write(output, file, ".parquet", texts, embedder, batch_tokens, RowCounts(), progress)
+        made = _write_chunks(output, file, ".parquet", texts, embedder, batch_tokens, RowCounts(), progress)
         file.seek(0)
-        _as_parquet(file, output, made.width)
+        _convert_to_parquet(file, output, made.width)
     return made
 
 
-def _arrow_rows(texts: list[str], vectors: Array) -> bytes:
+def _encode_arrow(texts: list[str], vectors: Array) -> bytes:
     """A stream of Arrow of its own: streams one after the other are read one after the other."""
     import pyarrow as pa
 
     flat = pa.array(vectors.reshape(-1))
     columns = [pa.array(texts, pa.string()), pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])]
-    batch = pa.record_batch(columns, schema=_schema(vectors.shape[1]))
+    batch = pa.record_batch(columns, schema=_build_schema(vectors.shape[1]))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -213,13 +218,13 @@ def _arrow_rows(texts: list[str], vectors: Array) -> bytes:
     return data
 
 
-def _schema(width: int) -> Any:
+def _build_schema(width: int) -> Any:
     import pyarrow as pa
 
     return pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
 
 
-def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
+def _convert_to_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
     """Streams of Arrow as one Parquet file, a group of rows for each."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -227,7 +232,7 @@ def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
     with (
         atomic_file(output) as file,
         streams.open("rb") if isinstance(streams, Path) else nullcontext(streams) as source,
-        pq.ParquetWriter(file, _schema(width)) as writer,
+        pq.ParquetWriter(file, _build_schema(width)) as writer,
     ):
         size = source.seek(0, os.SEEK_END)
         source.seek(0)
@@ -235,7 +240,7 @@ def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
             writer.write_table(pa.ipc.open_stream(source).read_all())
 
 
-def model_folder(reference: str) -> Path | None:
+def find_model_folder(reference: str) -> Path | None:
     """Where the files of a model that was loaded just now are; None where that cannot be told."""
 
     try:

@@ -28,7 +28,7 @@ from clearhead.engine.kv_cache import EngineState, KeyValueBuffers, identity_ind
 from clearhead.engine.layers import float_dense
 from clearhead.engine.session import Session
 from clearhead.errors import InputError
-from clearhead.machine.threads import most_threads
+from clearhead.machine.threads import get_max_threads
 from clearhead.runner import Capabilities, Precision
 from clearhead.shape import ModelShape
 from clearhead.tensors import PrunedHeads
@@ -54,7 +54,7 @@ class EngineRunner:
             raise InputError(f"threads must be an integer >= 1, got {threads}.")
         self.shape = shape
         self.tensors = tensors
-        self.threads = threads or most_threads()
+        self.threads = threads or get_max_threads()
         self.int8 = int8
         self.precision: Precision = "float" if int8 is None else "int8"
         self._runs_rows_alone = (

@@ -14,7 +14,7 @@ if find_spec("sklearn") is None:
     raise MissingExtraError("An estimator for scikit-learn", "train")
 
 from clearhead.estimators.encoder import TextEncoder
+from clearhead.estimators.inputs import EstimatorError
 from clearhead.estimators.trained import TextClassifier, TextRegressor
-from clearhead.estimators.values import EstimatorError
 
 __all__ = ["EstimatorError", "TextClassifier", "TextEncoder", "TextRegressor"]

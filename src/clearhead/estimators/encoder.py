@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from clearhead.estimators.kept import Loaded
-from clearhead.estimators.values import single, text_tags
+from clearhead.deprecation import rename_stored
+from clearhead.estimators.inputs import read_single_texts, set_text_tags
+from clearhead.estimators.model_handle import ModelHandle
 from clearhead.metrics.checks import Array
 
 
@@ -37,31 +38,34 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.prompt = prompt
         self.device = device
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(rename_stored(state, {"loaded_": "model_handle_"}))  # of pickles written by version 0.1
+
     def __sklearn_tags__(self) -> Any:
-        tags = text_tags(super().__sklearn_tags__())
+        tags = set_text_tags(super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = []  # texts have none; vectors are float32
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Load the model; nothing is learned."""
-        texts = single(X)
-        loaded = Loaded(str(self.model), self.device)
-        self.width_ = int(self._vectors(loaded, texts[:1]).shape[1])
+        texts = read_single_texts(X)
+        loaded = ModelHandle(str(self.model), self.device)
+        self.width_ = int(self._embed(loaded, texts[:1]).shape[1])
         self.n_features_in_ = 1
-        self.loaded_ = loaded
+        self.model_handle_ = loaded
         return self
 
     def transform(self, X: Any) -> Array:
         """One vector per text, float32."""
         check_is_fitted(self)
-        return self._vectors(self.loaded_, single(X))
+        return self._embed(self.model_handle_, read_single_texts(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:  # noqa: ARG002
         """Names for the parts of a vector."""
         check_is_fitted(self)
         return np.array([f"textencoder{place}" for place in range(self.width_)], object)
 
-    def _vectors(self, loaded: Loaded, texts: list[str]) -> Array:
-        return loaded.model().embed(
+    def _embed(self, loaded: ModelHandle, texts: list[str]) -> Array:
+        return loaded.load_model().embed(
             texts, layer=self.layer, pooling=self.pooling, normalize=self.normalize, prompt=self.prompt
         )

@@ -14,21 +14,21 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from clearhead.data import Columns, LabelSpace, open_source
 from clearhead.data.labels import Kind
-from clearhead.deprecation import rename_settings, renamed_fields
+from clearhead.deprecation import rename_settings, rename_stored, renamed_fields
 from clearhead.errors import InputError
-from clearhead.estimators.kept import Kept
-from clearhead.estimators.values import (
-    TEXTS,
+from clearhead.estimators.inputs import (
+    TEXT_COLUMNS,
     EstimatorError,
-    labelled,
-    names_of,
-    rows_of,
-    said_aloud,
-    seed_of,
-    sides_of,
-    targets_of,
-    text_tags,
+    build_training_rows,
+    draw_seed,
+    encode_targets,
+    list_text_columns,
+    name_classes,
+    print_to_stderr,
+    read_rows,
+    set_text_tags,
 )
+from clearhead.estimators.model_handle import TrainedFolder
 from clearhead.files import to_printable
 from clearhead.jobs.events import RunEvents
 from clearhead.metrics.checks import Array
@@ -40,11 +40,17 @@ if TYPE_CHECKING:
     from clearhead.tasks.answer import Answer
 
 RENAMED = {"rate": "learning_rate", "batch_rows": "batch_size", "strength": "C"}
+FORMER_STATE = RENAMED | {  # of pickles written by version 0.1
+    "kept_": "trained_folder_",
+    "_form": "_label_format",
+    "_order": "_class_order",
+    "_absent": "_absent_logit",
+}
 CLASS_WEIGHTS = {None: "none", "none": "none", "balanced": "auto", "auto": "auto"}
 
 
 @renamed_fields(**RENAMED)
-class Trained(BaseEstimator):  # type: ignore[misc]
+class TextEstimator(BaseEstimator):  # type: ignore[misc]
     """What a classifier and a regressor share: training in a folder, and asking what came of it."""
 
     def __init__(
@@ -93,8 +99,11 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         super().set_params(**rename_settings(params, RENAMED))
         return self
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(rename_stored(state, FORMER_STATE))
+
     def __sklearn_tags__(self) -> Any:
-        return text_tags(super().__sklearn_tags__())
+        return set_text_tags(super().__sklearn_tags__())
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Copy the trained model to a new folder, for `clearhead.predict` and the command line."""
@@ -102,49 +111,49 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         place = Path(folder)
         try:
             place.mkdir(parents=True)
-            self.kept_.copy(place)
+            self.trained_folder_.copy_to(place)
         except OSError as error:
             raise InputError(f"{to_printable(place)} cannot be written: {error.strerror or error}.") from None
         return place
 
-    def _train(self, rows: list[dict[str, Any]], **choices: Any) -> None:
+    def _fit_rows(self, rows: list[dict[str, Any]], **choices: Any) -> None:
         """Train on rows with labels, and keep the model."""
         from clearhead.api import train
 
-        kept = Kept(None if self.folder is None else Path(self.folder))
+        kept = TrainedFolder(None if self.folder is None else Path(self.folder))
         names = ("model", "method", "epochs", "learning_rate", "batch_size", "batch_tokens", "layer", "pooling", "C")
         mine = {name: getattr(self, name) for name in (*names, "max_length", "long", "device", "threads")}
         self.run_ = train(
             rows,
             output=kept.folder,
             report=self.folder is not None,
-            events=RunEvents(message=said_aloud) if self.verbose else None,
+            events=RunEvents(message=print_to_stderr) if self.verbose else None,
             # cross-validation compares models itself, and should not pay for it in every fit
             **{"baselines": False} | dict(self.settings or {}) | {k: v for k, v in mine.items() if v is not None},
-            **dict[str, Any]((name, name) for name in TEXTS if name in rows[0]),
+            **dict[str, Any]((name, name) for name in TEXT_COLUMNS if name in rows[0]),
             label="label",
-            seed=seed_of(self.random_state),
+            seed=draw_seed(self.random_state),
             dev_share=self.validation_fraction or 0.0,
             test_share=0.0,
             **choices,
         )
-        self.n_features_in_ = len(sides_of(rows))
-        self.kept_ = kept
+        self.n_features_in_ = len(list_text_columns(rows))
+        self.trained_folder_ = kept
 
-    def _answers(self, X: Any) -> list[Answer]:
+    def _predict_answers(self, X: Any) -> list[Answer]:
         """The answer to each text; an estimator never abstains."""
-        rows, columns = self._rows(X)
-        return self._predictor().answer(rows, columns.text, columns.text_b)
+        rows, columns = self._read_rows(X)
+        return self._load_predictor().answer(rows, columns.text, columns.text_b)
 
-    def _predictor(self) -> Predictor:
-        predictor = self.kept_.predictor(self.device)
+    def _load_predictor(self) -> Predictor:
+        predictor = self.trained_folder_.load_predictor(self.device)
         return replace(predictor, calibration=replace(predictor.calibration, abstain_below=None))
 
-    def _rows(self, X: Any) -> tuple[list[dict[str, Any]], Columns]:
+    def _read_rows(self, X: Any) -> tuple[list[dict[str, Any]], Columns]:
         """Texts as rows, if they are as many a row as in training."""
         check_is_fitted(self)
-        rows = rows_of(X)
-        sides = sides_of(rows)
+        rows = read_rows(X)
+        sides = list_text_columns(rows)
         if len(sides) != self.n_features_in_:
             raise EstimatorError(
                 f"X has {len(sides)} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
@@ -154,7 +163,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
 
 
 @renamed_fields(**RENAMED)
-class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
+class TextClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
     """Learn labels of texts or pairs of texts: one each, or several as a table of 0 and 1 or as lists.
 
     The labels come back as they were given: strings, whole numbers or booleans in an array, in `classes_` too.
@@ -212,33 +221,33 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, **others: Any) -> Self:
         """Train on texts and their labels."""
-        rows = labelled(self, X, y, others)
+        rows = build_training_rows(self, X, y, others)
         weight = CLASS_WEIGHTS.get(self.class_weight if isinstance(self.class_weight, str | None) else "?")
         if weight is None:
             raise EstimatorError(f"class_weight is {to_printable(self.class_weight)}; expected None or 'balanced'.")
-        classes, found, form = targets_of(y)
-        names = names_of(classes)
+        classes, found, form = encode_targets(y)
+        names = name_classes(classes)
         for row, places in zip(rows, found, strict=True):
             row["label"] = names[places[0]] if form == "one" else [names[place] for place in places]
         kind: Kind = "classes" if form == "one" else "multilabel"
         task = infer_task(Columns(text="text", text_b=rows[0].get("text_b")), LabelSpace(kind=kind))
-        self._train(rows, task=task.name, labels=kind, class_weight=weight)
+        self._fit_rows(rows, task=task.name, labels=kind, class_weight=weight)
         self.classes_ = classes
-        self._form = form
-        self._order = [names.index(name) for name in self.run_.labels]  # the model's labels, among the classes
-        self._absent = -float(np.log(len(rows) + 1))  # log odds of a label that no row had
+        self._label_format = form
+        self._class_order = [names.index(name) for name in self.run_.labels]  # the model's labels, among the classes
+        self._absent_logit = -float(np.log(len(rows) + 1))  # log odds of a label that no row had
         return self
 
     def predict(self, X: Any) -> Array:
         """The label of each text; where it can have several, a table of 0 and 1, or tuples where fit got lists."""
-        answers = self._answers(X)
-        ids = self._predictor().space.ids
-        if self._form == "one":
-            return np.asarray(self.classes_[[self._order[ids[answer.label or ""]] for answer in answers]])
+        answers = self._predict_answers(X)
+        ids = self._load_predictor().space.ids
+        if self._label_format == "one":
+            return np.asarray(self.classes_[[self._class_order[ids[answer.label or ""]] for answer in answers]])
         table = np.zeros((len(answers), len(self.classes_)), int)
         for row, answer in zip(table, answers, strict=True):
-            row[[self._order[ids[label]] for label in answer.labels or ()]] = 1
-        if self._form == "table":
+            row[[self._class_order[ids[label]] for label in answer.labels or ()]] = 1
+        if self._label_format == "table":
             return table
         made = np.empty(len(table), object)
         made[:] = [tuple(self.classes_[row == 1].tolist()) for row in table]
@@ -246,45 +255,45 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, in the order of `classes_`."""
-        probs = np.array([list(answer.probabilities.values()) for answer in self._answers(X)])
-        return self._spread(probs, float(1 / (1 + np.exp(-self._absent))))
+        probs = np.array([list(answer.probabilities.values()) for answer in self._predict_answers(X)])
+        return self._align_columns(probs, float(1 / (1 + np.exp(-self._absent_logit))))
 
     def decision_function(self, X: Any) -> Array:
         """The logits behind the probabilities, in the order of `classes_`; of two classes, those of the second."""
-        rows, columns = self._rows(X)
-        predictor = self._predictor()
+        rows, columns = self._read_rows(X)
+        predictor = self._load_predictor()
         chunks = answer_chunks(predictor, open_source(rows), columns)
         logits = np.concatenate([chunk.logits for chunk in chunks])
-        made = self._spread(logits / predictor.calibration.temperature, self._absent)
-        return made[:, 1] - made[:, 0] if self._form == "one" and len(self.classes_) == 2 else made
+        made = self._align_columns(logits / predictor.calibration.temperature, self._absent_logit)
+        return made[:, 1] - made[:, 0] if self._label_format == "one" and len(self.classes_) == 2 else made
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of texts whose labels are all right."""
-        if getattr(self, "_form", "one") != "lists":
+        if getattr(self, "_label_format", "one") != "lists":
             return float(super().score(X, y, sample_weight))
         right = [set(said) == set(true) for said, true in zip(self.predict(X), y, strict=True)]
         return float(np.average(right, weights=sample_weight))
 
-    def _spread(self, values: Array, absent: float) -> Array:
+    def _align_columns(self, values: Array, absent: float) -> Array:
         """Columns of the model in the order of the classes."""
         made = np.full((len(values), len(self.classes_)), absent)
-        made[:, self._order] = values
+        made[:, self._class_order] = values
         return made
 
 
-class TextRegressor(RegressorMixin, Trained):  # type: ignore[misc]
+class TextRegressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
     """Learn a number from texts or pairs of texts."""
 
     def fit(self, X: Any, y: Any, **others: Any) -> Self:
         """Train on texts and their numbers."""
-        rows = labelled(self, X, y, others)
+        rows = build_training_rows(self, X, y, others)
         numbers = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
         for row, number in zip(rows, numbers.tolist(), strict=True):
             row["label"] = number
         space = LabelSpace(kind="number")
-        self._train(rows, task=infer_task(Columns(text="text"), space).name, labels=space.kind)
+        self._fit_rows(rows, task=infer_task(Columns(text="text"), space).name, labels=space.kind)
         return self
 
     def predict(self, X: Any) -> Array:
         """A number for each text."""
-        return np.array([answer.value for answer in self._answers(X)], np.float64)
+        return np.array([answer.value for answer in self._predict_answers(X)], np.float64)

@@ -9,7 +9,7 @@ from pathlib import Path
 from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.plan import NETWORK_METHODS, RunPlan
 from clearhead.jobs.run_file import ComputeHistory, check_machine, read_run_file
-from clearhead.machine.cpu import Machine, base_machine, engine_version
+from clearhead.machine.cpu import Machine, base_machine, engine_versions
 from clearhead.model.loading import require_torch
 from clearhead.training.settings import TrainSettings
 
@@ -48,7 +48,7 @@ def detect_machine(plan: RunPlan) -> Machine:
     if plan.method in NETWORK_METHODS:
         return machine
     # the model folder determines the precision
-    return replace(machine, precision="", libraries=machine.libraries | engine_version())
+    return replace(machine, precision="", libraries=machine.libraries | engine_versions())
 
 
 def runs_without_torch(plan: RunPlan) -> bool:

@@ -14,7 +14,7 @@ from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, read_json, remove_leftovers, to_printable, write_json
 from clearhead.jobs.plan import EARLIER_DEFAULTS, RunPlan
-from clearhead.machine.cpu import Machine, differences
+from clearhead.machine.cpu import Machine, list_differences
 
 RUN_FILE = "run.json"
 FORMAT = 1
@@ -49,7 +49,7 @@ class ComputeHistory:
 
     def resume_on(self, machine: Machine) -> ComputeHistory:
         """Add a machine, if it differs from the last one."""
-        if not machine.libraries or (self.latest is not None and not differences(self.latest, machine)):
+        if not machine.libraries or (self.latest is not None and not list_differences(self.latest, machine)):
             return self
         return replace(self, resumed_on=[*self.resumed_on, machine])
 
@@ -73,7 +73,7 @@ class ComputeHistory:
         machines = [machine for machine in (self.machine, *self.resumed_on) if machine is not None]
         if not self.resumed_on or self.machine is None:
             return ()
-        changes = "; ".join(", ".join(differences(a, b)) for a, b in pairwise(machines))
+        changes = "; ".join(", ".join(list_differences(a, b)) for a, b in pairwise(machines))
         return (f"The run was resumed on another machine; it is not reproducible bit for bit: {changes}.",)
 
 
@@ -154,7 +154,7 @@ def check_machine(folder: Path, history: ComputeHistory, machine: Machine, *, al
     """Refuse to resume on a machine that changes the result, unless allowed; return notes."""
     if history.latest is None:
         return (UNKNOWN_MACHINE,) if machine.libraries else ()
-    changes = differences(history.latest, machine)
+    changes = list_differences(history.latest, machine)
     if not changes:
         return ()
     described = "; ".join(changes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.ladder.job import LadderJob, LadderPlan
-    from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
+    from clearhead.ladder.methods import check_choices, parse_budget, parse_methods, plan_method
     from clearhead.ladder.result import Ladder
 else:
     from clearhead.lazy import export_lazily
@@ -19,7 +19,7 @@ else:
         __name__,
         {
             "job": ("LadderJob", "LadderPlan"),
-            "methods": ("budget_seconds", "check_choices", "chosen_methods", "rung_plan"),
+            "methods": ("parse_budget", "check_choices", "parse_methods", "plan_method"),
             "result": ("Ladder",),
         },
     )
@@ -28,8 +28,8 @@ __all__ = [
     "Ladder",
     "LadderJob",
     "LadderPlan",
-    "budget_seconds",
     "check_choices",
-    "chosen_methods",
-    "rung_plan",
+    "parse_budget",
+    "parse_methods",
+    "plan_method",
 ]

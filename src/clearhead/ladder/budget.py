@@ -12,9 +12,9 @@ from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PreparedData
 from clearhead.ladder.estimates import Estimate
-from clearhead.ladder.methods import METHODS, Rung, budget_for, spoken
+from clearhead.ladder.methods import METHODS, MethodResult, format_duration, suggest_budget
 
-LEAST_SHARE = 3  # one in so many of the planned epochs must fit: fewer would measure the budget, not the method
+MIN_EPOCHS_DIVISOR = 3  # one in so many of the planned epochs must fit: fewer would measure the budget, not the method
 log = logging.getLogger("clearhead")
 
 
@@ -23,20 +23,20 @@ class Budget:
     """The seconds of one call of a ladder."""
 
     seconds: float
-    started: float  # by time.perf_counter
+    started_at: float  # by time.perf_counter
     prepared: PreparedData
     events: RunEvents
     estimates: dict[str, Estimate] = field(default_factory=dict)  # of the methods that were tried out
 
     @property
-    def spent(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since the ladder was started."""
-        return time.perf_counter() - self.started
+        return time.perf_counter() - self.started_at
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the budget is used up."""
-        return self.seconds - self.spent
+        return self.seconds - self.elapsed_seconds
 
     def estimate(self, method: str, plan: RunPlan) -> Estimate:
         """How long a method takes, tried out once; 0 seconds where that is too little to try out."""
@@ -49,45 +49,45 @@ class Budget:
         return self.estimates[method]
 
 
-def allot(
+def fit_into_budget(
     budget: Budget, method: str, plan: RunPlan, later: Mapping[str, RunPlan] | None = None
-) -> tuple[RunPlan, Rung]:
+) -> tuple[RunPlan, MethodResult]:
     """The plan that fits into what is left, and a rung that holds how it was shortened, or why it is left out.
 
     `later` are methods that are worth more and still to be trained: time is kept for the least of each.
     """
-    if budget.left <= 0 and method not in budget.estimates:
-        advised = budget_for(2 * budget.spent)
-        reason = f"{method}: no time is left of {spoken(budget.seconds)}; {setting('budget', advised)}"
-        return plan, Rung(method=method, left_out=reason, needs_budget=advised)
+    if budget.seconds_left <= 0 and method not in budget.estimates:
+        advised = suggest_budget(2 * budget.elapsed_seconds)
+        reason = f"{method}: no time is left of {format_duration(budget.seconds)}; {setting('budget', advised)}"
+        return plan, MethodResult(method=method, left_out=reason, needs_budget=advised)
     estimate = budget.estimate(method, plan)
-    left = budget.left  # before others are tried out, for which this method cannot be held to account
-    waiting = _estimates(budget, later or {}) if estimate.seconds > 0 else {}
-    kept = sum(other.seconds_of(least_epochs(other, (later or {})[name])) for name, other in waiting.items())
+    left = budget.seconds_left  # before others are tried out, for which this method cannot be held to account
+    waiting = _estimate_later_methods(budget, later or {}) if estimate.seconds > 0 else {}
+    kept = sum(other.seconds_of(min_epochs(other, (later or {})[name])) for name, other in waiting.items())
     if kept > left:  # they do not fit in any case, and keep nobody else out
         kept, waiting = 0.0, {}
     if estimate.seconds <= left - kept:
-        return plan, Rung(method=method)
+        return plan, MethodResult(method=method)
     together = estimate.seconds + sum(other.seconds for other in waiting.values())
-    advised = budget_for(budget.spent + together)
-    rung = Rung(method=method, needs_seconds=round(estimate.seconds, 1), needs_budget=advised)
+    advised = suggest_budget(budget.elapsed_seconds + together)
+    rung = MethodResult(method=method, needs_seconds=round(estimate.seconds, 1), needs_budget=advised)
     epochs = estimate.epochs_within(left - kept)
-    if METHODS[method].often_best and estimate.settings and epochs >= least_epochs(estimate, plan):
+    if METHODS[method].is_often_best and estimate.settings and epochs >= min_epochs(estimate, plan):
         shorter = replace(plan, auto_epochs=False, settings=replace(estimate.settings, epochs=epochs))
         return shorter, replace(rung, epochs=epochs, planned_epochs=estimate.epochs)
-    rest = f"{spoken(max(left, 0.0))} are left"
+    rest = f"{format_duration(max(left, 0.0))} are left"
     if waiting:
-        rest += f", {spoken(kept)} of them kept for {' and '.join(waiting)}"
-    reason = f"{method} would take about {spoken(estimate.seconds)}, {rest}; {setting('budget', advised)}"
+        rest += f", {format_duration(kept)} of them kept for {' and '.join(waiting)}"
+    reason = f"{method} would take about {format_duration(estimate.seconds)}, {rest}; {setting('budget', advised)}"
     return plan, replace(rung, left_out=reason)
 
 
-def least_epochs(estimate: Estimate, plan: RunPlan) -> int:
+def min_epochs(estimate: Estimate, plan: RunPlan) -> int:
     """The fewest epochs that still tell what a method is worth; a number that the user set is not changed."""
-    return -(-estimate.epochs // LEAST_SHARE) if plan.auto_epochs else estimate.epochs
+    return -(-estimate.epochs // MIN_EPOCHS_DIVISOR) if plan.auto_epochs else estimate.epochs
 
 
-def _estimates(budget: Budget, plans: Mapping[str, RunPlan]) -> dict[str, Estimate]:
+def _estimate_later_methods(budget: Budget, plans: Mapping[str, RunPlan]) -> dict[str, Estimate]:
     """Of methods whose turn comes later; what fails then need not fail now."""
     estimates = {}
     for method, plan in plans.items():

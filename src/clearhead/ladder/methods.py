@@ -14,13 +14,18 @@ from clearhead.evaluate.difference import Difference
 from clearhead.files import to_printable
 from clearhead.jobs.plan import NETWORK_METHODS, RunPlan, make_plan
 from clearhead.jobs.prepare import PreparedData
-from clearhead.ladder.estimates import Estimate, features_seconds, network_seconds
+from clearhead.ladder.estimates import Estimate, estimate_features, estimate_network
 
 FEATURES_ONLY = {"layer", "pooling", "layers"}
 NETWORK_ONLY = {"head_pooling"}
 UNITS = {"s": 1, "m": 60, "h": 3600}
-STEPS = ((120.0, 30), (600.0, 60), (3600.0, 300), (math.inf, 1800))  # budgets are advised in steps of so many seconds
-SPARE = 1.2  # times an estimate, when a budget is advised
+BUDGET_STEPS = (
+    (120.0, 30),
+    (600.0, 60),
+    (3600.0, 300),
+    (math.inf, 1800),
+)  # budgets are advised in steps of so many seconds
+BUDGET_RESERVE = 1.2  # times an estimate, when a budget is advised
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,26 +33,26 @@ class Method:
     """A method of `train` as a rung."""
 
     estimate: Callable[[RunPlan, PreparedData], Estimate] | None = None  # how long it takes; None: too short to ask
-    network: bool = True  # whether it starts from a model
-    floor: bool = False  # whether it learns nothing of the texts
-    often_best: bool = False  # whether the budget keeps time for it, and its absence is part of the recommendation
+    uses_network: bool = True  # whether it starts from a model
+    is_baseline: bool = False  # whether it learns nothing of the texts
+    is_often_best: bool = False  # whether the budget keeps time for it, and its absence is part of the recommendation
     is_default: bool = True  # whether it is tried where no methods are named
 
 
 # In the order in which they are trained and shown: by cost. A new head predicts as slowly as a fine-tuned network,
 # trains about as long, and was worse than features on all data sets of docs/results.md: last, and only on request.
 METHODS: dict[str, Method] = {
-    "majority": Method(network=False, floor=True),
-    "tfidf": Method(network=False),
-    "features": Method(estimate=features_seconds),
-    "finetune": Method(estimate=network_seconds, often_best=True),
-    "head": Method(estimate=network_seconds, is_default=False),
+    "majority": Method(uses_network=False, is_baseline=True),
+    "tfidf": Method(uses_network=False),
+    "features": Method(estimate=estimate_features),
+    "finetune": Method(estimate=estimate_network, is_often_best=True),
+    "head": Method(estimate=estimate_network, is_default=False),
 }
 DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.is_default)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung:
+class MethodResult:
     """What one method is worth and what it costs, or why it was left out."""
 
     method: str
@@ -82,7 +87,7 @@ def run_folder_name(method: str, epochs: int | None = None) -> str:
     return method if epochs is None else f"{method}-{epochs}-epochs"
 
 
-def recommended_facts(rungs: Sequence[Rung], method: str, metric: str) -> tuple[str, str]:
+def summarize_recommendation(rungs: Sequence[MethodResult], method: str, metric: str) -> tuple[str, str]:
     """The method to take with its score, and how many were measured, in words."""
     found = next((rung for rung in rungs if rung.method == method), None)
     score = "" if found is None or found.value is None else f" {metric} {found.value:.3f}"
@@ -92,7 +97,7 @@ def recommended_facts(rungs: Sequence[Rung], method: str, metric: str) -> tuple[
     return f"recommended {method}{score}", f"{measured} methods measured"
 
 
-def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
+def parse_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """The methods that were asked for, in the order of their cost; without a word, all but the new head."""
     if given is None:
         return DEFAULT_METHODS
@@ -115,14 +120,14 @@ def check_choices(choices: Mapping[str, Any]) -> None:
         raise InputError("translate is learned in one way alone; there is no ladder of methods for it.")
 
 
-def rung_plan(method: str, *layers: Mapping[str, Any]) -> RunPlan:
+def plan_method(method: str, *layers: Mapping[str, Any]) -> RunPlan:
     """The plan of one rung, out of what was said for all of them."""
     left = (set() if method == "features" else FEATURES_ONLY) | (set() if method in NETWORK_METHODS else NETWORK_ONLY)
     mine = [{key: value for key, value in layer.items() if key.replace("-", "_") not in left} for layer in layers]
     return make_plan(*mine, {"method": method, "baselines": False})  # the ladder has them itself
 
 
-def budget_seconds(given: str | float) -> float:
+def parse_budget(given: str | float) -> float:
     """`90s`, `10m` or `1h` in seconds; a number is seconds already."""
     seconds = float(given) if isinstance(given, int | float) else math.nan
     if isinstance(given, str) and (found := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smh])", given.strip())):
@@ -132,21 +137,21 @@ def budget_seconds(given: str | float) -> float:
     return seconds
 
 
-def budget_for(seconds: float) -> str:
+def suggest_budget(seconds: float) -> str:
     """A round budget that so many seconds fit into, as --budget takes it."""
-    step = next(step for most, step in STEPS if seconds * SPARE <= most)
-    whole = math.ceil(seconds * SPARE / step) * step
+    step = next(step for most, step in BUDGET_STEPS if seconds * BUDGET_RESERVE <= most)
+    whole = math.ceil(seconds * BUDGET_RESERVE / step) * step
     return f"{whole}s" if whole % 60 else f"{whole // 60}m"
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it: 0.25 s, 40 s, 14 min, 2.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def rung_cells(rung: Rung) -> tuple[str, ...]:
+def format_result_cells(rung: MethodResult) -> tuple[str, ...]:
     """A rung as a line of a table."""
     if rung.left_out is not None:
         return rung.name, f"left out: {rung.left_out}", "", "", "", ""
@@ -155,7 +160,7 @@ def rung_cells(rung: Rung) -> tuple[str, ...]:
         rung.name,
         "not defined" if rung.value is None else f"{rung.value:.4f}",
         between,
-        spoken(rung.training_seconds or 0.0),
+        format_duration(rung.training_seconds or 0.0),
         f"{rung.latency_ms:.2f} ms",
         f"{rung.size_mb:.2f} MB",
     )

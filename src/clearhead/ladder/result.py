@@ -9,7 +9,7 @@ from typing import Any
 
 from clearhead.errors import InputError
 from clearhead.html import short_repr, write_cell, write_row, write_table
-from clearhead.ladder.methods import Rung, recommended_facts, rung_cells
+from clearhead.ladder.methods import MethodResult, format_result_cells, summarize_recommendation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Ladder:
     metric: str  # that they are compared by
     part: str  # test, or dev where there is no test
     rows: int  # of that part
-    rungs: tuple[Rung, ...]  # from the cheapest on
+    rungs: tuple[MethodResult, ...]  # from the cheapest on
     margin: float  # how much worse than the best a cheaper method may be, in units of the metric
     recommended: str  # the method
     reason: str
@@ -31,7 +31,7 @@ class Ladder:
     seconds: float
     report: Path | None = None
 
-    def rung(self, method: str) -> Rung:
+    def rung(self, method: str) -> MethodResult:
         """One rung by its method."""
         found = next((rung for rung in self.rungs if rung.method == method), None)
         if found is None:
@@ -46,7 +46,7 @@ class Ladder:
         return plain
 
     def __repr__(self) -> str:
-        found = recommended_facts(self.rungs, self.recommended, self.metric)
+        found = summarize_recommendation(self.rungs, self.recommended, self.metric)
         return short_repr("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
@@ -54,7 +54,7 @@ class Ladder:
         head = [write_cell(escape(column), "col") for column in columns]
         rows = [
             write_row(
-                (write_cell(escape(cell)) for cell in rung_cells(rung)),
+                (write_cell(escape(cell)) for cell in format_result_cells(rung)),
                 style="font-weight:bold" if rung.method == self.recommended else None,
             )
             for rung in self.rungs

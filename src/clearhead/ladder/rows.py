@@ -23,10 +23,10 @@ def prepare_rows(
     with suppress(ImportError), passive_waiting():
         import sklearn.linear_model  # noqa: F401  # so that no method's time is that of an import
 
-    plan = next((plan for method, plan in plans.items() if METHODS[method].network), None)
+    plan = next((plan for method, plan in plans.items() if METHODS[method].uses_network), None)
     if plan is None:
         plan = next(iter(plans.values()))
-        return prepare_data(seen, plan, None, _fit(plan, None)), None
+        return prepare_data(seen, plan, None, _length_policy(plan, None)), None
     try:
         require_torch("Training a network")
         from clearhead.training.threads import use_threads
@@ -35,12 +35,12 @@ def prepare_rows(
         model = load(plan.model, device=plan.device, head=None, progress=events.download)
         tokenizer, most = model.tokenizer, model.max_length()
     except ClearheadError as error:
-        return prepare_data(seen, plan, None, _fit(plan, None)), str(error)
+        return prepare_data(seen, plan, None, _length_policy(plan, None)), str(error)
     length = min(plan.max_length or most or 0, most or plan.max_length or 0) or None
-    return prepare_data(seen, plan, tokenizer, _fit(plan, length)), None
+    return prepare_data(seen, plan, tokenizer, _length_policy(plan, length)), None
 
 
-def _fit(plan: RunPlan, max_length: int | None) -> LengthPolicy:
+def _length_policy(plan: RunPlan, max_length: int | None) -> LengthPolicy:
     """How rows are read that are longer than the model can."""
     return LengthPolicy(
         max_length=max_length,

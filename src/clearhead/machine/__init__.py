@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.machine.cpu import Machine, base_machine, differences, engine_version, versions
+    from clearhead.machine.cpu import Machine, base_machine, engine_versions, library_versions, list_differences
     from clearhead.machine.threads import (
+        get_max_threads,
         limit_blas,
         limit_threads,
         load_torch,
-        most_threads,
         passive_waiting,
     )
 else:
@@ -22,12 +22,12 @@ else:
     export_lazily(
         __name__,
         {
-            "cpu": ("Machine", "base_machine", "differences", "engine_version", "versions"),
+            "cpu": ("Machine", "base_machine", "list_differences", "engine_versions", "library_versions"),
             "threads": (
                 "limit_blas",
                 "limit_threads",
                 "load_torch",
-                "most_threads",
+                "get_max_threads",
                 "passive_waiting",
             ),
         },
@@ -36,12 +36,12 @@ else:
 __all__ = [
     "Machine",
     "base_machine",
-    "differences",
-    "engine_version",
+    "engine_versions",
+    "get_max_threads",
+    "library_versions",
     "limit_blas",
     "limit_threads",
+    "list_differences",
     "load_torch",
-    "most_threads",
     "passive_waiting",
-    "versions",
 ]

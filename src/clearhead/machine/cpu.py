@@ -12,8 +12,14 @@ from typing import Any
 from clearhead.files import to_printable
 
 CPU_INFO = Path("/proc/cpuinfo")
-LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
-LONGEST = 200  # letters of a value in a message
+LIMIT_VARIABLES = (
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_CBWR",
+)
+MAX_VALUE_LENGTH = 200  # letters of a value in a message
 TITLES = {  # what must be the same for the same bits, as people call it
     "precision": "precision",
     "threads": "threads",
@@ -50,7 +56,7 @@ class Machine:
             "device": self.device,
             "CPU": " ".join(part for part in (self.cpu or self.vendor, f"({self.architecture})") if part != "()"),
             "instruction set": " + ".join((self.instructions, *self.extensions)),
-            "limits of instructions": _shown(self.limits) if self.limits else "",
+            "limits of instructions": _format_value(self.limits) if self.limits else "",
             "libraries": ", ".join(f"{name} {version}" for name, version in self.libraries.items()),
         }
         return {name: value for name, value in made.items() if value}
@@ -67,30 +73,31 @@ class Machine:
 
 def base_machine() -> Machine:
     """This machine where neither torch nor onnxruntime computes: no promise of bits depends on its instructions."""
-    cpu, vendor = _cpu()
-    limits = {name: os.environ[name] for name in LIMITS if os.environ.get(name)}
-    return Machine(architecture=platform.machine(), vendor=vendor, cpu=cpu, instructions=_instructions(), limits=limits)
+    cpu, vendor = _read_cpu()
+    limits = {name: os.environ[name] for name in LIMIT_VARIABLES if os.environ.get(name)}
+    return Machine(
+        architecture=platform.machine(), vendor=vendor, cpu=cpu, instructions=_detect_instructions(), limits=limits
+    )
 
 
-def differences(before: Machine, now: Machine) -> list[str]:
+def list_differences(before: Machine, now: Machine) -> list[str]:
     """What differs of that which bits depend on, as far as it is known of both, each with its two values."""
     found: list[str] = []
     if not (before.libraries and now.libraries):  # nothing that chooses its code by the CPU computes
         return found
     for name in TITLES:
         old, new = getattr(before, name), getattr(now, name)
-        if old != new and not {None, ""} & {_plain(old), _plain(new)}:
-            found.append(
-                f"{TITLES[name]} {to_printable(_shown(old), LONGEST)}, here {to_printable(_shown(new), LONGEST)}"
-            )
+        if old != new and not {None, ""} & {_is_set(old), _is_set(new)}:
+            old_text, new_text = (to_printable(_format_value(setting), MAX_VALUE_LENGTH) for setting in (old, new))
+            found.append(f"{TITLES[name]} {old_text}, here {new_text}")
     return found
 
 
-def _plain(value: Any) -> Any:
+def _is_set(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else True
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={inner}" for key, inner in value.items()) or "none"
     if isinstance(value, list):
@@ -98,7 +105,7 @@ def _shown(value: Any) -> str:
     return "none" if value is None or value == "" else str(value)
 
 
-def _cpu() -> tuple[str, str]:
+def _read_cpu() -> tuple[str, str]:
     """The name and the vendor of the CPU, as far as the system tells."""
     try:
         text = CPU_INFO.read_text(encoding="utf-8", errors="replace").split("\n\n", 1)[0]
@@ -109,7 +116,7 @@ def _cpu() -> tuple[str, str]:
     return known.get("model name") or platform.processor(), known.get("vendor_id") or known.get("CPU implementer", "")
 
 
-def _instructions() -> str:
+def _detect_instructions() -> str:
     """The widest vectors that numpy finds."""
     import numpy as np
 
@@ -120,14 +127,14 @@ def _instructions() -> str:
     return "AVX512" if wide else "AVX2" if {"AVX2", "X86_V3"} & names else "DEFAULT"
 
 
-ENGINE = "onnxruntime"
-VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE)
+ENGINE_PACKAGE = "onnxruntime"
+PACKAGES = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE_PACKAGE)
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """The versions that made a model."""
     made = {"python": platform.python_version()}
-    for name in VERSIONS:
+    for name in PACKAGES:
         try:
             made[name] = version(name)
         except PackageNotFoundError:
@@ -135,6 +142,6 @@ def versions() -> dict[str, str]:
     return made
 
 
-def engine_version() -> dict[str, str]:
+def engine_versions() -> dict[str, str]:
     """The version of the engine, where it is installed."""
-    return {name: value for name, value in versions().items() if name == ENGINE}
+    return {name: value for name, value in library_versions().items() if name == ENGINE_PACKAGE}

@@ -15,9 +15,9 @@ from importlib import import_module
 from threading import RLock
 from typing import Any
 
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")  # what users set wins
-SPINS = "1000"  # of GNU's OpenMP, some microseconds: 7 % faster alone than 0; 10,000 lose a third under contention
-BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")  # what users set wins
+SPIN_COUNT = "1000"  # of GNU's OpenMP, some microseconds: 7 % faster alone than 0; 10,000 lose a third under contention
+BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 TOKENIZERS, RAYON = "TOKENIZERS_PARALLELISM", "RAYON_NUM_THREADS"
 
 
@@ -27,10 +27,10 @@ def passive_waiting() -> Iterator[None]:
 
     OpenMP reads its environment once, when it is loaded, so that the environment is as before afterwards.
     """
-    if any(name in os.environ for name in WAITING):
+    if any(name in os.environ for name in WAIT_VARIABLES):
         yield
         return
-    with _environment({"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": SPINS}):
+    with _set_environment({"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": SPIN_COUNT}):
         yield
 
 
@@ -40,22 +40,24 @@ def load_torch() -> Any:
         return import_module("torch")
 
 
-def cores() -> int:
+def count_cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def most_threads() -> int:
+def get_max_threads() -> int:
     """How many threads may work here: one for each core, or as `limit_threads` says."""
     with _LOCK:
-        return min([cores(), *_limits])
+        return min([count_cores(), *_limits])
 
 
 @contextmanager
 def limit_blas(count: int) -> Iterator[None]:
     """BLAS on at most so many threads, unless the user chose a number in the environment."""
-    chosen = any(name in os.environ for name in BLAS)
-    with _BLAS.limit(sys.maxsize if chosen else count):  # a limit in any case: `limit_threads` is for new libraries too
+    chosen = any(name in os.environ for name in BLAS_VARIABLES)
+    with _BLAS_LIMITER.limit(
+        sys.maxsize if chosen else count
+    ):  # a limit in any case: `limit_threads` is for new libraries too
         yield
 
 
@@ -72,20 +74,20 @@ def limit_threads(count: int | None) -> Iterator[None]:
             with _LOCK:
                 _limits.append(count)
             scope.callback(_limits.remove, count)
-            scope.enter_context(_BLAS.limit(count))
-            chosen = {RAYON: str(min(count, cores()))} | ({TOKENIZERS: "false"} if count == 1 else {})
-            scope.enter_context(_environment({k: v for k, v in chosen.items() if k not in os.environ}))
+            scope.enter_context(_BLAS_LIMITER.limit(count))
+            chosen = {RAYON: str(min(count, count_cores()))} | ({TOKENIZERS: "false"} if count == 1 else {})
+            scope.enter_context(_set_environment({k: v for k, v in chosen.items() if k not in os.environ}))
         yield
 
 
-def at_end(work: Callable[[], Any]) -> None:
+def call_at_end(work: Callable[[], Any]) -> None:
     """What is to be done when the innermost `limit_threads` ends; outside of one, nothing."""
     if _scopes:
         _scopes[-1].callback(work)
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def _set_environment(values: dict[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -98,7 +100,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-class _Blas:
+class _BlasLimiter:
     """The BLAS libraries of this process; of several limits at once, also from several threads, the smallest holds."""
 
     def __init__(self) -> None:
@@ -114,22 +116,22 @@ class _Blas:
                 if one.user_api == "blas":
                     self.libraries.setdefault(one.filepath, (one, one.num_threads))
             self.limits.append(count)
-            self._apply()
+            self._apply_limits()
         try:
             yield
         finally:
             with _LOCK:
                 self.limits.remove(count)
-                self._apply()
+                self._apply_limits()
                 if not self.limits:
                     self.libraries.clear()
 
-    def _apply(self) -> None:
+    def _apply_limits(self) -> None:
         for library, before in self.libraries.values():
             library.set_num_threads(min([before, *self.limits]))
 
 
 _LOCK = RLock()
-_BLAS = _Blas()
+_BLAS_LIMITER = _BlasLimiter()
 _limits: list[int] = []
 _scopes: list[ExitStack] = []

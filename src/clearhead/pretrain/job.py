@@ -18,7 +18,7 @@ from clearhead.jobs.job import JobRequest
 from clearhead.jobs.run_file import check_machine
 from clearhead.jobs.run_folder import METRICS_FILE, check_run_folder, remove_unstarted_run
 from clearhead.jobs.training_state import STATE_FOLDER, remove_state, restore_weights
-from clearhead.machine.cpu import versions
+from clearhead.machine.cpu import library_versions
 from clearhead.model import Model
 from clearhead.model.loading import require_torch
 from clearhead.pretrain.card import write_card
@@ -166,7 +166,11 @@ class PretrainJob:
         folder, run, plan, command = self.request.folder, self.run, self.saved.plan, self.saved.command
         log = list(read_log(folder))
         result = self._make_result(sum(step["tokens"] for step in log))
-        facts = result.to_json() | {"plan": asdict(plan.without_folders()), "command": command, "versions": versions()}
+        facts = result.to_json() | {
+            "plan": asdict(plan.without_folders()),
+            "command": command,
+            "versions": library_versions(),
+        }
         facts |= {"source": run.texts.source, **asdict(self.saved.compute_history)}
         write_json(folder / FACTS_FILE, {key: value for key, value in facts.items() if key not in ("folder", "report")})
         write_card(folder, result, plan, command)

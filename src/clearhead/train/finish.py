@@ -17,7 +17,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, PreparedData
 from clearhead.jobs.run_file import ComputeHistory
 from clearhead.jobs.run_folder import METRICS_FILE, SPLIT_FILE
-from clearhead.machine.cpu import Machine, versions
+from clearhead.machine.cpu import Machine, library_versions
 from clearhead.metrics import threshold_for, to_json
 from clearhead.model.layers import pooling_modes
 from clearhead.tasks.evaluation import Evaluation, evaluate_logits
@@ -302,7 +302,7 @@ def make_passport(
         data={name: part.fingerprint() for name, part in prepared.parts.items()},
         seeds=seeds,
         settings=settings,
-        versions=versions(),
+        versions=library_versions(),
         metrics={name: to_json(evaluated.metrics) for name, evaluated in evaluations.items()},
         command=command,
         machine=compute_history.machine,

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from clearhead.machine.threads import at_end
+from clearhead.machine.threads import call_at_end
 from clearhead.shape import ModelShape
 from clearhead.training.settings import TrainSettings
 
@@ -24,7 +24,7 @@ def use_threads(count: int | None, shape: ModelShape | None = None, settings: Tr
     previous_count = torch.get_num_threads()
     if count is None:
         count = previous_count if shape is None else choose_threads(shape, settings or TrainSettings())
-    at_end(partial(torch.set_num_threads, previous_count))
+    call_at_end(partial(torch.set_num_threads, previous_count))
     torch.set_num_threads(count)
     return torch.get_num_threads()
 

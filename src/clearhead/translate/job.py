@@ -22,7 +22,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.run_file import ComputeHistory, read_run_file, start_run
 from clearhead.jobs.run_folder import REPORT_FILE, SPLIT_FILE, check_run_folder, remove_unstarted_run
 from clearhead.jobs.training_state import STATE_FOLDER, remove_state, restore_weights
-from clearhead.machine.cpu import versions
+from clearhead.machine.cpu import library_versions
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, require_torch
@@ -299,7 +299,7 @@ def _make_training_record(
         data={part: texts.fingerprint(part) for part in texts.parts},
         seeds=[plan.settings.seed],
         settings=asdict(plan.settings) | {key: getattr(plan, key) for key in setting_names},
-        versions=versions(),
+        versions=library_versions(),
         command=command,
         machine=compute_history.machine,
         resumed_on=list(compute_history.resumed_on),
