@@ -119,7 +119,7 @@ def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, given: floa
 @pytest.mark.usefixtures("two_threads")
 def test_large_fits_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = watch(monkeypatch, solver, "_fit_estimator")
-    monkeypatch.setattr(solver, "LONG_CALLS", 100)
+    monkeypatch.setattr(solver, "MIN_PARALLEL_SIZE", 100)
     monkeypatch.setattr(solver, "get_max_threads", lambda: 8)
     draw = np.random.default_rng(0)
     fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=1.0)
@@ -250,7 +250,7 @@ seen, real = set(), solver._fit_estimator
 def fitted(*args, **kwargs):
     seen.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
     return real(*args, **kwargs)
-solver._fit_estimator, solver.LONG_CALLS = fitted, 1
+solver._fit_estimator, solver.MIN_PARALLEL_SIZE = fitted, 1
 folder, rows, model = sys.argv[1:4]
 torch.set_num_threads(4)
 made = {}
