@@ -46,7 +46,7 @@ FIRST_STEPS = """\
 Clearhead trains, measures and runs language models on an ordinary machine.
 
 Start with:
-  clearhead inspect FILE             Check columns, labels, duplicates and lengths.
+  clearhead inspect FILE             Check labels, duplicates, leaks, lengths.
   clearhead train FILE               Train a model and write a report.
   clearhead evaluate MODEL FILE      Measure a model on labeled rows.
   clearhead predict MODEL TEXT|FILE  Predict a text, or every row of a file.
