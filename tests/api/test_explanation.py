@@ -13,7 +13,7 @@ from clearhead.cli import main
 from clearhead.errors import ClearheadError, InputError
 from clearhead.train.finish import Run
 from clearhead.words import save_vectors
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 from tests.tiny_models import tiny_model
 from tests.words.planted import royal
 
@@ -23,7 +23,7 @@ TEXT = "The old lighthouse keeper"
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Marian of random weights."""
-    return spoken("marian", "core").save(tmp_path_factory.mktemp("translator") / "marian")
+    return load_text_model("marian", "core").save(tmp_path_factory.mktemp("translator") / "marian")
 
 
 @pytest.fixture(scope="module")

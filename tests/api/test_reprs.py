@@ -21,7 +21,7 @@ from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.tasks.classify.answer import LabelAnswer
 from clearhead.tasks.span.answer import SpanAnswer
 from clearhead.tasks.tag.answer import TagsAnswer
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import royal
 
@@ -163,7 +163,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
     ),
     "Continuation": (lambda place: clearhead.generate(gpt(place), TEXT[:30], max_length=4)[0], ("the film", "score")),
     "Translation": (
-        lambda _: clearhead.translate(spoken("marian"), TEXT, max_length=4)[0],
+        lambda _: clearhead.translate(load_text_model("marian"), TEXT, max_length=4)[0],
         ("of 'the film was great", "score"),
     ),
     "OutputSummary": (

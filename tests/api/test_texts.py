@@ -16,7 +16,7 @@ import clearhead
 from clearhead.cli import main
 from clearhead.errors import InputError
 from clearhead.translate.files import OutputSummary
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 from tests.tiny_models import tiny_gpt, tiny_model
 
 TEXTS = ["The old lighthouse keeper", "", "rain fell, and fell"]
@@ -28,7 +28,7 @@ SHORT: dict[str, Any] = {"max_length": 6, "num_beams": 2}
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Marian of random weights."""
-    return spoken("marian", "core").save(tmp_path_factory.mktemp("translator") / "marian")
+    return load_text_model("marian", "core").save(tmp_path_factory.mktemp("translator") / "marian")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import clearhead
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 
 Run = Callable[..., tuple[int, str, str]]
 TEXT = "The old lighthouse keeper"
@@ -21,8 +21,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("models")
     sizes = {"vocab_size": 640, "width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none"}
     ids = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
-    rnn = clearhead.create("rnn", config=sizes | ids, head="seq2seq", tokenizer=spoken("t5").tokenizer)
-    made = {"t5": spoken("t5", "core"), "gpt2": spoken("gpt2", "core"), "marian": spoken("marian", "core"), "rnn": rnn}
+    rnn = clearhead.create("rnn", config=sizes | ids, head="seq2seq", tokenizer=load_text_model("t5").tokenizer)
+    made = {
+        "t5": load_text_model("t5", "core"),
+        "gpt2": load_text_model("gpt2", "core"),
+        "marian": load_text_model("marian", "core"),
+        "rnn": rnn,
+    }
     return {name: model.save(place / name) for name, model in made.items()}
 
 

@@ -1,4 +1,4 @@
-"""Token for token what `transformers` generate gives on the same weights, in both runtimes."""
+"""Generated ids are equal to those of `transformers` on the same weights, in both runtimes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.model.generation import TextGenerator
-from tests.decode.pairs import PAIRED, RUNTIMES, SEEDS, TITLES, cut, expected, ours, sources, theirs
+from tests.decode.pairs import (
+    ARCHITECTURES,
+    ENCODER_DECODERS,
+    RUNTIMES,
+    SEEDS,
+    generate_expected,
+    load_model,
+    make_reference_model,
+    make_sources,
+    truncate_at_end,
+)
 from tests.variation import scaled
 
 LENGTH = 18
 Choices = dict[str, Any]
 
-# what is asked of us, what is asked of transformers
+# our settings, those of transformers
 MODES: dict[str, tuple[Choices, Choices]] = {"greedy": ({}, {})}
 for _beam, _penalty, _early in (
     (2, 1.0, False),
@@ -69,15 +79,15 @@ for _beam in (1, 4):
         ),
     }
 
-every_family = pytest.mark.parametrize("family", TITLES)
+every_family = pytest.mark.parametrize("family", ARCHITECTURES)
 
 
-def same(family: str, runtime: str, seed: int, mine: Choices, other: Choices) -> int:
-    """How many rows end before the limit, all of them being equal."""
-    ids, mask = sources(family, seed)
-    rows, _ = expected(family, ids, mask, seed, max_new_tokens=LENGTH, **other)
-    model = ours(family, runtime, seed)
-    assert [row.tolist() for row in model.generate_ids(ids, mask, max_length=LENGTH, **mine)] == rows
+def check_equal_ids(family: str, runtime: str, seed: int, options: Choices, reference_options: Choices) -> int:
+    """Check that all rows are equal, and count those that end before the limit."""
+    ids, mask = make_sources(family, seed)
+    rows, _ = generate_expected(family, ids, mask, seed, max_new_tokens=LENGTH, **reference_options)
+    model = load_model(family, runtime, seed)
+    assert [row.tolist() for row in model.generate_ids(ids, mask, max_length=LENGTH, **options)] == rows
     return sum(len(row) < LENGTH for row in rows)
 
 
@@ -86,15 +96,15 @@ def same(family: str, runtime: str, seed: int, mine: Choices, other: Choices) ->
 @pytest.mark.parametrize("mode", MODES)
 @every_family
 def test_modes(family: str, mode: str, runtime: str) -> None:
-    mine, other = MODES[mode]
+    options, reference_options = MODES[mode]
     for seed in SEEDS[family][: 2 if runtime == "engine" else 1]:
-        same(family, runtime, seed, mine, other)
+        check_equal_ids(family, runtime, seed, options, reference_options)
 
 
 @st.composite
-def mixtures(draw: Any) -> tuple[Choices, Choices]:
-    """Any settings together, ours and theirs."""
-    one = {
+def setting_pairs(draw: Any) -> tuple[Choices, Choices]:
+    """Random combinations of settings: ours, and those of transformers."""
+    strategies = {
         "num_beams": ("num_beams", st.integers(1, 6)),
         "max_length": ("max_new_tokens", st.integers(1, 14)),
         "length_penalty": ("length_penalty", st.sampled_from([0.0, 0.6, 1.0, 1.3, 2.0])),
@@ -103,85 +113,103 @@ def mixtures(draw: Any) -> tuple[Choices, Choices]:
         "repetition_penalty": ("repetition_penalty", st.sampled_from([1.0, 1.3, 0.9])),
         "bad_words": ("bad_words_ids", st.lists(st.lists(st.integers(0, 59), min_size=1, max_size=2), min_size=1)),
     }
-    mine = {name: draw(kind) for name, (_, kind) in one.items()}
-    mine["min_length"] = draw(st.integers(0, mine["max_length"]))
-    other = {one[name][0]: value for name, value in mine.items() if name in one}
-    return mine, other | {"min_new_tokens": mine["min_length"]}
+    options = {name: draw(strategy) for name, (_, strategy) in strategies.items()}
+    options["min_length"] = draw(st.integers(0, options["max_length"]))
+    reference_options = {strategies[name][0]: value for name, value in options.items() if name in strategies}
+    return options, reference_options | {"min_new_tokens": options["min_length"]}
 
 
-@given(mixture=mixtures(), family=st.sampled_from(sorted(TITLES)))
+@given(options_pair=setting_pairs(), family=st.sampled_from(sorted(ARCHITECTURES)))
 @settings(max_examples=scaled(40), deadline=None, derandomize=True)
-def test_any_mixture(mixture: tuple[Choices, Choices], family: str) -> None:
+def test_any_mixture(options_pair: tuple[Choices, Choices], family: str) -> None:
     seed = SEEDS[family][0]
-    ids, mask = sources(family, seed, rows=3)
-    rows, _ = expected(family, ids, mask, seed, **mixture[1])
-    got = ours(family, "engine", seed).generate_ids(ids, mask, **mixture[0])
-    assert [row.tolist() for row in got] == rows
+    ids, mask = make_sources(family, seed, rows=3)
+    rows, _ = generate_expected(family, ids, mask, seed, **options_pair[1])
+    generated = load_model(family, "engine", seed).generate_ids(ids, mask, **options_pair[0])
+    assert [row.tolist() for row in generated] == rows
 
 
 @every_family
-def test_the_modes_are_told_apart(family: str) -> None:
-    """The control: on these weights a setting that is left out gives other words."""
+def test_each_setting_changes_the_ids(family: str) -> None:
+    """Negative control: on these weights, omitting a setting changes the ids."""
     for left_out in ("length_penalty", "early_stopping", "no_repeat_ngram_size", "repetition_penalty", "min_length"):
-        asked: Choices = {"length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram_size": 2, "min_length": 7}
-        asked |= {"repetition_penalty": 1.7}
-        plain: Choices = {"length_penalty": 0.6, "early_stopping": False}
-        differs = 0
+        changed_settings: Choices = {
+            "length_penalty": 2.0,
+            "early_stopping": True,
+            "no_repeat_ngram_size": 2,
+            "min_length": 7,
+        }
+        changed_settings |= {"repetition_penalty": 1.7}
+        base_settings: Choices = {"length_penalty": 0.6, "early_stopping": False}
+        difference_count = 0
         for seed in SEEDS[family]:
-            ids, mask = sources(family, seed)
-            model = ours(family, "engine", seed)
-            both: Choices = {"num_beams": 5, "max_length": LENGTH} if left_out in plain else {"max_length": LENGTH}
-            one = model.generate_ids(ids, mask, **both, **{left_out: asked[left_out]})
-            two = model.generate_ids(ids, mask, **both, **{key: plain[key] for key in (left_out,) if key in plain})
-            differs += [row.tolist() for row in one] != [row.tolist() for row in two]
-        assert differs, left_out
+            ids, mask = make_sources(family, seed)
+            model = load_model(family, "engine", seed)
+            common: Choices = (
+                {"num_beams": 5, "max_length": LENGTH} if left_out in base_settings else {"max_length": LENGTH}
+            )
+            with_setting = model.generate_ids(ids, mask, **common, **{left_out: changed_settings[left_out]})
+            without_setting = model.generate_ids(
+                ids, mask, **common, **{key: base_settings[key] for key in (left_out,) if key in base_settings}
+            )
+            difference_count += [row.tolist() for row in with_setting] != [row.tolist() for row in without_setting]
+        assert difference_count, left_out
 
 
 @every_family
 def test_answers_end_and_differ(family: str) -> None:
-    """Equality would be cheap if every answer were one word said eighteen times."""
-    ended, kinds = 0, set()
+    """Equality would be trivial if every answer repeated a single token."""
+    ended_count, distinct_rows = 0, set()
     for seed in SEEDS[family]:
-        ended += same(family, "engine", seed, {"num_beams": 4}, {"num_beams": 4})
-        ids, mask = sources(family, seed)
-        rows = ours(family, "engine", seed).generate_ids(ids, mask, max_length=LENGTH)
-        kinds |= {tuple(row.tolist()) for row in rows}
-    assert ended >= 1
-    assert len(kinds) >= 8
-    assert sum(len(set(row)) for row in kinds) / len(kinds) > 3
+        ended_count += check_equal_ids(family, "engine", seed, {"num_beams": 4}, {"num_beams": 4})
+        ids, mask = make_sources(family, seed)
+        rows = load_model(family, "engine", seed).generate_ids(ids, mask, max_length=LENGTH)
+        distinct_rows |= {tuple(row.tolist()) for row in rows}
+    assert ended_count >= 1
+    assert len(distinct_rows) >= 8
+    assert sum(len(set(row)) for row in distinct_rows) / len(distinct_rows) > 3
 
 
 @every_family
 def test_without_a_mask(family: str) -> None:
-    """Padding counts as words of a source, and is known by its id in a prompt, as there."""
+    """As in transformers, padding counts as source tokens, and is recognized by its id in a prompt."""
     seed = SEEDS[family][0]
-    ids, _ = sources(family, seed)
-    said = theirs(family, seed).generate(torch.tensor(ids), max_new_tokens=LENGTH)
-    rows = cut(family, said[:, 1 if family in PAIRED else ids.shape[1] :].tolist())
-    assert [row.tolist() for row in ours(family, "engine", seed).generate_ids(ids, max_length=LENGTH)] == rows
+    ids, _ = make_sources(family, seed)
+    generated = make_reference_model(family, seed).generate(torch.tensor(ids), max_new_tokens=LENGTH)
+    rows = truncate_at_end(family, generated[:, 1 if family in ENCODER_DECODERS else ids.shape[1] :].tolist())
+    assert [row.tolist() for row in load_model(family, "engine", seed).generate_ids(ids, max_length=LENGTH)] == rows
 
 
 @pytest.mark.parametrize("beam", [1, 4])
 @every_family
 def test_prefix(family: str, beam: int) -> None:
     seed = SEEDS[family][0]
-    ids, mask = sources(family, seed)
+    ids, mask = make_sources(family, seed)
     prefix = [17, 23]
-    given, how, real = ids, {}, mask
-    if family in PAIRED:
+    expected_ids, reference_options, expected_mask = ids, {}, mask
+    if family in ENCODER_DECODERS:
         start = {"marian": 1, "t5": 0}[family]
-        how = {"decoder_input_ids": torch.tensor([[start, *prefix]] * len(ids))}
+        reference_options = {"decoder_input_ids": torch.tensor([[start, *prefix]] * len(ids))}
     else:
-        given = np.concatenate([ids, np.tile(prefix, (len(ids), 1))], 1)
-        real = np.concatenate([mask, np.ones((len(ids), 2), np.bool_)], 1)
-    rows, _ = expected(family, given, real, seed, max_new_tokens=9, num_beams=beam, no_repeat_ngram_size=2, **how)
-    rows = rows if family in PAIRED else [[*prefix, *row] for row in rows]
-    model = ours(family, "engine", seed)
-    got = model.generate_ids(ids, mask, beam, 9, 1.0, 2, prefix=prefix)
-    assert [row.tolist() for row in got] == rows
+        expected_ids = np.concatenate([ids, np.tile(prefix, (len(ids), 1))], 1)
+        expected_mask = np.concatenate([mask, np.ones((len(ids), 2), np.bool_)], 1)
+    rows, _ = generate_expected(
+        family,
+        expected_ids,
+        expected_mask,
+        seed,
+        max_new_tokens=9,
+        num_beams=beam,
+        no_repeat_ngram_size=2,
+        **reference_options,
+    )
+    rows = rows if family in ENCODER_DECODERS else [[*prefix, *row] for row in rows]
+    model = load_model(family, "engine", seed)
+    generated = model.generate_ids(ids, mask, beam, 9, 1.0, 2, prefix=prefix)
+    assert [row.tolist() for row in generated] == rows
 
 
-FOLDERS: list[Choices] = [
+STORED_SETTINGS: list[Choices] = [
     {"forced_eos_token_id": 0},
     {"forced_bos_token_id": 33},
     {"forced_bos_token_id": 33, "forced_eos_token_id": 7},
@@ -199,31 +227,37 @@ FOLDERS: list[Choices] = [
 
 @pytest.mark.thin(5)
 @pytest.mark.parametrize("beam", [1, 4])
-@pytest.mark.parametrize("said", FOLDERS, ids=lambda said: " ".join(said))
+@pytest.mark.parametrize("stored", STORED_SETTINGS, ids=lambda stored: " ".join(stored))
 @every_family
-def test_what_the_folder_says(family: str, said: Choices, beam: int) -> None:
-    """A value in generation_config.json counts where nothing else was asked for."""
+def test_settings_of_the_folder_apply(family: str, stored: Choices, beam: int) -> None:
+    """Values of generation_config.json apply unless a setting overrides them."""
     seed = SEEDS[family][1]
-    ids, mask = sources(family, seed)
-    rows, _ = expected(family, ids, mask, seed, max_new_tokens=LENGTH, num_beams=beam, **said)
-    model = ours(family, "engine", seed)
+    ids, mask = make_sources(family, seed)
+    rows, _ = generate_expected(family, ids, mask, seed, max_new_tokens=LENGTH, num_beams=beam, **stored)
+    model = load_model(family, "engine", seed)
     assert model.generation is not None
-    changed = replace(model, generation={**model.generation, **said})
-    got = changed.generate_ids(ids, mask, beam, LENGTH)
-    assert [row.tolist() for row in got] == rows
+    changed = replace(model, generation={**model.generation, **stored})
+    generated = changed.generate_ids(ids, mask, beam, LENGTH)
+    assert [row.tolist() for row in generated] == rows
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @every_family
 def test_scores_and_the_n_best(family: str, runtime: str) -> None:
     for seed, penalty in zip(SEEDS[family], (0.6, 1.0, 2.0), strict=True):
-        ids, mask = sources(family, seed)
-        rows, scores = expected(
+        ids, mask = make_sources(family, seed)
+        rows, scores = generate_expected(
             family, ids, mask, seed, max_new_tokens=LENGTH, num_beams=5, num_return_sequences=5, length_penalty=penalty
         )
         writer = TextGenerator(
-            ours(family, runtime, seed), num_beams=5, num_return_sequences=5, max_length=LENGTH, length_penalty=penalty
+            load_model(family, runtime, seed),
+            num_beams=5,
+            num_return_sequences=5,
+            max_length=LENGTH,
+            length_penalty=penalty,
         )
-        answers = [answer for found in writer.decoder.generate(writer._check_rows(ids, mask)) for answer in found]
+        answers = [
+            answer for row_answers in writer.decoder.generate(writer._check_rows(ids, mask)) for answer in row_answers
+        ]
         assert [list(answer.ids) for answer in answers] == rows
         np.testing.assert_allclose([answer.score for answer in answers], scores, rtol=0, atol=1e-5)

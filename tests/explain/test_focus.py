@@ -24,7 +24,7 @@ from clearhead.explain.focus import find_informative_word
 from clearhead.explain.headings import heading_texts, wrap_heading
 from clearhead.explain.svg import text_width
 from clearhead.explain.trace_view import view_part
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 from tests.explain.test_pictures import SPACE, caption, lines
 from tests.explain.test_trace_page import Reader, page_data
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
@@ -144,7 +144,7 @@ def test_tokens_that_the_tokenizer_put_in_are_hidden_whatever_they_are_called() 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5", "marian", "bert"])
 def test_real_models_tell_their_texts_and_their_special_tokens(family: str, tmp_path: Path) -> None:
-    model = clearhead.load("novels") if family == "bert" else spoken(family)
+    model = clearhead.load("novels") if family == "bert" else load_text_model(family)
     target = "rain fell" if family in ("t5", "marian") else None
     trace = model.trace("The old keeper", target=target)
     assert (trace.text, trace.target) == ("The old keeper", target)

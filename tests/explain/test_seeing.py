@@ -38,7 +38,7 @@ from clearhead.explain.figure import figure_page
 from clearhead.explain.positions import _find_buckets, sinusoids
 from clearhead.explain.svg import raster
 from clearhead.model.generation import TextGenerator
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 from tests.explain.traces import HOSTILE, make_trace
 
 TEXT = "The old lighthouse keeper"
@@ -49,7 +49,7 @@ SPACE = "{http://www.w3.org/2000/svg}"
 def recurrent(attention: str) -> Model:
     sizes = {"vocab_size": 640, "width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": attention}
     ids = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
-    tokenizer = spoken("t5").tokenizer
+    tokenizer = load_text_model("t5").tokenizer
     return clearhead.create("rnn", config=sizes | ids, head="seq2seq", tokenizer=tokenizer, seed=1)
 
 
@@ -61,7 +61,7 @@ def written(*tokens: str, **choices: Any) -> Any:
 
 @pytest.mark.parametrize("family", ["t5", "marian"])
 def test_a_model_writes_its_own_target(family: str) -> None:
-    model = spoken(family)
+    model = load_text_model(family)
     trace = trace_generated(model, TEXT, num_beams=3, max_length=6)
     best = model.generate([TEXT], num_beams=3, max_length=6)[0]
     tokenizer = model.target_tokenizer or model.tokenizer
@@ -87,7 +87,7 @@ def test_the_recurrent_ancestor_with_and_without_attention() -> None:
     with pytest.raises(InputError, match="give trace"):
         alignment(make_trace())
     with pytest.raises(InputError, match="no decoder"):
-        trace_generated(spoken("gpt2"), TEXT)
+        trace_generated(load_text_model("gpt2"), TEXT)
 
 
 def test_a_layer_a_head_and_the_firmest() -> None:
@@ -136,7 +136,7 @@ def test_the_picture_of_an_alignment() -> None:
 @pytest.mark.parametrize("runtime", ["core", "engine"])
 @pytest.mark.parametrize("family", ["t5", "marian", "gpt2"])
 def test_the_tree_is_the_search(family: str, runtime: str) -> None:
-    model = spoken(family, runtime)
+    model = load_text_model(family, runtime)
     tree = beam_tree(model, TEXT, num_beams=3, max_length=6)
     best = model.generate([TEXT], num_beams=3, num_return_sequences=3, max_length=6)[0].best
     assert [text for text, _, _ in tree.answers] == [one.text for one in best]
@@ -164,19 +164,19 @@ def test_the_tree_is_the_search(family: str, runtime: str) -> None:
 
 
 def test_groups_and_ends_of_a_tree() -> None:
-    tree = beam_tree(spoken("gpt2"), TEXT, num_beams=4, num_beam_groups=2, diversity_penalty=0.5, max_length=5)
+    tree = beam_tree(load_text_model("gpt2"), TEXT, num_beams=4, num_beam_groups=2, diversity_penalty=0.5, max_length=5)
     assert {node.group for node in tree.nodes} == {0, 1}
     assert sum(node.in_answer for node in tree.nodes) == 5
     with pytest.raises(InputError, match="no tree"):
-        beam_tree(spoken("gpt2"), TEXT, num_beams=1)
+        beam_tree(load_text_model("gpt2"), TEXT, num_beams=1)
     with pytest.raises(InputError, match="no text to decode"):
-        beam_tree(spoken("t5"), "  ")
+        beam_tree(load_text_model("t5"), "  ")
     with pytest.raises(InputError, match=r"at most 1,200 are drawn"):
-        beams_svg(beam_tree(spoken("t5"), TEXT, num_beams=16, max_length=90, min_length=90))
+        beams_svg(beam_tree(load_text_model("t5"), TEXT, num_beams=16, max_length=90, min_length=90))
 
 
 def test_a_watched_search_finds_the_same() -> None:
-    model = spoken("marian")
+    model = load_text_model("marian")
     writer = TextGenerator(model, num_beams=4, num_return_sequences=4, max_length=8)
     seen: list[Any] = []
     watched = writer.generate_hypotheses(TEXT, seen.append)
@@ -187,7 +187,7 @@ def test_a_watched_search_finds_the_same() -> None:
 @pytest.mark.parametrize("runtime", ["core", "engine"])
 @pytest.mark.parametrize("family", ["t5", "gpt2"])
 def test_steps_are_what_the_decoder_thought(family: str, runtime: str) -> None:
-    model = spoken(family, runtime)
+    model = load_text_model(family, runtime)
     found = decoding_steps(model, TEXT, top=4, max_length=5)
     best = model.generate([TEXT], max_length=5)[0]
     assert tuple(step.chosen.id for step in found.steps) == best.ids
@@ -202,7 +202,7 @@ def test_steps_are_what_the_decoder_thought(family: str, runtime: str) -> None:
 
 
 def test_a_target_is_followed_and_rules_are_told() -> None:
-    model = spoken("t5")
+    model = load_text_model("t5")
     found = decoding_steps(model, TEXT, target="rain fell", top=1)
     ids = model.tokenizer.encode("rain fell").ids
     assert [step.chosen.id for step in found.steps] == ids
@@ -226,39 +226,41 @@ def test_the_waves_are_those_of_the_core() -> None:
     for width, halves in ((8, False), (9, False), (10, True)):
         expected = truth(torch.arange(20), width, halves=halves).numpy()
         np.testing.assert_allclose(sinusoids(20, width, halves=halves), expected, atol=1e-12)
-    shape = spoken("t5").shape.stack
+    shape = load_text_model("t5").shape.stack
     gaps = np.arange(-150, 151)
     np.testing.assert_array_equal(_find_buckets(gaps, shape), BucketBias(shape).bucket(torch.from_numpy(gaps)).numpy())
 
 
 @pytest.mark.parametrize("runtime", ["core", "engine"])
 def test_positions_of_every_kind(runtime: str) -> None:
-    waves = positions(spoken("marian", runtime))
+    waves = positions(load_text_model("marian", runtime))
     assert waves.kind == "sinusoidal_halves"
     like = waves.similarity
     assert like is not None
     assert like[5, 6] > like[5, 8] > like[5, 12]  # nearer is more alike
-    learned = positions(spoken("gpt2", runtime), 50)
-    np.testing.assert_allclose(learned.table, spoken("gpt2", runtime).tensor("stack.positions.table.weight")[:50])
-    distances = positions(spoken("t5", runtime))
+    learned = positions(load_text_model("gpt2", runtime), 50)
+    np.testing.assert_allclose(
+        learned.table, load_text_model("gpt2", runtime).tensor("stack.positions.table.weight")[:50]
+    )
+    distances = positions(load_text_model("t5", runtime))
     assert (distances.kind, distances.first, distances.similarity) == ("buckets", -64, None)
     for found in (waves, learned, distances):
         assert ElementTree.fromstring(positions_svg(found)).tag == f"{SPACE}svg"
     with pytest.raises(InputError, match="reads in order"):
         positions(recurrent("none"))
     with pytest.raises(InputError, match="count must be"):
-        positions(spoken("t5"), 1)
+        positions(load_text_model("t5"), 1)
 
 
 def saved(folder: Path, suffix: str) -> list[Path]:
-    trace, model = written("▁the", "▁ho", "use", "</s>"), spoken("t5")
+    trace, model = written("▁the", "▁ho", "use", "</s>"), load_text_model("t5")
     return [
         save_alignment(trace, folder / f"a{suffix}"),
         save_alignment(trace, folder / f"w{suffix}", words=True),
         save_attention(trace, folder / f"l{suffix}"),
         save_beams(beam_tree(model, TEXT, num_beams=2, max_length=4), folder / f"b{suffix}"),
         save_steps(decoding_steps(model, TEXT, max_length=4), folder / f"s{suffix}"),
-        save_positions(positions(spoken("marian")), folder / f"p{suffix}"),
+        save_positions(positions(load_text_model("marian")), folder / f"p{suffix}"),
     ]
 
 
@@ -277,7 +279,7 @@ def test_every_kind_in_every_form(tmp_path: Path) -> None:
         assert data[:4] == b"\x89PNG"
         assert min(width, height) > 300
     with pytest.raises(InputError, match=r"must end in \.svg, \.png, \.html or \.json"):
-        save_positions(positions(spoken("marian")), tmp_path / "p.pdf")
+        save_positions(positions(load_text_model("marian")), tmp_path / "p.pdf")
 
 
 def test_png_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +304,7 @@ def test_a_png_has_the_colours_of_its_picture() -> None:
 
 def test_hostile_words_are_shown_and_never_run(tmp_path: Path) -> None:
     trace = replace(make_trace(HOSTILE, HOSTILE), next_tokens=HOSTILE)
-    model = spoken("gpt2")
+    model = load_text_model("gpt2")
     hostile = "<script>alert(1)</script> שלום 日本 👩‍👩‍👧 \u202e ${x} $a_b$"
     for suffix in (".svg", ".html", ".png", ".json"):
         for path in (

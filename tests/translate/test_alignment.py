@@ -21,7 +21,7 @@ from clearhead.translate.unknown import (
     replace_unknown,
     unknown_includes_punctuation,
 )
-from tests.decode.texts import spoken
+from tests.decode.texts import load_text_model
 
 SOURCES = ["Der Hund bellt, und die Katze schläft.", "Ja!", "Ein Mann fährt mit dem Rad über die Straße nach Hause"]
 TARGETS = ["The dog barks and the cat sleeps.", "Yes, yes, don't!", "A man rides"]
@@ -30,7 +30,7 @@ TARGETS = ["The dog barks and the cat sleeps.", "Yes, yes, don't!", "A man rides
 @pytest.mark.parametrize("family", ["marian", "t5"])
 @pytest.mark.parametrize(("layer", "head"), [(None, None), (0, None), (1, 1)])
 def test_alignments_are_the_traced_attention(family: str, layer: int | None, head: int | None) -> None:
-    model = spoken(family)
+    model = load_text_model(family)
     alignments = model.align(SOURCES, TARGETS, layer, head)
     for source, target, alignment in zip(SOURCES, TARGETS, alignments, strict=True):
         single = model.align([source], [target], layer, head)[0]
@@ -68,7 +68,7 @@ def is_inside(offsets: tuple[int, int], span: tuple[int, int]) -> bool:
 
 
 def test_a_prefix_is_read_and_has_no_words() -> None:
-    model = spoken("t5")
+    model = load_text_model("t5")
     plain = model.align(["say: ein Hund"], ["a dog"])[0]
     with_prefix = model.align(["ein Hund"], ["a dog"], prefix="say: ")[0]
     assert with_prefix.source_words == ("ein", "Hund")
@@ -110,16 +110,16 @@ def test_pieces_are_summed_over_the_source_and_averaged_over_the_target() -> Non
 
 @pytest.mark.parametrize(("sources", "targets"), [([""], ["a b"]), (["a b"], [""]), (["", " "], [" ", ""])])
 def test_nothing_aligns_with_nothing(sources: list[str], targets: list[str]) -> None:
-    alignments = spoken("marian").align(sources, targets)
+    alignments = load_text_model("marian").align(sources, targets)
     sizes = [(len(alignment.target_words), len(alignment.source_words)) for alignment in alignments]
     assert sizes == [(len(t.split()), len(s.split())) for s, t in zip(sources, targets, strict=True)]
     assert [alignment.weights.shape for alignment in alignments] == sizes
     assert all(alignment.links == () for alignment in alignments)
-    assert spoken("marian").align([], []) == []
+    assert load_text_model("marian").align([], []) == []
 
 
 def test_texts_beyond_the_limit_keep_their_words() -> None:
-    model = spoken("marian")
+    model = load_text_model("marian")
     long = " ".join(["Hund"] * 700)
     alignment = model.align([long], ["dog cat"])[0]
     assert len(alignment.source_words) == 700
@@ -128,7 +128,7 @@ def test_texts_beyond_the_limit_keep_their_words() -> None:
 
 
 def create_recurrent(**config: Any) -> Model:
-    source = spoken("marian")
+    source = load_text_model("marian")
     values = {
         "vocab_size": source.tokenizer.vocab_size,
         "width": 16,
@@ -153,15 +153,15 @@ def test_the_recurrent_ancestor_aligns_by_its_one_attention() -> None:
     ("call", "message"),
     [
         (lambda: create_recurrent(attention="none").align(["a"], ["b"]), "no attention"),
-        (lambda: spoken("gpt2").align(["a"], ["b"]), "no decoder"),
-        (lambda: spoken("marian").align(["a"], ["b", "c"]), "1 sources and 2 targets"),
-        (lambda: spoken("marian").align("a", "b"), "put it in a list"),
+        (lambda: load_text_model("gpt2").align(["a"], ["b"]), "no decoder"),
+        (lambda: load_text_model("marian").align(["a"], ["b", "c"]), "1 sources and 2 targets"),
+        (lambda: load_text_model("marian").align("a", "b"), "put it in a list"),
         (
-            lambda: spoken("marian").align(["a"], [3]),  # type: ignore[list-item]
+            lambda: load_text_model("marian").align(["a"], [3]),  # type: ignore[list-item]
             r"targets\[0\] is int",
         ),
-        (lambda: spoken("marian").align(["a"], ["b"], layer=9), "layer must be an integer from 0 to"),
-        (lambda: spoken("marian").align(["a"], ["b"], head=-1), "head must be an integer from 0 to"),
+        (lambda: load_text_model("marian").align(["a"], ["b"], layer=9), "layer must be an integer from 0 to"),
+        (lambda: load_text_model("marian").align(["a"], ["b"], head=-1), "head must be an integer from 0 to"),
     ],
 )
 def test_what_cannot_be_aligned_is_said(call: Any, message: str) -> None:
@@ -178,7 +178,7 @@ def make_answer(model: Model, source: str, ids: list[int]) -> Generated:
 
 @pytest.mark.parametrize("family", ["marian", "t5"])
 def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None:
-    model = spoken(family)
+    model = load_text_model(family)
     tokenizer = model.target_tokenizer or model.tokenizer
     unknown, end = tokenizer.unk_id, tokenizer.eos_id
     assert unknown is not None
@@ -242,7 +242,7 @@ def test_signs_come_along_where_the_unknown_token_swallows_them(
 
 
 def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:
-    tokenizer = spoken("t5").tokenizer
+    tokenizer = load_text_model("t5").tokenizer
     unknown = tokenizer.unk_id
     assert unknown is not None
     ids = (*tokenizer.encode("a b").ids[:-1], unknown)

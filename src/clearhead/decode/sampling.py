@@ -1,6 +1,6 @@
-"""One word after the other: the likeliest each time (greedy), or one drawn by its probability (sampling).
+"""Greedy decoding and sampling: each token is the most likely one, or is drawn by its probability.
 
-The word that was chosen is fed back, and the decoder is asked for the next one, until it says the end symbol.
+The chosen token is fed back to the decoder until it generates an end token.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ Array = np.ndarray[Any, Any]
 
 
 class Sampler:
-    """Greedy or sampled answers of some rows together; those that are finished leave the batch."""
+    """Greedy or sampled answers of a batch; finished rows leave it."""
 
     def __init__(
         self,
-        begun: DecodingState,
+        state: DecodingState,
         plan: DecodingPlan,
-        stops: StopTexts,
-        draws: Sequence[np.random.Generator] = (),
+        stop_texts: StopTexts,
+        generators: Sequence[np.random.Generator] = (),
         *,
-        scored: bool = True,
+        compute_scores: bool = True,
     ) -> None:
-        self.begun, self.plan, self.stops, self.draws, self.scored = begun, plan, stops, draws, scored
-        count = len(begun.history)
-        self.ids: list[list[int]] = [[] for _ in range(count)]  # without the prompt, the start symbol and the prefix
-        self.scores = [0.0] * count  # sums of log probabilities
-        self.stopped = ["length"] * count
+        self.state, self.plan, self.stop_texts = state, plan, stop_texts
+        self.generators, self.computes_scores = generators, compute_scores
+        row_count = len(state.history)
+        # new token ids, without the prompt, the start token and the prefix
+        self.ids: list[list[int]] = [[] for _ in range(row_count)]
+        self.scores = [0.0] * row_count  # sums of log probabilities
+        self.stopped = ["length"] * row_count
 
     def search(self) -> list[Hypothesis]:
-        """The answer of each row."""
+        """Decode the answer of each row."""
         for _ in self.steps():
             pass
         penalty = self.plan.settings.length_penalty
@@ -49,50 +51,52 @@ class Sampler:
         ]
 
     def steps(self) -> Iterator[list[list[int]]]:
-        """The new ids of all rows after each word."""
-        begun, plan, draws = self.begun, self.plan, self.draws
+        """Yield the new token ids of all rows after each step."""
+        state, plan, generators = self.state, self.plan, self.generators
         rows = np.arange(len(self.ids))
-        ends = np.array(plan.end_ids, np.int64)
-        rules = LogitsProcessor(plan, begun.max_new_tokens)
-        for new in range(begun.max_new_tokens):
-            logits = begun.logits
-            own = logits.copy() if self.scored and rules.changes_scores(new) else logits
-            total = log_sum_exp(own)[:, 0] if self.scored else np.zeros(len(own))
-            rules.apply(logits, begun.history, new)
-            # argmax over the vocabulary, or one draw from its probabilities
-            ids = logits.argmax(1) if not draws else _sample_tokens(logits, plan, [draws[row] for row in rows.tolist()])
-            scores = own[np.arange(len(ids)), ids] - total
-            blocked = ~(logits[np.arange(len(ids)), ids] > -np.inf)
-            ended = np.isin(ids, ends) & ~blocked
-            for place, row in enumerate(rows.tolist()):
-                if blocked[place]:
+        end_ids = np.array(plan.end_ids, np.int64)
+        processor = LogitsProcessor(plan, state.max_new_tokens)
+        for step in range(state.max_new_tokens):
+            logits = state.logits
+            scored_logits = logits.copy() if self.computes_scores and processor.changes_scores(step) else logits
+            log_sums = log_sum_exp(scored_logits)[:, 0] if self.computes_scores else np.zeros(len(scored_logits))
+            processor.apply(logits, state.history, step)
+            if generators:
+                ids = _sample_tokens(logits, plan, [generators[row] for row in rows.tolist()])
+            else:
+                ids = logits.argmax(1)
+            scores = scored_logits[np.arange(len(ids)), ids] - log_sums
+            is_blocked = ~(logits[np.arange(len(ids)), ids] > -np.inf)
+            is_ended = np.isin(ids, end_ids) & ~is_blocked
+            for index, row in enumerate(rows.tolist()):
+                if is_blocked[index]:
                     self.stopped[row] = "blocked"
                     continue
-                self.ids[row].append(int(ids[place]))
-                self.scores[row] += float(scores[place])
-                if ended[place]:
+                self.ids[row].append(int(ids[index]))
+                self.scores[row] += float(scores[index])
+                if is_ended[index]:
                     self.stopped[row] = "end"
-                elif self.stops.is_reached(self.ids[row]):
-                    self.stopped[row], ended[place] = "stop", True
+                elif self.stop_texts.is_reached(self.ids[row]):
+                    self.stopped[row], is_ended[index] = "stop", True
             yield self.ids
-            stay = np.flatnonzero(~(ended | blocked))
-            if not len(stay) or new + 1 == begun.max_new_tokens:
+            continuing = np.flatnonzero(~(is_ended | is_blocked))
+            if not len(continuing) or step + 1 == state.max_new_tokens:
                 break
-            rows = rows[stay]
-            begun.reorder(stay)
-            begun.feed(ids[stay])
+            rows = rows[continuing]
+            state.reorder(continuing)
+            state.feed(ids[continuing])
 
 
-def _sample_tokens(logits: Array, plan: DecodingPlan, draws: Sequence[np.random.Generator]) -> Array:
-    """One word for each row; the first where none is left, which is then seen to be forbidden."""
-    made = np.zeros(len(logits), np.int64)
-    for row, chance in enumerate(draws):
-        places, probs = filter_candidates(logits[row], plan)
-        if len(places):
-            made[row] = sample_token(places, probs, chance.random())
-    return made
+def _sample_tokens(logits: Array, plan: DecodingPlan, generators: Sequence[np.random.Generator]) -> Array:
+    """Draw a token for each row; token 0, which is then forbidden, if there is no candidate."""
+    token_ids = np.zeros(len(logits), np.int64)
+    for row, generator in enumerate(generators):
+        candidate_ids, probs = filter_candidates(logits[row], plan)
+        if len(candidate_ids):
+            token_ids[row] = sample_token(candidate_ids, probs, generator.random())
+    return token_ids
 
 
-def random_generator(seed: int, given: DecodingInput, number: int) -> np.random.Generator:
-    """The chance of one sample of a text: its seed, its number and the text's own words, never its neighbours."""
-    return np.random.default_rng(np.random.SeedSequence([seed, number, *given.real_ids]))
+def random_generator(seed: int, decoding_input: DecodingInput, sample_index: int) -> np.random.Generator:
+    """Seed a generator by the seed, the sample index and the text, so that samples do not depend on the batch."""
+    return np.random.default_rng(np.random.SeedSequence([seed, sample_index, *decoding_input.real_ids]))

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-WINDOW = 64  # tokens that are turned into text again after each word, and more for long texts
+MIN_WINDOW_TOKENS = 64  # tokens that are decoded again at each step; more for long stop texts
 
 
 class StopTexts:
-    """Looks for stop texts at the end of what was said."""
+    """Detects stop texts at the end of an answer."""
 
     def __init__(self, texts: Sequence[str], decode: Callable[[Sequence[int]], str] | None) -> None:
         self.texts, self.decode = tuple(texts), decode
-        self.window = WINDOW + 4 * max((len(text) for text in self.texts), default=0)  # a letter may be four tokens
+        self.window = MIN_WINDOW_TOKENS + 4 * max(
+            (len(text) for text in self.texts), default=0
+        )  # a character may take four tokens
 
     def is_reached(self, ids: Sequence[int]) -> bool:
-        """Whether one of them stands in the last words."""
+        """Whether the last tokens contain a stop text."""
         if not self.texts or self.decode is None:
             return False
         text = self.decode(ids[-self.window :])
         return any(stop in text for stop in self.texts)
 
-    def truncate(self, text: str, begin: int = 0) -> str:
-        """The text before the first of them, looked for from a place on."""
-        places = [place for stop in self.texts if (place := text.find(stop, begin)) >= 0]
-        return text[: min(places)] if places else text
+    def truncate(self, text: str, start: int = 0) -> str:
+        """The text before the first stop text at or after `start`."""
+        positions = [position for stop in self.texts if (position := text.find(stop, start)) >= 0]
+        return text[: min(positions)] if positions else text
 
     def partial_length(self, text: str) -> int:
-        """How many letters at the end could be the beginning of one of them."""
+        """Number of characters at the end that could be the beginning of a stop text."""
         longest = 0
         for stop in self.texts:
             for size in range(min(len(stop) - 1, len(text)), longest, -1):

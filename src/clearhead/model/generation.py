@@ -59,14 +59,14 @@ class TextGenerator:
         import numpy as np
 
         rows: list[Array] = []
-        for answers in self.decoder.generate(self._check_rows(ids, mask), scored=False, texts=False):
+        for answers in self.decoder.generate(self._check_rows(ids, mask), compute_scores=False, decode_texts=False):
             answer_ids = [np.array(answer.ids, np.int64) for answer in answers]
             rows += answer_ids + [np.zeros(0, np.int64)] * (self.settings.num_return_sequences - len(answer_ids))
         return rows
 
     def generate_hypotheses(self, text: str, watch: StepCallback | None) -> list[Hypothesis]:
         """Return the answers to one text, best first; `watch` is called with every step of the search."""
-        return self.decoder.generate(self._tokenize([text])[0], watch=watch)[0]
+        return self.decoder.generate(self._tokenize([text])[0], on_step=watch)[0]
 
     def new_ids(self, hypothesis: Hypothesis) -> list[int]:
         """Return the ids of an answer without the forced prefix."""
