@@ -63,8 +63,8 @@ def test_report_of_a_run(fitted: Run, reviews: Path, tmp_path: Path) -> None:
     assert fitted.report is not None
     page = Reader(fitted.report.read_text())
     cost_text = page.said("cost")
-    assert "One text alone, median" in cost_text
-    assert "The model on disk" in cost_text
+    assert "Latency of one text (median)" in cost_text
+    assert "Model size on disk" in cost_text
     assert fitted.cost["latency of one text ms"] > 0
     assert 0 < fitted.cost["size on disk MB"] < 1
     path = tmp_path / "page.html"
@@ -88,7 +88,7 @@ def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, reques
         first = rows(90, seed=9)[evaluation.picks.worst[0].row - 1]
         texts = [value for value in first.values() if isinstance(value, str) and " " in value]
         assert all(text in page.said("worst") for text in texts)
-        assert "Which words mattered" in page.said("worst")
+        assert "Word importance by occlusion" in page.said("worst")
     else:
         assert "worst" not in page.sections
 
@@ -141,7 +141,7 @@ def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
     assert run.report is not None
     page = Reader(run.report.read_text())
     for section in ("labels", "confusion", "lengths"):
-        assert "The same for the dev rows" in page.said(section)
+        assert "Results on the dev rows" in page.said(section)
 
 
 def test_marks_of_a_pick_reach_the_example(words: Run) -> None:

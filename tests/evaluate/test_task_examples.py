@@ -128,9 +128,9 @@ def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(
 def test_the_page_says_so(trained_task: tuple[str, Predictor, PartExamples, Path]) -> None:
     task, _, examples, page = trained_task
     text = Reader(page.read_text()).said("worst")
-    assert "Which words mattered" in text
-    assert "“" in text or "No word alone moves the probability" in text
-    assert ("The lines stand above the words" in text) == (task in ("tag", "aspect"))
+    assert "Word importance by occlusion" in text
+    assert "“" in text or "No single word changes the probability" in text
+    assert ("The lines are above the words" in text) == (task in ("tag", "aspect"))
     assert ("Only words of the question were left out" in text) == (task == "span")
     assert "(none)" in text or task in ("span", "choice")
     assert all(str(example.selected.row) in text for example in examples.worst)

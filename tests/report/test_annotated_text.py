@@ -8,8 +8,8 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.report.annotated_text import excerpt_around, marked_text, named_words, shaded_text
-from clearhead.report.formatting import lines
+from clearhead.report.annotated_text import cut_excerpt, marked_text, name_important_words, shade_text
+from clearhead.report.formatting import escape_lines
 from clearhead.tasks.examples import LabeledSpan, WordImportance
 from tests.report.samples import HOSTILE
 
@@ -34,7 +34,7 @@ def mark(start: int, end: int, label: str = "PER", kind: str = "true") -> Labele
 @given(TEXTS, MARKS)
 def test_the_visible_text_is_the_text(text: str, marks: list[LabeledSpan]) -> None:
     made = str(marked_text(text, marks))
-    assert seen(made) == lines(text)
+    assert seen(made) == escape_lines(text)
     if not any(re.match(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", sign) for sign in text) and text.isascii():
         assert seen(made) == text
     assert made.count("<mark") == made.count("</mark>")
@@ -56,7 +56,7 @@ def test_every_character_has_the_marks_that_cover_it(text: str, marks: list[Labe
         over = {m.kind for m in good if m.start <= place < m.end}
         true, said = bool(over & {"true", "both"}), bool(over & {"predicted", "both"})
         expected = "both" if true and said else "true" if true else "answered" if said else ""
-        width = len(lines(sign))
+        width = len(escape_lines(sign))
         assert set(kinds[at : at + width]) == {expected}
         at += width
 
@@ -65,7 +65,7 @@ def test_overlapping_and_nested_marks_are_told() -> None:
     text = "Anna of Green Gables"
     made = str(marked_text(text, [mark(0, 4), mark(0, 20, "WORK", "predicted"), mark(8, 20, "LOC", "both")]))
     told = re.findall(r'<span class="aside">([^<]*)</span>', made)
-    assert told == ["[answered WORK: ", "[true PER: ", "]", "[true and answered LOC: ", "]", "]"]
+    assert told == ["[predicted WORK: ", "[true PER: ", "]", "[true and predicted LOC: ", "]", "]"]
     assert re.findall(r'data-label="(\w+)"', made) == ["PER", "LOC", "WORK"]
     assert '<mark class="is-both">Anna</mark>' in made
     assert '<mark class="is-answered"> of </mark>' in made
@@ -73,7 +73,7 @@ def test_overlapping_and_nested_marks_are_told() -> None:
 
 @given(st.text(min_size=1, max_size=200), MARKS, st.integers(4, 60))
 def test_long_texts_are_shown_around_their_marks(text: str, marks: list[LabeledSpan], most: int) -> None:
-    piece, moved, begin = excerpt_around(text, marks, most)
+    piece, moved, begin = cut_excerpt(text, marks, most)
     assert text[begin:].startswith(piece)
     assert len(piece) == min(most, len(text))
     left = len(text) > most
@@ -104,7 +104,7 @@ WORDS = st.lists(
 def test_words_that_mattered_go_with_marks(text: str, marks: list[LabeledSpan], words: list[WordImportance]) -> None:
     strongest = max((abs(word.weight) for word in words), default=0.0)
     made = str(marked_text(text, marks, words, strongest=strongest))
-    assert seen(made) == lines(text)
+    assert seen(made) == escape_lines(text)
     chips = re.compile(r'data-label="([^"]*)"')
     assert chips.findall(made) == chips.findall(str(marked_text(text, marks)))
     assert set(re.findall(r" ([a-z-]+)=\"", made)) <= {"class", "data-label", "aria-hidden", "title"}
@@ -126,7 +126,7 @@ def test_a_word_that_mattered_in_an_entity_has_both_lines() -> None:
 def test_shades_do_not_change_the_text(text: str, spans: list[tuple[int, int, float]]) -> None:
     words = [WordImportance(start=start, end=end, weight=weight) for start, end, weight in spans]
     strongest = max((abs(word.weight) for word in words), default=0.0)
-    assert seen(str(shaded_text(text, words, strongest=strongest))) == lines(text)
+    assert seen(str(shade_text(text, words, strongest=strongest))) == escape_lines(text)
 
 
 def test_shades_say_how_much_and_which_way() -> None:
@@ -135,11 +135,11 @@ def test_shades_say_how_much_and_which_way() -> None:
         WordImportance(start=4, end=7, weight=-0.1),
         WordImportance(start=8, end=11, weight=0.01),
     ]
-    made = str(shaded_text("one two six", words, strongest=0.5))
+    made = str(shade_text("one two six", words, strongest=0.5))
     assert '<mark class="for3" title="+0.500">one</mark>' in made
     assert '<mark class="against1" title="−0.100">two</mark>' in made
     assert "six</mark>" not in made
-    said = named_words("one, two six", None, [WordImportance(start=0, end=4, weight=0.5), words[1]], 0.5)
+    said = name_important_words("one, two six", None, [WordImportance(start=0, end=4, weight=0.5), words[1]], 0.5)
     assert said == [("for", ["“one” 0.500"]), ("against", ["“tw” 0.100"])]
     second = [WordImportance(start=0, end=3, weight=0.3, in_second_text=True)]
-    assert named_words("first", "two", second, 0.3) == [("for", ["“two” 0.300"])]
+    assert name_important_words("first", "two", second, 0.3) == [("for", ["“two” 0.300"])]

@@ -24,27 +24,27 @@ def test_both_are_left_out_where_there_are_none() -> None:
 def test_the_ladder_is_told() -> None:
     page = Reader(report_html(whole(ladder=climbed())))
     said = page.said("ladder")
-    assert said.startswith("Which method It is.")
+    assert said.startswith("Method comparison It is.")
     assert "the same 300 test rows" in said
     for method in METHODS:
         assert method in said
     assert said.count("recommended") == 3  # in the text, beside the picture and in the table
     assert "−0.100 (−0.200 to 0.010)" in said
     assert "best" in said
-    assert "at most 0.010 worse than the best" in said
+    assert "at most 0.010 worse than the best one" in said
     assert "Not tried" not in said
     short = [{**rungs()[4], "epochs": 2, "planned_epochs": 5}]
     said = Reader(report_html(whole(ladder=climbed(caveat="Not tried: all of it.", rungs=short)))).said("ladder")
-    assert said.startswith("Which method It is. Not tried: all of it. ")
+    assert said.startswith("Method comparison It is. Not tried: all of it. ")
     assert "finetune (2 of 5 epochs)" in said
     without = climbed(rungs=[*rungs()[:2], {**rungs()[2], "left_out": "features would take about 14 min"}])
-    assert "left out: features would take about 14 min" in Reader(report_html(whole(ladder=without))).said("ladder")
+    assert "skipped: features would take about 14 min" in Reader(report_html(whole(ladder=without))).said("ladder")
 
 
 def test_rows_that_chose_are_said_to_have() -> None:
     said = Reader(report_html(whole(ladder=climbed(part="dev", metric="log_loss")))).said("ladder")
-    assert "used to choose the epoch" in said
-    assert "Down is better" in said
+    assert "used to select the epoch" in said
+    assert "Lower is better" in said
 
 
 def test_baselines_stand_beside_the_model() -> None:
@@ -100,9 +100,9 @@ def test_names_in_the_picture_do_not_cover_each_other(browser: Any, tmp_path: Pa
 
 def test_dev_rows_that_were_too_few_chose_no_epoch() -> None:
     chosen = Reader(report_html(whole())).said("curves")
-    assert "These rows choose the epoch" in chosen
+    assert "Because these rows select the epoch" in chosen
     kept_last = [{**line, "best": False} for line in whole().log]
     read = Reader(report_html(whole(log=kept_last)))
-    assert "These rows did not choose the epoch: the last one was kept." in read.said("curves")
-    assert "used to fit thresholds and temperature: not a test result" in read.said("metrics")
-    assert "used to choose the epoch" not in read.said("metrics")
+    assert "These rows did not select the epoch: the last one was used." in read.said("curves")
+    assert "used to fit thresholds and temperature; not a test result" in read.said("metrics")
+    assert "used to select the epoch" not in read.said("metrics")

@@ -29,13 +29,15 @@ def full() -> Reader:
 def test_worst_answers_are_cards(full: Reader) -> None:
     picks = whole().parts["test"].picks
     assert picks is not None
-    said = full.said("worst").partition("The same for")[0]
-    places = [said.index(f"Row {pick.row} true {pick.truth} answered {pick.answer} sure by") for pick in picks.worst]
+    said = full.said("worst").partition("Results on the dev rows")[0]
+    places = [
+        said.index(f"Row {pick.row} true {pick.truth} predicted {pick.answer} confidence") for pick in picks.worst
+    ]
     assert places == sorted(places)
-    assert f"The 10 surest of {picks.error_count} wrong answers on the test rows" in said
+    assert f"The 10 most confident of {picks.error_count} wrong predictions on the test rows" in said
     assert f"For {picks.worst[0].answer}: “number {picks.worst[0].row}” 0.400." in said
     assert f"Against {picks.worst[0].answer}: “where is the parcel” 0.080." in said
-    assert "10 rows, 99 questions" in said
+    assert "10 rows, 99 predictions" in said
 
 
 def test_suspicious_rows_lead_to_their_cards(full: Reader) -> None:
@@ -43,12 +45,12 @@ def test_suspicious_rows_lead_to_their_cards(full: Reader) -> None:
     assert picks is not None
     said = full.said("suspicious")
     assert f"Of the test rows, {picks.suspicious_count} ha" in said
-    assert "That is a guess" in said
+    assert "mislabeled, ambiguous, or simply hard for this model" in said
     ids = {str(own["id"]) for _, own in full.tags if "id" in own}
     for pick in picks.suspicious:
         assert f"case-p0-{pick.row}" in ids
     none = page_of(classes(60, seed=3, temperature=40.0, **counted(60)))
-    assert "no label looks wrong" in none.said("suspicious")
+    assert "No suspicious labels on the test rows" in none.said("suspicious")
 
 
 def test_a_cell_leads_to_its_rows(full: Reader) -> None:
@@ -63,7 +65,9 @@ def test_a_cell_leads_to_its_rows(full: Reader) -> None:
     said = full.said("confusion")
     shown = min(first.count, 5)
     many = f"all {first.count} rows" if shown == first.count else f"{shown} of {first.count} rows"
-    assert f"Truly {LABELS[first.true]}, answered {LABELS[first.predicted]}: {many}, the surest first." in said
+    assert (
+        f"True label {LABELS[first.true]}, predicted {LABELS[first.predicted]}: {many}, most confident first." in said
+    )
 
 
 @pytest.mark.parametrize("labels", [77, 1000])
@@ -73,7 +77,7 @@ def test_very_many_labels_stay_small(labels: int) -> None:
     text = report_html(ReportData(title="t", command="", parts={"test": one, "dev": one}, examples=shown))
     page = Reader(text)
     assert len(text.encode()) < 600_000
-    assert f"There are {labels:,} labels, too many for a table" in page.said("confusion")
+    assert f"There are {labels:,} labels, too many for a readable matrix" in page.said("confusion")
     assert "Most often confused" in page.said("confusion")
     assert 0 < len(page.all("div", **{"class": "cellrows"})) <= 20
 
@@ -87,13 +91,13 @@ def test_many_cells_keep_the_page_bounded() -> None:
 
 def test_other_kinds_of_labels() -> None:
     several = page_of(multilabel(200, **counted(200)))
-    assert "Each row stands for the label it is most surely wrong about." in several.said("worst")
+    assert "Each row is shown with its most confident wrong label." in several.said("worst")
     assert "confusion" not in several.sections
     number = page_of(numbers(150, **counted(150)))
-    assert "The 10 largest errors among the test rows." in number.said("worst")
-    assert re.search(r"Row \d+ true [\d.]+ answered [−\d.]+ off by [+−][\d.]+", number.said("worst"))
-    assert "Raise the answer: “number" in number.said("worst")
-    assert "Mean absolute error (lower is better) on the test rows by their length" in number.said("lengths")
+    assert "The 10 largest errors on the test rows." in number.said("worst")
+    assert re.search(r"Row \d+ true [\d.]+ predicted [−\d.]+ error [+−][\d.]+", number.said("worst"))
+    assert "Raise the prediction: “number" in number.said("worst")
+    assert "Mean absolute error (lower is better) on the test rows by text length" in number.said("lengths")
 
 
 def test_a_second_text_marks_and_options() -> None:
@@ -108,7 +112,7 @@ def test_a_second_text_marks_and_options() -> None:
     options = ("the door", "<b>x")
     chosen = Example(selected=SelectedRow(row=4, truth="the door", answer="the roof", options=options), text="Close")
     page = page_of(one, PartExamples(worst=(example, chosen)))
-    assert "[true and answered PER: Anna] in [answered LOC: York]" in page.said("worst")
+    assert "[true and predicted PER: Anna] in [predicted LOC: York]" in page.said("worst")
     assert "the door <b>x" in page.said("worst")
 
 
@@ -137,8 +141,10 @@ def test_words_that_mattered_stand_beside_marks_and_options() -> None:
     )
     page = page_of(one, PartExamples(worst=(tagged, asked), explained=2, scored=9))
     said = page.said("worst")
-    assert "lives <b>in</b> [answered LOC: York]" in said
-    assert "For “<York>” as LOC: “lives” 0.500. Against “<York>” as LOC: “<b>in</b>” 0.200. A part of the text" in said
+    assert "lives <b>in</b> [predicted LOC: York]" in said
+    assert (
+        "For “<York>” as LOC: “lives” 0.500. Against “<York>” as LOC: “<b>in</b>” 0.200. The text is shortened" in said
+    )
     assert "For b: “good” 0.300." in said
     drawn = [(own["class"], own["title"]) for own in page.all("mark") if own.get("title")]
     assert drawn == [("above for3", "+0.500"), ("above against2", "−0.200"), ("for3", "+0.300")]
@@ -152,7 +158,7 @@ def test_words_that_matter_little_are_not_shaded() -> None:
         for each in shown.worst
     ]
     page = page_of(one, PartExamples(worst=tuple(weak), explained=1, scored=2))
-    assert "No word alone moves the probability by 0.02 or more." in page.said("worst")
+    assert "No single word changes the probability by 0.02 or more." in page.said("worst")
     assert len([own for own in page.all("mark") if own.get("title")]) == 0
 
 
@@ -161,7 +167,7 @@ def _weaker(word: Any) -> Any:
 
 
 def test_lengths_come_in_their_order(full: Reader) -> None:
-    said = full.said("lengths").partition("The same for")[0]
+    said = full.said("lengths").partition("Results on the dev rows")[0]
     begins = [int(begin) for begin in re.findall(r"(\d+) to \d+ \d+ 0\.\d{3}", said)]
     assert begins == sorted(begins)
     assert len(begins) == 4
@@ -186,11 +192,11 @@ def test_sections_of_others_stand_in_their_place() -> None:
     assert "<script>alert(1)</script>" in page.said("plain")
     assert not page.all("script")
     for wrong in ([Section(id="metrics", title="t", html=Markup(""))], [ladder, ladder]):
-        with pytest.raises(InputError, match="names of their own"):
+        with pytest.raises(InputError, match="must have unique ids"):
             report_html(whole(sections=wrong))
-    with pytest.raises(InputError, match="cannot name a section"):
+    with pytest.raises(InputError, match="is not a valid section id"):
         Section(id='"><b>', title="t", html=Markup(""))
 
 
 def test_many_rows_of_a_table_are_counted() -> None:
-    assert "And 50 more." in table(("a",), [(n,) for n in range(250)], label="x")
+    assert "50 more rows are not shown." in table(("a",), [(n,) for n in range(250)], label="x")

@@ -6,7 +6,16 @@ import math
 
 import pytest
 
-from clearhead.report.formatting import UNKNOWN, cut, duration, figure, flat, known, lines, percent
+from clearhead.report.formatting import (
+    UNKNOWN,
+    escape_lines,
+    finite_number,
+    flatten_settings,
+    format_duration,
+    format_figure,
+    format_percent,
+    truncate,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,26 +42,32 @@ from clearhead.report.formatting import UNKNOWN, cut, duration, figure, flat, kn
     ],
 )
 def test_figures(value: object, said: str) -> None:
-    assert figure(value) == said
+    assert format_figure(value) == said
 
 
 def test_shares_do_not_round_to_all_or_nothing() -> None:
-    assert [percent(value) for value in (0, 0.0001, 0.5, 0.9999, 1)] == ["0%", "<0.1%", "50.0%", ">99.9%", "100%"]
-    assert percent(math.nan) == UNKNOWN
+    assert [format_percent(value) for value in (0, 0.0001, 0.5, 0.9999, 1)] == [
+        "0%",
+        "<0.1%",
+        "50.0%",
+        ">99.9%",
+        "100%",
+    ]
+    assert format_percent(math.nan) == UNKNOWN
 
 
 def test_times() -> None:
-    said = [duration(seconds) for seconds in (0.123, 1.25, 61.5, 130, 7300, None)]
+    said = [format_duration(seconds) for seconds in (0.123, 1.25, 61.5, 130, 7300, None)]
     assert said == ["0.12 s", "1.2 s", "62 s", "2 min", "2 h 2 min", UNKNOWN]
 
 
 def test_texts() -> None:
-    assert cut("", 10) == cut(" \n", 10) == "(empty)"
-    assert cut("abcdef", 4) == "abc…"
-    assert lines("a\u202eb\nc\x00") == "a\\u202eb\nc\\u0000"
-    assert known(10**400) is None
+    assert truncate("", 10) == truncate(" \n", 10) == "(empty)"
+    assert truncate("abcdef", 4) == "abc…"
+    assert escape_lines("a\u202eb\nc\x00") == "a\\u202eb\nc\\u0000"
+    assert finite_number(10**400) is None
     nested = {"a": {"b": 1, "c": {}}, "d": [1, 2.5, None], "e": True, "rate": 2e-5, "big": 123456, "decay": 0.01}
-    assert dict(flat(nested)) == {
+    assert dict(flatten_settings(nested)) == {
         "a · b": "1",
         "a · c": "{}",
         "d": "1, 2.5, none",

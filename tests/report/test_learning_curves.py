@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.report.learning_curves import curves, smooth_values, thin_points
+from clearhead.report.learning_curves import draw_curves, smooth_values, thin_points
 from tests.report.samples import log_lines
 
 
@@ -29,7 +29,7 @@ def test_smoothing_keeps_a_straight_line_inside_and_a_constant_everywhere() -> N
 
 
 def test_the_best_epoch_is_the_last_that_was_better() -> None:
-    made = curves(log_lines(300, 3), "Accuracy")
+    made = draw_curves(log_lines(300, 3), "Accuracy")
     assert made is not None
     assert [epoch.best for epoch in made.epochs] == [False, True, False]
     assert [epoch.steps for epoch in made.epochs] == [100, 100, 100]
@@ -38,8 +38,8 @@ def test_the_best_epoch_is_the_last_that_was_better() -> None:
 
 
 def test_a_resumed_log_may_come_in_any_order() -> None:
-    ordered = curves(log_lines(60), None)
-    assert curves(log_lines(60)[::-1], None) == ordered
+    ordered = draw_curves(log_lines(60), None)
+    assert draw_curves(log_lines(60)[::-1], None) == ordered
 
 
 WILD = st.one_of(st.none(), st.booleans(), st.text(max_size=3), st.integers(), st.floats())
@@ -47,6 +47,6 @@ WILD = st.one_of(st.none(), st.booleans(), st.text(max_size=3), st.integers(), s
 
 @given(st.lists(st.dictionaries(st.sampled_from(["step", "epoch", "loss", "rate", "score", "best"]), WILD), max_size=8))
 def test_no_log_breaks_the_page(log: list[dict[str, object]]) -> None:
-    made = curves(log, "Accuracy")
+    made = draw_curves(log, "Accuracy")
     if made is not None:
         assert all("nan" not in str(figure.svg) for figure in made.figures)

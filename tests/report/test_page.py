@@ -12,7 +12,7 @@ import pytest
 from clearhead.errors import ClearheadError, InputError
 from clearhead.metrics import Interval, PairedResult
 from clearhead.report import ReportData, report_html, save_report
-from clearhead.report.headline import DEV_MARK
+from clearhead.report.headline import DEV_USE
 from clearhead.report.page import SECTIONS
 from clearhead.report.part_views import PER_PART
 from clearhead.tasks.evaluation import Evaluation
@@ -49,18 +49,18 @@ def test_what_there_is_not_is_left_out() -> None:
     ]
     nothing = bare()
     assert list(nothing.sections) == ["headline"]
-    assert "Nothing was measured" in nothing.said("headline")
+    assert "No evaluation results." in nothing.said("headline")
 
 
 def test_headline_of_test_rows(full: Reader) -> None:
     one, said = whole().parts["test"], full.said("headline")
     interval = one.metrics["accuracy"]
-    assert f"Accuracy is {interval.value:.3f}, measured on 300 rows kept aside for the test" in said
+    assert f"Accuracy is {interval.value:.3f}, measured on 300 rows held out for testing" in said
     assert f"between {interval.low:.3f} and {interval.high:.3f} (95% interval)" in said
     most = max(one.label_scores, key=lambda score: score.rows)
-    assert f"Always answering “{most.label}” would reach {most.rows / 300:.3f}" in said
+    assert f"Always predicting “{most.label}” reaches {most.rows / 300:.3f}" in said
     assert "2 rows could not be used" in said
-    assert "1 text stands in more than one part of the data, so the figure may be too good." in said
+    assert "1 text occurs in more than one part of the data, so the value may be optimistic." in said
     assert "not a test result" not in said
 
 
@@ -69,26 +69,26 @@ def test_headline_without_test_rows_says_so() -> None:
     said = page.said("headline")
     assert "There is no test result" in said
     assert "not a test result" in said
-    assert DEV_MARK in said
+    assert DEV_USE in said
     for section in ("metrics", "labels", "confusion", "calibration", "coverage"):
-        assert DEV_MARK in page.said(section)
+        assert DEV_USE in page.said(section)
 
 
 def test_dev_never_goes_without_its_mark(full: Reader) -> None:
     for section in ("metrics", "seeds"):
-        assert DEV_MARK in full.said(section)
-    assert "no test result" in full.said("curves")
+        assert DEV_USE in full.said(section)
+    assert "not a test result" in full.said("curves")
     for section in PER_PART:
-        first, _, folded = full.said(section).partition("The same for the dev rows")
+        first, _, folded = full.said(section).partition("Results on the dev rows")
         assert re.search("(on|of|among) the test rows", first, re.IGNORECASE)
-        assert DEV_MARK not in first
-        assert not folded or folded.startswith(f" ({DEV_MARK})")
+        assert DEV_USE not in first
+        assert not folded or folded.startswith(f" ({DEV_USE})")
         assert folded or section == "slices"  # the dev rows of this run have none
 
 
 def test_rows_of_somebody_else() -> None:
     said = bare(rows=classes(40)).said("headline")
-    assert "the 40 rows given; whether the model learned from some of them is not known here" in said
+    assert "the 40 rows given; whether they overlap with the training rows is not known" in said
     assert "40 rows are few" in said
 
 
@@ -97,8 +97,8 @@ def test_metrics_stand_in_the_table(full: Reader) -> None:
     for part in ("test", "dev"):
         for interval in data.parts[part].metrics.values():
             assert f"{interval.value:.3f} {interval.low:.3f} to {interval.high:.3f}" in said
-    assert "5 rows read in windows; of 2 rows something was cut" in said
-    assert "Left out: empty text (2)." in said
+    assert "5 rows split into windows; 2 rows truncated" in said
+    assert "Skipped: empty text (2)." in said
     picture = full.all("svg", **{"aria-labelledby": "whiskers-title whiskers-desc"})
     assert len(picture) == 1
     alone = Reader(report_html(whole(ladder=None, sweep=())))  # which have points, too
@@ -114,7 +114,9 @@ def test_a_metric_that_is_not_defined() -> None:
     assert "nan" not in page.text.lower()
     assert not page.all("circle", **{"class": "point plain"})
     without = Interval(value=0.5, low=math.nan, high=math.nan)
-    assert "No interval is known for it." in bare(test=replace(one, metrics={"accuracy": without})).said("headline")
+    assert "No confidence interval is available." in bare(test=replace(one, metrics={"accuracy": without})).said(
+        "headline"
+    )
 
 
 def test_one_class_only() -> None:
@@ -122,7 +124,7 @@ def test_one_class_only() -> None:
     scores = tuple(replace(score, precision=math.nan, recall=math.nan, f1=math.nan) for score in one.label_scores)
     page = bare(test=replace(one, label_scores=scores, confusion=((0, 0), (0, 30))))
     assert "nan" not in page.text.lower()
-    assert "No row was given a wrong label." in page.said("confusion")
+    assert "All rows are classified correctly." in page.said("confusion")
 
 
 def test_confusion_of_few_and_of_many(full: Reader) -> None:
@@ -139,7 +141,7 @@ def test_confusion_of_few_and_of_many(full: Reader) -> None:
     )
     assert f"{worst[1]} {worst[2]} {worst[0]}" in said
     many = bare(test=classes(900, labels=tuple(f"class {n}" for n in range(31))))
-    assert "There are 31 labels, too many for a table" in many.said("confusion")
+    assert "There are 31 labels, too many for a readable matrix" in many.said("confusion")
     assert "Most often confused" in many.said("confusion")
     assert not many.all("table", **{"class": "heat"})
 
@@ -147,7 +149,7 @@ def test_confusion_of_few_and_of_many(full: Reader) -> None:
 def test_very_many_labels_stay_readable() -> None:
     names = tuple(f"class {number}" for number in range(400))
     page = report_html(ReportData(title="t", command="", parts={"test": classes(2000, labels=names)}))
-    assert "The 100 most frequent of 400 labels." in Reader(page).said("labels")
+    assert "Showing the 100 most frequent of 400 labels." in Reader(page).said("labels")
     assert "confusion" not in Reader(page).sections
 
 
@@ -155,10 +157,10 @@ def test_calibration_before_and_after(full: Reader) -> None:
     found = whole().parts["test"].calibration
     assert found is not None
     said = full.said("calibration")
-    assert f"is {found.before:.3f} as the model says it and {found.after:.3f} after" in said
+    assert f"is {found.before:.3f} before and {found.after:.3f} after" in said
     assert "temperature 1.600" in said
     same = bare(test=classes(temperature=1.0)).said("calibration")
-    assert "the temperature is 1, so nothing is scaled" in same
+    assert "The temperature is 1: confidences are not scaled." in same
 
 
 def test_slices_worst_first_and_small_ones_flagged(full: Reader) -> None:
@@ -172,17 +174,17 @@ def test_slices_worst_first_and_small_ones_flagged(full: Reader) -> None:
     assert sum(each.small for each in found) == 1
     errors = bare(test=numbers(slices=sliced(150))).said("slices")
     assert "Mean absolute error (lower is better)" in errors
-    assert "begins above" in errors
+    assert "starts above" in errors
 
 
 def test_data_page(full: Reader) -> None:
     found, said = inspected(), full.said("data")
-    assert f"{found.rows:,} rows can be used" in said
+    assert f"{found.rows:,} rows usable" in said
     for finding in found.findings:
         assert f"{finding.severity.capitalize()} {finding.sentence[:1].upper()}{finding.sentence[1:]}" in said
     for label, count in found.labels.items():
         assert f"{label} {count:,} {count / found.rows:.1%}" in said
-    assert "Same text in several parts 1 1 train row 6, test row 1" in said
+    assert "Exact duplicates across parts 1 1 train row 6, test row 1" in said
     assert "empty text 1" in said
     widths = [own["style"] for own in full.all("span", **{"class": "bar"})][: len(found.labels)]
     assert widths[0] == "width:100.0%"
@@ -205,15 +207,15 @@ def test_data_without_labels_or_with_numbers() -> None:
         parts={"all": found.rows},
     )
     said = Reader(report_html(whole(inspection=scores))).said("data")
-    assert "The labels are numbers from 0.000 to 5.000, 2.500 on average." in said
-    assert "Nothing odd was found." in said
-    assert "None were found." in said
-    assert "leaks between parts cannot be seen" in said
+    assert "Labels are numbers from 0.000 to 5.000 (mean 2.500)." in said
+    assert "No problems found." in said
+    assert "None found." in said
+    assert "leaks between parts cannot be detected" in said
 
 
 def test_seeds(full: Reader) -> None:
     said = full.said("seeds")
-    assert "Accuracy on the test rows over 3 seeds: 0.885 on average, with a standard deviation of 0.005" in said
+    assert "Accuracy on the test rows over 3 seeds: 0.885 on average, standard deviation 0.005" in said
     one = Reader(report_html(whole(seeds=[{"seed": 0, "dev": 0.9, "test": 0.9}])))
     assert "seeds" not in one.sections
     odd = Reader(report_html(whole(seeds=[{"seed": 0, "dev": None, "test": math.nan}, {"seed": 1, "test": 0.5}])))
@@ -224,7 +226,7 @@ def test_run_as_it_was(full: Reader) -> None:
     data = whole()
     assert full.said("command") == f"Command {data.command}"
     assert "rate 5e-5" in full.said("settings")
-    assert "Tokens per second 4,321 Most memory 812 MB" in full.said("cost")
+    assert "Tokens per second 4,321 Peak memory 812 MB" in full.said("cost")
     assert data.notes[0] in full.said("notes")
     assert '"task": "classify"' in full.said("passport")
 
@@ -252,7 +254,7 @@ def test_no_log_and_a_log_without_numbers() -> None:
         assert "curves" not in Reader(report_html(whole(log=log))).sections
     broken = [*log_lines(30), {"step": 31, "epoch": 2, "loss": math.inf, "rate": 0.0}]
     said = Reader(report_html(whole(log=broken))).said("curves")
-    assert "1 step had a loss that is not a number." in said
+    assert "1 step had a non-finite loss." in said
 
 
 def test_long_logs_are_thinned() -> None:

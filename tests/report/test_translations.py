@@ -8,7 +8,13 @@ import pytest
 from clearhead.metrics.translation import measure_translations
 from clearhead.model.alignment import Alignment, link_words
 from clearhead.report.page import ReportData, report_html
-from clearhead.report.translations import PartFacts, PartTranslations, Sample, heat, translation_sections
+from clearhead.report.translations import (
+    PartFacts,
+    PartTranslations,
+    TranslationSample,
+    alignment_table,
+    translation_sections,
+)
 from clearhead.tasks.evaluation import Evaluation
 from tests.report.pages import Reader
 
@@ -30,7 +36,7 @@ def page(count: int = 40) -> str:
     said = [one if number % 3 else f"{HOSTILE} else" for number, one in enumerate(references)]
     lengths = [2 + number % 10 for number in range(count)]
     scores = measure_translations(said, references, lengths, n=50)
-    sample = Sample(
+    sample = TranslationSample(
         row=7,
         source=f"ein {HOSTILE} hund",
         reference=HOSTILE,
@@ -59,13 +65,13 @@ def test_everything_is_told() -> None:
     ]
     assert read.said("headline").startswith("BLEU")
     assert "chrF++" in read.said("metrics")
-    assert "used to choose the epoch" in read.said("metrics")
+    assert "used to select the epoch" in read.said("metrics")
     assert "thresholds" not in read.said("metrics")
     assert "tok:13a" in read.said("counted")
     assert "2 to 3" in read.said("by-length")
     assert "900" in read.said("texts")
     assert "3 of the test sources" in read.said("texts")
-    assert "The same for the dev rows" in read.said("worst-translations")
+    assert "Results on the dev rows" in read.said("worst-translations")
     assert read.all("table", **{"class": "heat aligned"})
     assert len(read.all("td", **{"class": "r5"})) == 8  # two words, in two cards of two parts
 
@@ -82,14 +88,14 @@ def test_texts_stay_texts() -> None:
 
 def test_long_texts_keep_their_links_alone() -> None:
     long = " ".join(f"w{number}" for number in range(80))
-    assert "<table" not in heat(aligned(long, "a b"))
-    assert "a – w0" in heat(aligned(long, "a b"))
-    assert heat(aligned("", "a")) == ""
+    assert "<table" not in alignment_table(aligned(long, "a b"))
+    assert "a – w0" in alignment_table(aligned(long, "a b"))
+    assert alignment_table(aligned("", "a")) == ""
 
 
 def test_no_alignment_says_why() -> None:
     scores = measure_translations(["a"], ["b"], n=0)
-    sample = Sample(row=1, source="s", reference="b", translation="a", chrf=0.0)
+    sample = TranslationSample(row=1, source="s", reference="b", translation="a", chrf=0.0)
     told = PartTranslations(scores=scores, worst=(sample,), unaligned="This model has no attention.")
     sections = {one.id: one.html for one in translation_sections({"rows": told})}
     assert sections.keys() == {"counted", "worst-translations"}

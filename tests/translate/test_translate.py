@@ -85,7 +85,7 @@ def test_a_report_stands_beside_the_model(translator_run: clearhead.Run) -> None
         "passport",
     } <= page.sections.keys()
     assert page.said("headline").startswith("BLEU")
-    assert "One text alone" in page.said("cost")
+    assert "Latency of one text" in page.said("cost")
     assert not page.all("script")
     assert page.all("table", **{"class": "heat aligned"})
     assert page.said("worst-translations").count("Alignment") >= 2

@@ -1,7 +1,7 @@
-"""The report of a run: one HTML file that needs nothing else, runs nothing, and escapes every text.
+"""Write the report of a run: one standalone HTML file without scripts, in which every text is escaped.
 
-`page` puts the sections together; the other modules make the values, tables and pictures of one section each, which
-the templates write. Other packages bring sections of their own as `Section` values.
+`page` assembles the sections; each other module computes the values, tables and pictures of one section for the
+templates. Other packages add their own sections as `Section` values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clearhead.report.page import ReportData, report_html, save_report
     from clearhead.report.pretraining import PretrainingFacts, pretraining_lead, pretraining_sections
     from clearhead.report.sections import Section
-    from clearhead.report.translations import PartFacts, PartTranslations, Sample, translation_sections
+    from clearhead.report.translations import PartFacts, PartTranslations, TranslationSample, translation_sections
 else:
     from clearhead.lazy import export_lazily
 
@@ -26,7 +26,7 @@ else:
             "page": ("ReportData", "report_html", "save_report"),
             "pretraining": ("PretrainingFacts", "pretraining_lead", "pretraining_sections"),
             "sections": ("Section",),
-            "translations": ("PartFacts", "PartTranslations", "Sample", "translation_sections"),
+            "translations": ("PartFacts", "PartTranslations", "TranslationSample", "translation_sections"),
         },
     )
 
@@ -35,8 +35,8 @@ __all__ = [
     "PartTranslations",
     "PretrainingFacts",
     "ReportData",
-    "Sample",
     "Section",
+    "TranslationSample",
     "marked_text",
     "pretraining_lead",
     "pretraining_sections",

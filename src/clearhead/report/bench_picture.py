@@ -1,4 +1,4 @@
-"""Runtimes beside each other as bars: texts per second, the time of one text, memory."""
+"""Draw runtimes as bars: throughput, latency, memory and load time."""
 
 from __future__ import annotations
 
@@ -7,52 +7,54 @@ from typing import Any
 
 from clearhead.explain.svg import Element, add_line, add_rect, add_text, finish_picture, shorten, start_picture
 from clearhead.explain.svg.colors import SAND, SOFT, TEAL
-from clearhead.report.formatting import known
+from clearhead.report.formatting import finite_number
 
 WIDTH = 640.0
-NAMES_UNTIL, BARS_UNTIL = 200.0, 510.0
-ROW = 24.0
-OURS, OTHERS = TEAL, SAND
-PANELS = (  # what is drawn, up to where its thin line goes, heading, form of a figure
-    ("texts_per_second", None, "texts per second (more is better)", "{:,.0f}"),
-    ("p50_ms", "p99_ms", "milliseconds for one text, with a line to the slowest 1 % (less is better)", "{:,.2f}"),
-    ("resident_mb", None, "megabytes of memory (less is better)", "{:,.0f}"),
-    ("load_seconds", None, "seconds to load and answer once, imports included (less is better)", "{:,.2f}"),
+NAMES_END, BARS_END = 200.0, 510.0
+ROW_HEIGHT = 24.0
+OWN_COLOR, PEER_COLOR = TEAL, SAND
+PANELS = (  # key of the bar, key of its thin line, heading, number format
+    ("texts_per_second", None, "texts per second (higher is better)", "{:,.0f}"),
+    ("p50_ms", "p99_ms", "milliseconds for one text, median to 99th percentile (lower is better)", "{:,.2f}"),
+    ("resident_mb", None, "megabytes of memory (lower is better)", "{:,.0f}"),
+    ("load_seconds", None, "seconds to load and answer once, including imports (lower is better)", "{:,.2f}"),
 )
-CAPTION = "Each runtime in a process of its own, all in turns at the same texts; medians over rounds."
+CAPTION = "Each runtime has its own process; all take turns on the same texts. Medians over rounds."
 
 
 def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """A picture that stands alone; `rows` have a title, a name and figures, which may be None."""
+    """Draw a standalone picture; each row has a title, a name and figures, which may be None."""
     summary = "; ".join(f"{row['title']}: {_describe_runtime(row)}" for row in rows)
     root = start_picture(WIDTH, title, f"{summary}.")
     y = 62.0
     for value, line, heading, form in PANELS:
-        drawn = [row for row in rows if known(row.get(value)) is not None]
+        drawn = [row for row in rows if finite_number(row.get(value)) is not None]
         if not drawn:
             continue
         add_text(root, heading, x=20, y=y, font_size=13, font_weight="600")
         y += 12
-        ends = [known(row.get(key)) or 0.0 for row in drawn for key in (value, line) if key is not None]
+        ends = [finite_number(row.get(key)) or 0.0 for row in drawn for key in (value, line) if key is not None]
         most = max(*ends, 1e-9)
         for row in drawn:
-            _bar(root, row, (value, line), form, y, most)
-            y += ROW
+            _draw_bar(root, row, (value, line), form, y, most)
+            y += ROW_HEIGHT
         y += 22
     return finish_picture(root, WIDTH, y, CAPTION)
 
 
-def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float) -> None:
+def _draw_bar(
+    root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float
+) -> None:
     def at(value: float) -> float:
-        return NAMES_UNTIL + (BARS_UNTIL - NAMES_UNTIL) * value / most
+        return NAMES_END + (BARS_END - NAMES_END) * value / most
 
-    value, end = float(row[keys[0]]), None if keys[1] is None else known(row.get(keys[1]))
-    middle = y + ROW / 2
+    value, end = float(row[keys[0]]), None if keys[1] is None else finite_number(row.get(keys[1]))
+    middle = y + ROW_HEIGHT / 2
     name = shorten(str(row["title"]), 16.0)
-    add_text(root, name, x=NAMES_UNTIL - 8, y=middle + 4, font_size=12, text_anchor="end")
+    add_text(root, name, x=NAMES_END - 8, y=middle + 4, font_size=12, text_anchor="end")
     ours = row["name"] in ("engine", "int8", "core")
-    width = max(at(value) - NAMES_UNTIL, 1.0)
-    add_rect(root, x=NAMES_UNTIL, y=y + 4, width=width, height=ROW - 8, fill=OURS if ours else OTHERS)
+    width = max(at(value) - NAMES_END, 1.0)
+    add_rect(root, x=NAMES_END, y=y + 4, width=width, height=ROW_HEIGHT - 8, fill=OWN_COLOR if ours else PEER_COLOR)
     reach = at(value)
     if end is not None and end > value:
         reach = at(end)
@@ -62,7 +64,7 @@ def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], fo
 
 
 def _describe_runtime(row: Mapping[str, Any]) -> str:
-    values = ((known(row.get(key)), form, heading) for key, _, heading, form in PANELS)
+    values = ((finite_number(row.get(key)), form, heading) for key, _, heading, form in PANELS)
     return ", ".join(
         f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in values if value is not None
     )

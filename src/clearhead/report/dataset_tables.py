@@ -1,4 +1,4 @@
-"""An inspection as rows of tables and bars."""
+"""Turn a dataset inspection into table rows and bars."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clearhead.report.formatting import cut
+from clearhead.report.formatting import truncate
 
 if TYPE_CHECKING:
     from clearhead.data import Columns, Duplicates, Inspection
 
-MOST_BARS = 30
-ROLES = (("text", "Text"), ("text_b", "Second text"), ("label", "Label"), ("id", "Id"), ("split", "Split"))
+MAX_BARS = 30
+ROLE_NAMES = (("text", "Text"), ("text_b", "Second text"), ("label", "Label"), ("id", "Id"), ("split", "Split"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bar:
-    """How many rows have a label."""
+class LabelBar:
+    """The number of rows with one label."""
 
     name: str
     rows: int
     share: float  # of all rows
     width: float  # of the longest bar, in percent
-    rest: bool = False  # several labels together
+    is_other: bool = False  # the rare labels, summed
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlikeRow:
-    """Rows that are the same in some way."""
+class DuplicateRow:
+    """One kind of duplicates, leaks or conflicts."""
 
     name: str
     texts: int
@@ -36,46 +36,52 @@ class AlikeRow:
     example: str
 
 
-def roles(columns: Columns) -> list[tuple[str, str]]:
-    """Which column plays which part."""
-    return [(name, getattr(columns, key)) for key, name in ROLES if getattr(columns, key) is not None]
+def list_roles(columns: Columns) -> list[tuple[str, str]]:
+    """List the columns by role."""
+    return [(name, getattr(columns, key)) for key, name in ROLE_NAMES if getattr(columns, key) is not None]
 
 
-def balance(inspection: Inspection) -> list[Bar]:
-    """The labels as bars, most frequent first; the rarest of very many together."""
+def list_label_bars(inspection: Inspection) -> list[LabelBar]:
+    """Return a bar per label, most frequent first; many rare labels share one bar."""
     if not inspection.labels:
         return []
     items = sorted(inspection.labels.items(), key=lambda item: -item[1])
     longest, total = max(items[0][1], 1), max(inspection.rows, 1)
-    most = MOST_BARS if len(items) > MOST_BARS + 1 else len(items)
-    bars = [Bar(name=name, rows=rows, share=rows / total, width=100 * rows / longest) for name, rows in items[:most]]
+    most = MAX_BARS if len(items) > MAX_BARS + 1 else len(items)
+    bars = [
+        LabelBar(name=name, rows=rows, share=rows / total, width=100 * rows / longest) for name, rows in items[:most]
+    ]
     others = items[most:]
     if others:
         rows = sum(count for _, count in others)
         width = min(100 * rows / longest, 100.0)
-        bars.append(Bar(name=f"{len(others):,} other labels", rows=rows, share=rows / total, width=width, rest=True))
+        bars.append(
+            LabelBar(name=f"{len(others):,} other labels", rows=rows, share=rows / total, width=width, is_other=True)
+        )
     return bars
 
 
-def alike_rows(inspection: Inspection) -> list[AlikeRow]:
-    """Duplicates, leaks and conflicts that there are; leaks only where there are parts to leak between."""
-    kinds = [("Same text again", inspection.exact), ("Nearly the same text again", inspection.near)]
+def list_duplicates(inspection: Inspection) -> list[DuplicateRow]:
+    """List duplicates, leaks and conflicts that occur; leaks need at least two parts."""
+    kinds = [("Exact duplicates", inspection.exact), ("Near duplicates", inspection.near)]
     if len(inspection.parts) > 1:
-        kinds.append(("Same text in several parts", inspection.leaks))
-        kinds.append(("Nearly the same text in several parts", inspection.near_leaks))
+        kinds.append(("Exact duplicates across parts", inspection.leaks))
+        kinds.append(("Near duplicates across parts", inspection.near_leaks))
     kinds.append(("Same text, different labels", inspection.conflicts))
     return [
-        AlikeRow(name=name, texts=alike.groups, rows=alike.rows, example=_example(alike))
+        DuplicateRow(name=name, texts=alike.groups, rows=alike.rows, example=_format_example(alike))
         for name, alike in kinds
         if alike.groups
     ]
 
 
-def _example(alike: Duplicates) -> str:
-    return "" if not alike.examples else places(alike.examples[0])
+def _format_example(alike: Duplicates) -> str:
+    return "" if not alike.examples else format_places(alike.examples[0])
 
 
-def places(group: Sequence[tuple[str, int]], most: int = 4) -> str:
-    """The rows of a group, as people would look them up."""
-    names = [f"row {number:,}" if part == "all" else f"{cut(part, 20)} row {number:,}" for part, number in group[:most]]
+def format_places(group: Sequence[tuple[str, int]], most: int = 4) -> str:
+    """Format the row numbers of a group of duplicates."""
+    names = [
+        f"row {number:,}" if part == "all" else f"{truncate(part, 20)} row {number:,}" for part, number in group[:most]
+    ]
     return ", ".join(names) + (", …" if len(group) > most else "")

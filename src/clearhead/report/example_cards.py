@@ -1,4 +1,4 @@
-"""Examples as cards, and cells of the confusion as lists of rows."""
+"""Show examples as cards, and confusion matrix cells as lists of rows."""
 
 from __future__ import annotations
 
@@ -9,126 +9,128 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.report.annotated_text import LEAST, excerpt_around, marked_text, named_words, shaded_text
-from clearhead.report.formatting import cut, figure, percent
+from clearhead.report.annotated_text import MIN_WEIGHT, cut_excerpt, marked_text, name_important_words, shade_text
+from clearhead.report.formatting import format_figure, format_percent, truncate
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.tasks.examples import Example, PartExamples, SelectedRow
 
-MOST_CELLS = 60
-MOST_CASES = 12  # of a list
-MOST_TEXT, MOST_IN_CELL = 1200, 160  # characters of a text
+MAX_CELLS = 60
+MAX_CARDS = 12  # of one list
+MAX_TEXT_CHARACTERS, MAX_CELL_TEXT_CHARACTERS = 1200, 160  # of a text, on a card and in a cell
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """One row as a card."""
+class ExampleCard:
+    """One row, shown as a card."""
 
     id: str
     row: int
     truth: str
     answer: str
-    sure: str  # "93.2%", "off by 1.20", or empty
-    given: str  # the probability of the given label, or empty
+    confidence: str  # "confidence 93.2%", "error +1.20", or empty
+    label_probability: str  # formatted, or empty
     text: Markup
     text_b: Markup | None
     words: list[tuple[str, list[str]]]
-    watched: str  # what the words speak for
-    weak: bool  # taken apart, and no word matters much
-    looked: bool  # whether it was taken apart
-    doubtful: bool  # its label may be wrong
-    cut: bool
-    number: bool  # whether the answer is one
+    explained_label: str  # label that the word weights refer to
+    has_weak_words: bool  # occluded, but no word has a notable weight
+    is_explained: bool  # whether word weights were computed
+    is_doubtful: bool  # whether its label may be wrong
+    is_cut: bool
+    is_number: bool  # whether the label is a number
     options: tuple[str, ...]
     excerpt: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellRows:
-    """What is seen when a cell of the matrix is chosen."""
+    """The rows shown when a cell of the confusion matrix is selected."""
 
     id: str
     true: str
     answered: str
-    right: bool
+    is_correct: bool
     count: int
-    rows: tuple[Case, ...]
+    rows: tuple[ExampleCard, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cases:
-    """The worst and the most suspicious rows of a part."""
+class ExampleCards:
+    """The worst predictions and the suspicious labels of a part."""
 
-    worst: tuple[Case, ...]
-    suspicious: tuple[Case, ...]
-    others: tuple[Case, ...]  # suspicious ones that are not among the worst
-    shown: PartExamples
-    wrong: int
-    doubtful: int
+    worst: tuple[ExampleCard, ...]
+    suspicious: tuple[ExampleCard, ...]
+    others: tuple[ExampleCard, ...]  # suspicious rows that are not among the worst
+    examples: PartExamples
+    error_count: int
+    suspicious_count: int
 
 
-def cases(evaluation: Evaluation, examples: PartExamples | None, key: str) -> Cases | None:
-    """The cards of a part; None when no rows were picked or read."""
+def make_cards(evaluation: Evaluation, examples: PartExamples | None, key: str) -> ExampleCards | None:
+    """Make the cards of a part, or return None without selected rows."""
     if examples is None or not (examples.worst or examples.suspicious):
         return None
     doubtful = {example.selected.row for example in examples.suspicious}
-    worst = tuple(_case(example, evaluation, key, doubtful) for example in examples.worst[:MOST_CASES])
+    worst = tuple(_make_card(example, evaluation, key, doubtful) for example in examples.worst[:MAX_CARDS])
     above = {case.row: case for case in worst}
     suspicious = tuple(
-        above.get(example.selected.row) or _case(example, evaluation, key, doubtful)
-        for example in examples.suspicious[:MOST_CASES]
+        above.get(example.selected.row) or _make_card(example, evaluation, key, doubtful)
+        for example in examples.suspicious[:MAX_CARDS]
     )
     picks = evaluation.picks
-    return Cases(
+    return ExampleCards(
         worst=worst,
         suspicious=suspicious,
         others=tuple(case for case in suspicious if case.row not in above),
-        shown=examples,
-        wrong=len(worst) if picks is None else picks.error_count,
-        doubtful=len(suspicious) if picks is None else picks.suspicious_count,
+        examples=examples,
+        error_count=len(worst) if picks is None else picks.error_count,
+        suspicious_count=len(suspicious) if picks is None else picks.suspicious_count,
     )
 
 
-def _case(example: Example, evaluation: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
+def _make_card(
+    example: Example, evaluation: Evaluation, key: str, doubtful: Collection[int], most: int = MAX_TEXT_CHARACTERS
+) -> ExampleCard:
     pick, words = example.selected, example.words or ()
     strongest = max((abs(word.weight) for word in words), default=0.0)
-    if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
+    if strongest < (MIN_WEIGHT if pick.error is None else MIN_WEIGHT * abs(pick.error)):
         strongest = 0.0
     second = [word for word in words if word.in_second_text]
-    piece, marks, begin = excerpt_around(example.text, example.spans, most)
+    piece, marks, begin = cut_excerpt(example.text, example.spans, most)
     first = [replace(word, start=word.start - begin, end=word.end - begin) for word in words if not word.in_second_text]
-    shade = partial(marked_text, piece, marks) if example.spans else partial(shaded_text, piece)
-    return Case(
+    shade = partial(marked_text, piece, marks) if example.spans else partial(shade_text, piece)
+    return ExampleCard(
         id=f"case-{key}-{pick.row}",
         row=pick.row,
         truth=pick.truth,
         answer=pick.answer,
-        sure=_sure(pick),
-        given="" if pick.label_probability is None else percent(pick.label_probability),
+        confidence=_describe_confidence(pick),
+        label_probability="" if pick.label_probability is None else format_percent(pick.label_probability),
         text=shade(first, strongest=strongest),
-        text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
-        words=named_words(example.text, example.text_b, words, strongest),
-        watched=_watched_label(example, evaluation),
-        weak=example.words is not None and strongest == 0,
-        looked=example.words is not None,
-        doubtful=pick.row in doubtful,
-        cut=example.is_truncated or len(piece) < len(example.text) or len(example.text_b or "") > most,
-        number=pick.error is not None,
+        text_b=None if example.text_b is None else shade_text(example.text_b[:most], second, strongest=strongest),
+        words=name_important_words(example.text, example.text_b, words, strongest),
+        explained_label=_explained_label(example, evaluation),
+        has_weak_words=example.words is not None and strongest == 0,
+        is_explained=example.words is not None,
+        is_doubtful=pick.row in doubtful,
+        is_cut=example.is_truncated or len(piece) < len(example.text) or len(example.text_b or "") > most,
+        is_number=pick.error is not None,
         options=pick.options,
-        excerpt=cut(example.text, 100),
+        excerpt=truncate(example.text, 100),
     )
 
 
-def _sure(pick: SelectedRow) -> str:
-    """How far an answer is off, or how sure the model is of it."""
+def _describe_confidence(pick: SelectedRow) -> str:
+    """Describe the error of a number, or the confidence of the model."""
     if pick.error is not None:
-        return f"off by {'+' if pick.error > 0 else ''}{figure(pick.error)}"
-    return "" if pick.confidence is None else f"sure by {percent(pick.confidence)}"
+        return f"error {'+' if pick.error > 0 else ''}{format_figure(pick.error)}"
+    return "" if pick.confidence is None else f"confidence {format_percent(pick.confidence)}"
 
 
-def _watched_label(example: Example, evaluation: Evaluation) -> str:
-    """What the words were measured by."""
+def _explained_label(example: Example, evaluation: Evaluation) -> str:
+    """Return the label that the word weights refer to."""
     pick = example.selected
     if example.target_name is not None:
         return example.target_name
@@ -138,18 +140,21 @@ def _watched_label(example: Example, evaluation: Evaluation) -> str:
     return f"not {name}" if pick.is_negated else name
 
 
-def cell_rows(evaluation: Evaluation, examples: PartExamples | None, key: str) -> dict[tuple[int, int], CellRows]:
-    """The rows of cells, by (true, answered)."""
+def list_cell_rows(evaluation: Evaluation, examples: PartExamples | None, key: str) -> dict[tuple[int, int], CellRows]:
+    """Return the shown rows of each confusion matrix cell, by (true, predicted) label index."""
     rows_by_cell = {}
-    for shown_cell in () if examples is None else examples.cells[:MOST_CELLS]:
+    for shown_cell in () if examples is None else examples.cells[:MAX_CELLS]:
         cell = shown_cell.cell
         if shown_cell.examples and max(cell.true, cell.predicted) < len(evaluation.labels):
             rows_by_cell[cell.true, cell.predicted] = CellRows(
                 id=f"cell-{key}-{cell.true}-{cell.predicted}",
                 true=evaluation.labels[cell.true],
                 answered=evaluation.labels[cell.predicted],
-                right=cell.true == cell.predicted,
+                is_correct=cell.true == cell.predicted,
                 count=cell.count,
-                rows=tuple(_case(example, evaluation, key, (), MOST_IN_CELL) for example in shown_cell.examples),
+                rows=tuple(
+                    _make_card(example, evaluation, key, (), MAX_CELL_TEXT_CHARACTERS)
+                    for example in shown_cell.examples
+                ),
             )
     return rows_by_cell

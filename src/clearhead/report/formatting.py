@@ -1,4 +1,4 @@
-"""Numbers and names as people read them."""
+"""Format numbers, names and texts for people."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from clearhead.explain.svg import escape_invisible, format_exponent, typeset_minus
 
-UNKNOWN = "–"  # a figure that is not defined on these rows
-LARGEST = 1e30  # beyond it a number is a fault, and no picture can show it
-NAMES = {
+UNKNOWN = "–"  # shown for undefined figures
+MAX_FIGURE = 1e30  # larger numbers are treated as undefined; no picture can show them
+METRIC_NAMES = {
     "accuracy": "Accuracy",
     "balanced_accuracy": "Balanced accuracy",
     "f1": "F1",
@@ -24,7 +24,7 @@ NAMES = {
     "precision_micro": "Micro precision",
     "recall": "Recall",
     "recall_micro": "Micro recall",
-    "subset_accuracy": "Rows exactly right",
+    "subset_accuracy": "Subset accuracy",
     "roc_auc": "Area under ROC",
     "pr_auc": "Area under PR",
     "log_loss": "Log loss",
@@ -37,31 +37,31 @@ NAMES = {
     "chrf": "chrF",
     "chrf++": "chrF++",
 }
-COSTS = {  # what a run and a model take: the name for people, and how the figure is written
-    "seconds": ("The whole run", "duration"),
-    "training seconds": ("Learning alone", "duration"),
+COST_NAMES = {  # key -> (display name, unit)
+    "seconds": ("Total time", "duration"),
+    "training seconds": ("Training time", "duration"),
     "tokens per second": ("Tokens per second", "count"),
-    "peak memory MB": ("Most memory", "megabytes"),
-    "latency of one text ms": ("One text alone, median", "milliseconds"),
-    "size on disk MB": ("The model on disk", "megabytes"),
+    "peak memory MB": ("Peak memory", "megabytes"),
+    "latency of one text ms": ("Latency of one text (median)", "milliseconds"),
+    "size on disk MB": ("Model size on disk", "megabytes"),
 }
 LOWER_IS_BETTER = frozenset({"log_loss", "mse", "mae"})
 
 
-def known(value: Any) -> float | None:
-    """A number that can be shown, or None."""
+def finite_number(value: Any) -> float | None:
+    """Convert a value to a float, or return None if it is not a showable number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
         number = float(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer that no float can hold
         return None
-    return number if abs(number) < LARGEST else None
+    return number if abs(number) < MAX_FIGURE else None
 
 
-def figure(value: Any) -> str:
-    """A number with about three digits that matter; what is almost 1 is not called 1."""
-    number = known(value)
+def format_figure(value: Any) -> str:
+    """Format a number with about three significant digits; numbers just below 1 are not rounded to 1."""
+    number = finite_number(value)
     if number is None:
         return UNKNOWN
     size = abs(number)
@@ -75,14 +75,18 @@ def figure(value: Any) -> str:
     return typeset_minus(text)
 
 
-def interval_text(low: Any, high: Any, unknown: str = "") -> str:
-    """An interval as `0.880 to 0.940`; `unknown` where it has no ends."""
-    return unknown if known(low) is None or known(high) is None else f"{figure(low)} to {figure(high)}"
+def format_interval(low: Any, high: Any, unknown: str = "") -> str:
+    """Format an interval as `0.880 to 0.940`, or return `unknown` without finite bounds."""
+    return (
+        unknown
+        if finite_number(low) is None or finite_number(high) is None
+        else f"{format_figure(low)} to {format_figure(high)}"
+    )
 
 
-def percent(value: Any) -> str:
-    """A share as a percentage; neither nothing nor everything is said of what is only nearly so."""
-    number = known(value)
+def format_percent(value: Any) -> str:
+    """Format a share as a percentage; shares near 0 or 1 are not rounded to 0% or 100%."""
+    number = finite_number(value)
     if number is None:
         return UNKNOWN
     text = f"{number:.1%}"
@@ -93,20 +97,20 @@ def percent(value: Any) -> str:
     return text.removesuffix(".0%") + "%" if text in ("0.0%", "100.0%") else text
 
 
-def count(value: Any) -> str:
-    """A whole number with its thousands set apart."""
-    number = known(value)
+def format_count(value: Any) -> str:
+    """Format an integer with thousands separators."""
+    number = finite_number(value)
     return UNKNOWN if number is None else f"{round(number):,}"
 
 
-def rows(number: int) -> str:
-    """1 row, 2 rows."""
+def format_rows(number: int) -> str:
+    """Format a number of rows: `1 row`, `2 rows`."""
     return f"{number:,} row{'s' * (number != 1)}"
 
 
-def duration(seconds: Any) -> str:
-    """Seconds as people say them."""
-    number = known(seconds)
+def format_duration(seconds: Any) -> str:
+    """Format a duration in seconds, minutes or hours."""
+    number = finite_number(seconds)
     if number is None:
         return UNKNOWN
     if number < 120:
@@ -116,62 +120,62 @@ def duration(seconds: Any) -> str:
 
 
 def cost_name(name: str) -> str:
-    """What a cost is called."""
-    return COSTS.get(name, (name,))[0]
+    """Return the display name of a cost."""
+    return COST_NAMES.get(name, (name,))[0]
 
 
-def cost(name: str, value: Any) -> Any:
-    """A cost with its unit; what is not known by name stays as it is."""
-    number = known(value)
-    if name not in COSTS or number is None:
+def format_cost(name: str, value: Any) -> Any:
+    """Format a cost with its unit; unknown costs are returned unchanged."""
+    number = finite_number(value)
+    if name not in COST_NAMES or number is None:
         return value
-    kind = COSTS[name][1]
+    kind = COST_NAMES[name][1]
     if kind == "milliseconds":
         return f"{number:.1f} ms" if number < 10 else f"{number:,.0f} ms"
     if kind == "megabytes":
         return f"{number:.2f} MB" if number < 10 else f"{number:,.0f} MB"
-    return duration(number) if kind == "duration" else count(number)
+    return format_duration(number) if kind == "duration" else format_count(number)
 
 
-def cut(text: object, most: int) -> str:
-    """The beginning of a text that may be very long; an empty one is said to be so."""
+def truncate(text: object, most: int) -> str:
+    """Shorten a text to `most` characters; an empty text becomes `(empty)`."""
     plain = str(text)
     if not plain.strip():
         return "(empty)"
     return plain if len(plain) <= most else plain[: most - 1].rstrip() + "…"
 
 
-def lines(text: str) -> str:
-    """A text in which nothing hides and nothing turns its surroundings around; its lines stay lines."""
+def escape_lines(text: str) -> str:
+    """Escape invisible and bidirectional control characters, except line breaks."""
     return "\n".join(escape_invisible(line) for line in text.split("\n"))
 
 
 def metric_name(name: str) -> str:
-    """What a metric is called."""
-    return NAMES.get(name) or cut(name.replace("_", " ").capitalize(), 30)
+    """Return the display name of a metric."""
+    return METRIC_NAMES.get(name) or truncate(name.replace("_", " ").capitalize(), 30)
 
 
 def part_name(part: str) -> str:
-    """Which rows a part is, in the middle of a sentence: `400 test rows`, `400 given rows`."""
-    return "given" if part == "rows" else cut(part, 30)
+    """Return the name of a part within a sentence: `400 test rows`, `400 given rows`."""
+    return "given" if part == "rows" else truncate(part, 30)
 
 
-def sentence(text: str) -> str:
-    """A remark with a capital at its beginning."""
+def capitalize_first(text: str) -> str:
+    """Capitalize the first letter."""
     return text[:1].upper() + text[1:]
 
 
-def flat(values: Mapping[str, Any], before: str = "", depth: int = 4) -> Iterator[tuple[str, str]]:
-    """Names and values of settings within settings, each on a line of its own."""
+def flatten_settings(values: Mapping[str, Any], before: str = "", depth: int = 4) -> Iterator[tuple[str, str]]:
+    """Yield the names and formatted values of nested settings."""
     for name, value in values.items():
         full_name = f"{before}{name}"
         if isinstance(value, Mapping) and value and depth:
-            yield from flat(value, f"{full_name} · ", depth - 1)
+            yield from flatten_settings(value, f"{full_name} · ", depth - 1)
         else:
-            yield full_name, _plain(value)
+            yield full_name, _format_setting(value)
 
 
-def _plain(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -179,15 +183,15 @@ def _plain(value: Any) -> str:
     if isinstance(value, int):
         return str(value) if abs(value) < 10_000 else f"{value:,}"
     if isinstance(value, float):
-        return _short(value)
+        return _format_float(value)
     if isinstance(value, list | tuple):
-        listed = ", ".join(_plain(inner) for inner in value[:20]) or "none"
+        listed = ", ".join(_format_setting(inner) for inner in value[:20]) or "none"
         return f"{listed} and {len(value) - 20:,} more" if len(value) > 20 else listed
     return str(value)
 
 
-def _short(value: float) -> str:
-    """A setting as it was given, not rounded to a metric's digits: 0.1, 5e-5, 1234.5."""
+def _format_float(value: float) -> str:
+    """Format a setting without rounding it like a metric: 0.1, 5e-5, 1234.5."""
     if not math.isfinite(value):
         return UNKNOWN
     if value and not 0.001 <= abs(value) < 1e7:

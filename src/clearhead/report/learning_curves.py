@@ -1,4 +1,4 @@
-"""How learning went: the loss, the rate and the dev score, from a log of any length."""
+"""Draw loss, learning rate and dev score from a training log of any length."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 from markupsafe import Markup
 
 from clearhead.explain.svg import Plot, Point, index_axis, linear_axis
-from clearhead.report.formatting import figure, known, sentence
+from clearhead.report.formatting import capitalize_first, finite_number, format_figure
 
-POINTS = 240  # of a curve: more than a picture of this width can show
-SINGLE = 600  # steps that can be drawn one by one
-SMOOTH = 12  # so many stretches of the curve are averaged into one
-MOST_DOTS = 60
-MOST_COUNTED = 10**12  # no run has so many steps
-MOST_EPOCHS = 100  # in the table
+MAX_POINTS = 240  # of a curve; the picture cannot resolve more
+MAX_SINGLE_STEPS = 600  # longer logs are drawn as a band
+SMOOTHING_WINDOWS = 12  # independent windows of the smoothed curve
+MAX_DOTS = 60
+MAX_COUNT = 10**12  # larger step numbers are invalid
+MAX_EPOCHS = 100  # rows of the table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A picture and the sentence below it."""
+class CurveFigure:
+    """A picture with its caption."""
 
     svg: Markup
     caption: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Epoch:
-    """One line of the table beside the curves."""
+class EpochRow:
+    """One row of the epoch table."""
 
-    number: int  # counted from 1, as people do
+    number: int  # from 1
     steps: int
     loss: float | None  # the mean of its steps
     score: float | None
@@ -40,18 +40,18 @@ class Epoch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curves:
-    """What a log says."""
+class LearningCurves:
+    """The pictures and epochs of a training log."""
 
-    figures: tuple[Figure, ...]
-    epochs: tuple[Epoch, ...]
-    left_out: int  # epochs that the table has no room for
-    broken: int  # steps whose loss is no number
+    figures: tuple[CurveFigure, ...]
+    epochs: tuple[EpochRow, ...]
+    omitted_epochs: int  # earlier epochs that the table does not show
+    invalid_steps: int  # steps with a non-finite loss
 
 
 @dataclass(frozen=True)
-class _Stretch:
-    """Some steps in a row, as one point of a curve."""
+class _StepBin:
+    """Consecutive steps that share one point of a curve."""
 
     step: float
     mean: float
@@ -59,95 +59,104 @@ class _Stretch:
     high: float
 
 
-def curves(log: Sequence[Mapping[str, Any]], metric: str | None) -> Curves | None:
-    """Pictures of a log, None when there is nothing in it; `metric` is what the dev score measures."""
+def draw_curves(log: Sequence[Mapping[str, Any]], metric: str | None) -> LearningCurves | None:
+    """Draw the curves of a log, or return None without values; `metric` names the dev score."""
     lines = sorted((line for line in log if _parse_count(line.get("step")) is not None), key=lambda line: line["step"])
-    losses, rates = _series(lines, "loss"), _series(lines, "rate")
-    epochs = _epochs(lines)
+    losses, rates = _read_series(lines, "loss"), _read_series(lines, "rate")
+    epochs = _summarize_epochs(lines)
     if not losses and not rates and not any(epoch.score is not None for epoch in epochs):
         return None
-    figures = [_loss(losses)] if losses else []
-    figures += [_rate(rates)] if rates else []
-    figures += _scores(epochs, metric)
-    broken = sum("loss" in line and known(line["loss"]) is None for line in lines)
-    listed = epochs if len(epochs) <= MOST_EPOCHS else epochs[-MOST_EPOCHS:]
-    return Curves(figures=tuple(figures), epochs=tuple(listed), left_out=len(epochs) - len(listed), broken=broken)
+    figures = [_draw_loss(losses)] if losses else []
+    figures += [_draw_rate(rates)] if rates else []
+    figures += _draw_scores(epochs, metric)
+    invalid_steps = sum("loss" in line and finite_number(line["loss"]) is None for line in lines)
+    listed = epochs if len(epochs) <= MAX_EPOCHS else epochs[-MAX_EPOCHS:]
+    return LearningCurves(
+        figures=tuple(figures),
+        epochs=tuple(listed),
+        omitted_epochs=len(epochs) - len(listed),
+        invalid_steps=invalid_steps,
+    )
 
 
 def _parse_count(value: Any) -> int | None:
-    """The number of a step or an epoch, if it is one."""
-    number = known(value)
-    return None if number is None or not 0 <= number < MOST_COUNTED else int(number)
+    """Return a valid step or epoch number, or None."""
+    number = finite_number(value)
+    return None if number is None or not 0 <= number < MAX_COUNT else int(number)
 
 
-def _series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
-    return [(float(line["step"]), value) for line in lines if (value := known(line.get(name))) is not None]
+def _read_series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
+    return [(float(line["step"]), value) for line in lines if (value := finite_number(line.get(name))) is not None]
 
 
-def thin_points(points: Sequence[Point], most: int = POINTS) -> list[_Stretch]:
-    """As many stretches of steps as fit, each with its mean, least and most: peaks are not lost."""
+def thin_points(points: Sequence[Point], most: int = MAX_POINTS) -> list[_StepBin]:
+    """Merge points into at most `most` bins with mean, minimum and maximum, so that peaks are kept."""
     count = min(most, len(points))
     bounds = [index * len(points) // count for index in range(count + 1)] if count else []
     stretches = []
     for begin, end in pairwise(bounds):
         part = points[begin:end]
         values = [value for _, value in part]
-        stretches.append(_Stretch((part[0][0] + part[-1][0]) / 2, sum(values) / len(values), min(values), max(values)))
+        stretches.append(_StepBin((part[0][0] + part[-1][0]) / 2, sum(values) / len(values), min(values), max(values)))
     return stretches
 
 
 def smooth_values(values: Sequence[float], reach: int) -> list[float]:
-    """Each value as the mean of itself and up to `reach` neighbours on either side, of fewer at the ends."""
+    """Average each value with up to `reach` neighbors on either side, with fewer at the ends."""
     means = []
     for index in range(len(values)):
-        width = max(min(reach, index, len(values) - 1 - index), reach // 2)  # a narrower mean leans less at the ends
+        width = max(
+            min(reach, index, len(values) - 1 - index), reach // 2
+        )  # a narrower window is less biased at the ends
         part = values[max(index - width, 0) : index + width + 1]
         means.append(sum(part) / len(part))
     return means
 
 
-def _loss(points: list[Point]) -> Figure:
+def _draw_loss(points: list[Point]) -> CurveFigure:
     stretches = thin_points(points)
-    reach = len(stretches) // (2 * SMOOTH)
+    reach = len(stretches) // (2 * SMOOTHING_WINDOWS)
     smooth = smooth_values([part.mean for part in stretches], reach)
     losses = [value for _, value in points]
-    window = max(len(losses) // 20, 1)  # one step alone says little
-    first, last = figure(sum(losses[:window]) / window), figure(sum(losses[-window:]) / window)
+    window = max(len(losses) // 20, 1)  # a single step is too noisy
+    first, last = format_figure(sum(losses[:window]) / window), format_figure(sum(losses[-window:]) / window)
     summary = f"The loss starts at about {first} and ends at about {last}."
     x = index_axis(points[0][0], points[-1][0], "step")
     values = [bound for part in stretches for bound in (part.low, part.high)]
     plot = Plot("loss", "Loss by step", summary, x, linear_axis(values, "loss", zero=min(values) >= 0))
-    if len(points) > SINGLE:
+    if len(points) > MAX_SINGLE_STEPS:
         plot.band([(part.step, part.low) for part in stretches], [(part.step, part.high) for part in stretches], "band")
-        faint = "the band spans the lowest and highest loss of neighbouring steps"
+        faint = "the band spans the lowest and highest loss of neighboring steps"
     else:
         plot.line(points, "faint")
-        faint = "the faint line is every single step"
+        faint = "the faint line shows every step"
     plot.line([(part.step, value) for part, value in zip(stretches, smooth, strict=True)], "curve")
-    return Figure(svg=plot.svg(), caption=f"Loss by step, smoothed: about {first} at first, {last} at last; {faint}.")
+    return CurveFigure(
+        svg=plot.svg(), caption=f"Loss by step, smoothed: about {first} at the start, {last} at the end; {faint}."
+    )
 
 
-def _rate(points: list[Point]) -> Figure:
+def _draw_rate(points: list[Point]) -> CurveFigure:
     stretches = thin_points(points)
-    most = figure(max(value for _, value in points))
-    summary = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
+    most = format_figure(max(value for _, value in points))
+    summary = f"The learning rate peaks at {most} and is {format_figure(points[-1][1])} at the end."
     x = index_axis(points[0][0], points[-1][0], "step")
     plot = Plot(
         "rate", "Learning rate by step", summary, x, linear_axis((part.mean for part in stretches), "rate", zero=True)
     )
     plot.line([(part.step, part.mean) for part in stretches], "curve other")
-    return Figure(svg=plot.svg(), caption=f"Learning rate by step: {most} at its highest.")
+    return CurveFigure(svg=plot.svg(), caption=f"Learning rate by step; the maximum is {most}.")
 
 
-def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
+def _draw_scores(epochs: Sequence[EpochRow], metric: str | None) -> list[CurveFigure]:
     points = [(float(epoch.number), epoch.score) for epoch in epochs if epoch.score is not None]
     if not points:
         return []
     name = "score" if metric is None else metric if metric.isupper() else metric.lower()  # BLEU, F1 stay as they are
     best = next((epoch for epoch in reversed(epochs) if epoch.best and epoch.score is not None), None)
-    best_note = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
-    summary = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{best_note}."
-    curve = points if len(points) <= POINTS else [(part.step, part.mean) for part in thin_points(points)]
+    best_note = "" if best is None else f"; epoch {best.number} is the best, with {format_figure(best.score)}"
+    summary = f"{name} on the dev rows after each epoch: {format_figure(points[-1][1])} after the last one{best_note}."
+    curve = points if len(points) <= MAX_POINTS else [(part.step, part.mean) for part in thin_points(points)]
     plot = Plot(
         "score",
         "Dev score by epoch",
@@ -156,18 +165,18 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
         linear_axis((value for _, value in points), f"dev {name}"),
     )
     plot.line(curve, "curve")
-    if len(points) <= MOST_DOTS:
+    if len(points) <= MAX_DOTS:
         for number, value in points:
-            plot.dot((number, value), 3.5, "curve dot", f"epoch {number:g}: {figure(value)}")
+            plot.dot((number, value), 3.5, "curve dot", f"epoch {number:g}: {format_figure(value)}")
     if best is not None and best.score is not None:
         plot.dot((best.number, best.score), 7.0, "ring", f"the best epoch: {best.number}")
-    chose = " The ring marks the epoch that was kept. These rows choose the epoch, so this is no test result."
-    too_few = " These rows did not choose the epoch: the last one was kept."
-    caption = f"{sentence(summary)}{too_few if best is None else chose}"
-    return [Figure(svg=plot.svg(), caption=caption)]
+    chose = " The ring marks the selected epoch. Because these rows select the epoch, this is not a test result."
+    too_few = " These rows did not select the epoch: the last one was used."
+    caption = f"{capitalize_first(summary)}{too_few if best is None else chose}"
+    return [CurveFigure(svg=plot.svg(), caption=caption)]
 
 
-def _epochs(lines: Sequence[Mapping[str, Any]]) -> list[Epoch]:
+def _summarize_epochs(lines: Sequence[Mapping[str, Any]]) -> list[EpochRow]:
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for line in lines:
         number = _parse_count(line.get("epoch"))
@@ -175,14 +184,14 @@ def _epochs(lines: Sequence[Mapping[str, Any]]) -> list[Epoch]:
             groups.setdefault(number, []).append(line)
     epochs = []
     for number, epoch_lines in sorted(groups.items()):
-        losses = [value for _, value in _series(epoch_lines, "loss")]
-        scored = [line for line in epoch_lines if known(line.get("score")) is not None]
+        losses = [value for _, value in _read_series(epoch_lines, "loss")]
+        scored = [line for line in epoch_lines if finite_number(line.get("score")) is not None]
         epochs.append(
-            Epoch(
+            EpochRow(
                 number=number + 1,
                 steps=len(epoch_lines),
                 loss=sum(losses) / len(losses) if losses else None,
-                score=known(scored[-1]["score"]) if scored else None,
+                score=finite_number(scored[-1]["score"]) if scored else None,
                 best=bool(scored and scored[-1].get("best")),
             )
         )

@@ -1,4 +1,4 @@
-"""Evaluations and seeds as rows of tables."""
+"""Turn evaluations and seeds into table rows."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from clearhead.report.formatting import known, metric_name
+from clearhead.report.formatting import finite_number, metric_name
 
 if TYPE_CHECKING:
     from clearhead.metrics import Interval, LabelScore
     from clearhead.tasks.evaluation import CoveragePoint, Evaluation
 
-SQUARE = 30  # classes of which the whole matrix is shown
-STEPS = (0.001, 0.05, 0.15, 0.35, 0.65)  # shares of a row at which a cell becomes darker
-PAIRS = 10  # most confused pairs beside a matrix, and twice as many instead of one
-MOST_LABELS = 100
-MOST_SLICES = 100
-COVERED = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3)  # in the table of coverage
+MAX_MATRIX_LABELS = 30  # more labels get no matrix
+SHADE_STEPS = (0.001, 0.05, 0.15, 0.35, 0.65)  # shares of a row at which the shade darkens
+MAX_PAIRS = 10  # beside a matrix; twice as many without one
+MAX_LABELS = 100
+MAX_SLICES = 100
+TABLE_COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3)  # rows of the coverage table
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRow:
-    """One metric on each of the parts."""
+    """One metric on each part."""
 
     name: str
     key: str
@@ -32,29 +32,29 @@ class MetricRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class MatrixCell:
     """One cell of a confusion matrix."""
 
     count: int
     share: float  # of the row
-    level: int  # 0 to 5, for its color
-    right: bool
+    shade: int  # 0 to 5, for its color
+    is_correct: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confused:
-    """A label that was taken for another."""
+class ConfusedPair:
+    """A label that is predicted as another one."""
 
     true: str
     answered: str
     count: int
-    share: float  # of the rows that truly have the first label
+    share: float  # of the rows with the true label
     cell: tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeedLine:
-    """Mean and spread of a part over seeds."""
+class SeedSummary:
+    """Mean and standard deviation of a part over seeds."""
 
     part: str
     mean: float
@@ -64,8 +64,8 @@ class SeedLine:
     count: int
 
 
-def metric_rows(parts: Mapping[str, Evaluation]) -> list[MetricRow]:
-    """Every metric of every part, the main one first."""
+def list_metrics(parts: Mapping[str, Evaluation]) -> list[MetricRow]:
+    """List every metric of every part, the main metric first."""
     main = next(iter(parts.values())).main
     names = dict.fromkeys([main, *(name for evaluation in parts.values() for name in evaluation.metrics)])
     return [
@@ -79,9 +79,9 @@ def metric_rows(parts: Mapping[str, Evaluation]) -> list[MetricRow]:
     ]
 
 
-def matrix(evaluation: Evaluation) -> list[list[Cell]] | None:
-    """The confusion matrix with a color for each cell; None where there is none or it is too large to read."""
-    if evaluation.confusion is None or len(evaluation.confusion) > SQUARE:
+def shade_matrix(evaluation: Evaluation) -> list[list[MatrixCell]] | None:
+    """Return the confusion matrix with a shade per cell, or None if missing or too large."""
+    if evaluation.confusion is None or len(evaluation.confusion) > MAX_MATRIX_LABELS:
         return None
     cells = []
     for true, row in enumerate(evaluation.confusion):
@@ -89,15 +89,20 @@ def matrix(evaluation: Evaluation) -> list[list[Cell]] | None:
         shares = [number / total for number in row]
         cells.append(
             [
-                Cell(count=number, share=share, level=sum(share >= step for step in STEPS), right=true == answered)
+                MatrixCell(
+                    count=number,
+                    share=share,
+                    shade=sum(share >= step for step in SHADE_STEPS),
+                    is_correct=true == answered,
+                )
                 for answered, (number, share) in enumerate(zip(row, shares, strict=True))
             ]
         )
     return cells
 
 
-def confused(evaluation: Evaluation) -> list[Confused]:
-    """The pairs of labels that are taken for each other most often, also where no matrix was kept."""
+def find_confused_pairs(evaluation: Evaluation) -> list[ConfusedPair]:
+    """List the most frequently confused label pairs, even if no matrix was stored."""
     if evaluation.confusion is not None:
         counted = [
             (true, answered, number, number / sum(row))
@@ -114,7 +119,7 @@ def confused(evaluation: Evaluation) -> list[Confused]:
             if cell.true != cell.predicted
         ]
     pairs = [
-        Confused(
+        ConfusedPair(
             true=evaluation.labels[true],
             answered=evaluation.labels[answered],
             count=number,
@@ -123,31 +128,31 @@ def confused(evaluation: Evaluation) -> list[Confused]:
         )
         for true, answered, number, share in counted
     ]
-    few = evaluation.confusion is not None and len(evaluation.confusion) <= SQUARE
-    return sorted(pairs, key=lambda pair: (-pair.count, -pair.share))[: PAIRS if few else 2 * PAIRS]
+    few = evaluation.confusion is not None and len(evaluation.confusion) <= MAX_MATRIX_LABELS
+    return sorted(pairs, key=lambda pair: (-pair.count, -pair.share))[: MAX_PAIRS if few else 2 * MAX_PAIRS]
 
 
-def label_rows(evaluation: Evaluation) -> list[LabelScore]:
-    """Labels in their order; of very many, the most frequent."""
-    if len(evaluation.label_scores) <= MOST_LABELS:
+def select_labels(evaluation: Evaluation) -> list[LabelScore]:
+    """Return the scores of all labels, or of the most frequent ones if there are many."""
+    if len(evaluation.label_scores) <= MAX_LABELS:
         return list(evaluation.label_scores)
-    return sorted(evaluation.label_scores, key=lambda score: -score.rows)[:MOST_LABELS]
+    return sorted(evaluation.label_scores, key=lambda score: -score.rows)[:MAX_LABELS]
 
 
-def covered(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
-    """The points of a curve that are nearest to round shares of the rows."""
-    nearest = [min(points, key=lambda point: abs(point.coverage - share)) for share in COVERED]
+def select_coverage_points(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
+    """Select the curve points nearest to round coverages."""
+    nearest = [min(points, key=lambda point: abs(point.coverage - share)) for share in TABLE_COVERAGES]
     return list(dict.fromkeys(nearest))
 
 
-def seed_lines(seeds: Sequence[Mapping[str, Any]]) -> list[SeedLine]:
-    """Mean and spread of what several seeds reached, test before dev; nothing where there is one seed."""
+def summarize_seeds(seeds: Sequence[Mapping[str, Any]]) -> list[SeedSummary]:
+    """Summarize the scores of several seeds, test before dev; empty for a single seed."""
     lines = []
     for part in ("test", "dev"):
-        values = [value for seed in seeds if (value := known(seed.get(part))) is not None]
+        values = [value for seed in seeds if (value := finite_number(seed.get(part))) is not None]
         if len(seeds) > 1 and values:
             lines.append(
-                SeedLine(
+                SeedSummary(
                     part=part,
                     mean=mean(values),
                     spread=stdev(values) if len(values) > 1 else None,

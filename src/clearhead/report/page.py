@@ -1,4 +1,4 @@
-"""One HTML file that tells a run: no script, no request, and every text in it escaped."""
+"""Render the report of a run as one HTML file without scripts or requests; every text is escaped."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from clearhead.errors import InputError
 from clearhead.files import atomic_file
 from clearhead.report import dataset_tables, formatting, metric_pictures, metric_tables
 from clearhead.report.baselines import describe_baselines
-from clearhead.report.headline import DEV_MARK, dev_mark, headline, in_order
+from clearhead.report.headline import DEV_USE, describe_dev_use, make_headline, order_parts
 from clearhead.report.ladder import describe_ladder
-from clearhead.report.learning_curves import curves
+from clearhead.report.learning_curves import draw_curves
 from clearhead.report.part_views import PER_PART, part_views
 from clearhead.report.sections import Section
 from clearhead.report.sweep import describe_sweep
@@ -25,124 +25,133 @@ if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.tasks.examples import PartExamples
 
-MOST_PASSPORT = 60_000  # characters; the model folder has all of it
-MOST_COMMAND = 20_000
-MOST_LINES = 100  # of settings
-MOST_NOTES = 30
-MOST_SEEDS = 100
+MAX_PASSPORT_CHARACTERS = 60_000  # the model folder has the full passport
+MAX_COMMAND_CHARACTERS = 20_000
+MAX_SETTINGS = 100  # lines of settings
+MAX_NOTES = 30
+MAX_SEEDS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """All that a report can tell; what is empty is left out."""
+    """The contents of a report; empty sections are left out."""
 
     title: str
     command: str
-    parts: dict[str, Evaluation]  # test and dev, or "rows" where somebody else's rows are measured
+    parts: dict[str, Evaluation]  # test and dev, or "rows" for rows of unknown origin
     inspection: Inspection | None = None
     log: Sequence[Mapping[str, Any]] = ()  # of steps, as in log.jsonl
     seeds: Sequence[Mapping[str, Any]] = ()  # {"seed": 0, "dev": 0.9, "test": 0.9}, the main metric
     settings: Mapping[str, Any] = field(default_factory=dict)
     passport: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # sentences said during the run
+    notes: Sequence[str] = ()  # messages of the run
     cost: Mapping[str, Any] = field(default_factory=dict)
     sweep: Sequence[Mapping[str, Any]] = ()  # {"layer": "last", "pooling": "mean", "score": 0.9, "spread": 0.01}
     ladder: Mapping[str, Any] | None = None  # as in ladder.json
-    baselines: Sequence[Mapping[str, Any]] = ()  # cheap methods on the same rows, as in `Run.to_json()`
-    examples: Mapping[str, PartExamples] = field(default_factory=dict)  # rows to look at, by part
-    sections: Sequence[Section] = ()  # what others have to tell: a ladder, a sweep
-    lead: str = ""  # the result in a sentence, where no part was measured
+    baselines: Sequence[Mapping[str, Any]] = ()  # on the same rows, as in `Run.to_json()`
+    examples: Mapping[str, PartExamples] = field(default_factory=dict)  # by part
+    sections: Sequence[Section] = ()  # of other packages
+    lead: str = ""  # result in one sentence, if no part was evaluated
     machine: Mapping[str, str] = field(default_factory=dict)  # precision, threads, CPU, libraries
 
 
 def report_html(data: ReportData) -> str:
-    """The report as one page that needs nothing else."""
-    parts = in_order(data.parts)
+    """Render the report as a standalone page."""
+    parts = order_parts(data.parts)
     views = part_views(parts, data.examples)
-    values = {"page": _frame(data, parts), **_data(data.inspection), **_metrics(parts, views), **_run(data, parts)}
+    values = {
+        "page": _page_values(data, parts),
+        **_data_values(data.inspection),
+        **_metric_values(parts, views),
+        **_run_values(data, parts),
+    }
     present = {name: values.get(name) or [view for view in views if view.get(name)] for name in SECTIONS}
     extra_sections = {section.id: section for section in data.sections}
     if len(extra_sections) < len(data.sections) or extra_sections.keys() & {"headline", *SECTIONS}:
-        raise InputError(f"Sections of a report need names of their own; there are {', '.join(extra_sections)}.")
-    sections = _in_place({name: SECTIONS[name] for name in SECTIONS if present[name]}, data.sections)
+        raise InputError(
+            f"Report sections must have unique ids that are not built in, got {', '.join(extra_sections)}."
+        )
+    sections = _order_sections({name: SECTIONS[name] for name in SECTIONS if present[name]}, data.sections)
     page: str = (
-        _environment()
+        _make_environment()
         .get_template("page.html")
-        .render(sections=sections, own=extra_sections, views=views, per_part=PER_PART, **values)
+        .render(sections=sections, extra_sections=extra_sections, views=views, per_part=PER_PART, **values)
     )
     return page
 
 
-def _in_place(titles: dict[str, str], more: Sequence[Section]) -> dict[str, str]:
-    """The sections in their order; one that others brought stands before the one it names, or what comes after that."""
+def _order_sections(titles: dict[str, str], more: Sequence[Section]) -> dict[str, str]:
+    """Order the sections; an extra section precedes the section that its `before` names."""
     names = list(SECTIONS)
     ordered: dict[str, str] = {}
     for name in names:
-        ordered |= {section.id: formatting.cut(section.title, 60) for section in more if section.before == name}
+        ordered |= {section.id: formatting.truncate(section.title, 60) for section in more if section.before == name}
         if name in titles:
             ordered[name] = titles[name]
-    return ordered | {section.id: formatting.cut(section.title, 60) for section in more if section.id not in ordered}
+    return ordered | {
+        section.id: formatting.truncate(section.title, 60) for section in more if section.id not in ordered
+    }
 
 
 def save_report(data: ReportData, path: Path) -> Path:
-    """Write the report; the file is whole or not there."""
+    """Write the report atomically."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it.")
+        raise InputError(f"Report path {path} is a folder; pass a file name.")
     page = report_html(data)
     with atomic_file(path) as file:
         file.write(page.encode())
     return path
 
 
-SECTIONS = {  # what there is to tell, in its order: the name of its values, and its title
-    "ladder": "Which method",
-    "data": "The data",
-    "curves": "Learning",
+SECTIONS = {  # name of the template values -> title, in order
+    "ladder": "Method comparison",
+    "data": "Dataset",
+    "curves": "Training",
     "metrics": "Metrics",
     "baselines": "Baselines",
     "labels": "Labels",
-    "confusion": "Confusion",
-    "worst": "Worst answers",
+    "confusion": "Confusion matrix",
+    "worst": "Worst predictions",
     "suspicious": "Suspicious labels",
     "calibration": "Calibration",
     "coverage": "Coverage",
     "slices": "Slices",
-    "lengths": "Lengths",
+    "lengths": "Text lengths",
     "seeds": "Seeds",
-    "sweep": "Which layer",
+    "sweep": "Layer selection",
     "cost": "Cost",
     "machine": "Machine",
     "settings": "Settings",
-    "notes": "Said during the run",
+    "notes": "Notes",
     "command": "Command",
     "passport": "Passport",
 }
 
 
-def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
+def _page_values(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
     scored = [line for line in data.log if line.get("score") is not None]
     chose = not scored or any(line.get("best") for line in scored)
     return {
-        "title": formatting.cut(data.title, 200),
-        "style": _style(),
-        "headline": headline(parts, data.inspection) if parts else None,
-        "lead": formatting.cut(data.lead, 600) if data.lead else "Nothing was measured in this report.",
-        "dev_mark": dev_mark(next(iter(parts.values())).kind, chose_epoch=chose) if parts else DEV_MARK,
+        "title": formatting.truncate(data.title, 200),
+        "style": _read_style(),
+        "headline": make_headline(parts, data.inspection) if parts else None,
+        "lead": formatting.truncate(data.lead, 600) if data.lead else "No evaluation results.",
+        "dev_use": describe_dev_use(next(iter(parts.values())).kind, chose_epoch=chose) if parts else DEV_USE,
     }
 
 
-def _data(inspection: Inspection | None) -> dict[str, Any]:
+def _data_values(inspection: Inspection | None) -> dict[str, Any]:
     if inspection is None:
         return {"data": None}
     return {
         "data": {
-            "found": inspection,
-            "roles": dataset_tables.roles(inspection.columns),
-            "balance": dataset_tables.balance(inspection),
-            "alike": dataset_tables.alike_rows(inspection),
-            "estimate": _lines(inspection.estimate or {}),
+            "inspection": inspection,
+            "roles": dataset_tables.list_roles(inspection.columns),
+            "label_bars": dataset_tables.list_label_bars(inspection),
+            "duplicates": dataset_tables.list_duplicates(inspection),
+            "estimate": _setting_lines(inspection.estimate or {}),
             "histograms": [
-                (what, lengths, metric_pictures.histogram(what, lengths, what))
+                (what, lengths, metric_pictures.draw_histogram(what, lengths, what))
                 for what, lengths in (("tokens", inspection.tokens), ("characters", inspection.characters))
                 if lengths is not None
             ],
@@ -150,58 +159,66 @@ def _data(inspection: Inspection | None) -> dict[str, Any]:
     }
 
 
-def _metrics(parts: Mapping[str, Evaluation], views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _metric_values(parts: Mapping[str, Evaluation], views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not parts:
         return {"metrics": None}
-    rows, picture = metric_tables.metric_rows(parts), metric_pictures.whiskers(parts)
+    rows, picture = metric_tables.list_metrics(parts), metric_pictures.draw_intervals(parts)
     return {"metrics": {"parts": parts, "rows": rows, "picture": picture, "part": views[0]["part"]}}
 
 
-def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
+def _run_values(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
     main = next((evaluation.main for evaluation in parts.values()), None)
     metric = None if main is None else formatting.metric_name(main)
-    lines = metric_tables.seed_lines(data.seeds)
+    lines = metric_tables.summarize_seeds(data.seeds)
     return {
-        "notes": [formatting.cut(note, 600) for note in data.notes[:MOST_NOTES]],
-        "notes_left": max(len(data.notes) - MOST_NOTES, 0),
-        "curves": curves(data.log, metric),
-        "seeds": {"lines": lines, "each": data.seeds[:MOST_SEEDS], "metric": metric or "score"} if lines else None,
+        "notes": [formatting.truncate(note, 600) for note in data.notes[:MAX_NOTES]],
+        "notes_left": max(len(data.notes) - MAX_NOTES, 0),
+        "curves": draw_curves(data.log, metric),
+        "seeds": {"lines": lines, "runs": data.seeds[:MAX_SEEDS], "metric": metric or "score"} if lines else None,
         "sweep": describe_sweep(data.sweep, main),
         "ladder": describe_ladder(data.ladder),
         "baselines": describe_baselines(data.baselines, next(iter(parts.items()), None)),
-        "cost": _lines(
-            {formatting.COSTS.get(name, (name,))[0]: formatting.cost(name, data.cost[name]) for name in data.cost}
+        "cost": _setting_lines(
+            {
+                formatting.COST_NAMES.get(name, (name,))[0]: formatting.format_cost(name, data.cost[name])
+                for name in data.cost
+            }
         ),
-        "machine": _lines(data.machine),
-        "settings": _lines(data.settings),
-        "command": formatting.cut(data.command, MOST_COMMAND) if data.command.strip() else "",
-        "passport": _passport(data.passport),
+        "machine": _setting_lines(data.machine),
+        "settings": _setting_lines(data.settings),
+        "command": formatting.truncate(data.command, MAX_COMMAND_CHARACTERS) if data.command.strip() else "",
+        "passport": _passport_values(data.passport),
     }
 
 
-def _lines(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    pairs = list(formatting.flat(values))
-    left = len(pairs) - MOST_LINES
-    return [*pairs[:MOST_LINES], *([("…", f"{left:,} more")] if left > 0 else [])]
+def _setting_lines(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    pairs = list(formatting.flatten_settings(values))
+    left = len(pairs) - MAX_SETTINGS
+    return [*pairs[:MAX_SETTINGS], *([("…", f"{left:,} more")] if left > 0 else [])]
 
 
-def _passport(passport: Mapping[str, Any]) -> dict[str, Any] | None:
+def _passport_values(passport: Mapping[str, Any]) -> dict[str, Any] | None:
     if not passport:
         return None
     text = json.dumps(passport, indent=2, ensure_ascii=False, default=str)
-    visible_text = formatting.lines(text[:MOST_PASSPORT])[:MOST_PASSPORT]  # escapes make it longer
-    return {"text": visible_text, "cut": len(text) > MOST_PASSPORT or len(visible_text) == MOST_PASSPORT}
+    visible_text = formatting.escape_lines(text[:MAX_PASSPORT_CHARACTERS])[
+        :MAX_PASSPORT_CHARACTERS
+    ]  # escapes make it longer
+    return {
+        "text": visible_text,
+        "cut": len(text) > MAX_PASSPORT_CHARACTERS or len(visible_text) == MAX_PASSPORT_CHARACTERS,
+    }
 
 
-def _finished(value: Any) -> Any:
-    """Every text that a template writes, except what was built as markup: nothing in it hides or turns around."""
+def _escape_output(value: Any) -> Any:
+    """Escape invisible characters in every template output except markup."""
     from markupsafe import Markup
 
-    return value if isinstance(value, Markup) else formatting.lines(str(value))
+    return value if isinstance(value, Markup) else formatting.escape_lines(str(value))
 
 
 @cache
-def _style() -> Any:
+def _read_style() -> Any:
     from importlib.resources import files
 
     from markupsafe import Markup
@@ -210,27 +227,27 @@ def _style() -> Any:
 
 
 @cache
-def _environment() -> Any:
+def _make_environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("clearhead.report", "template"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finished,
+        finalize=_escape_output,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "figure": formatting.figure,
-        "percent": formatting.percent,
-        "count": formatting.count,
-        "rows": formatting.rows,
-        "cut": formatting.cut,
-        "sentence": formatting.sentence,
+        "figure": formatting.format_figure,
+        "percent": formatting.format_percent,
+        "count": formatting.format_count,
+        "rows": formatting.format_rows,
+        "cut": formatting.truncate,
+        "sentence": formatting.capitalize_first,
         "metric": formatting.metric_name,
         "part": formatting.part_name,
-        "duration": formatting.duration,
+        "duration": formatting.format_duration,
     }
     environment.globals |= {"lower_is_better": formatting.LOWER_IS_BETTER}
     return environment

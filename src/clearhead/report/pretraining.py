@@ -1,4 +1,4 @@
-"""What a report tells of pre-training: the text, what was measured beside the baselines, and what the model says."""
+"""Report sections of pre-training: corpus, held-out scores beside baselines, and samples."""
 
 from __future__ import annotations
 
@@ -10,78 +10,86 @@ from typing import Any
 from markupsafe import Markup
 
 from clearhead.explain.svg import Plot, index_axis, linear_axis
-from clearhead.report.formatting import figure, known
-from clearhead.report.sections import Section, captioned, paragraph, table
+from clearhead.report.formatting import finite_number, format_figure
+from clearhead.report.sections import Section, figure_with_caption, paragraph, table
 
-BASELINES = (("model", "the model"), ("bigram", "the word before (bigram)"), ("unigram", "frequency (unigram)"))
+BASELINES = (("model", "the model"), ("bigram", "bigram (previous token)"), ("unigram", "unigram (token frequency)"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingFacts:
-    """What there is to tell, as plain values."""
+    """The facts of a pre-training run, as plain values."""
 
-    text: Sequence[str] = ()  # sentences about the text
-    held_out: Mapping[str, Any] | None = None  # the last measurement, as in pretraining.json
+    text: Sequence[str] = ()  # sentences about the corpus
+    held_out: Mapping[str, Any] | None = None  # last held-out scores, as in pretraining.json
     history: Sequence[Mapping[str, Any]] = ()
-    blank: str = ""  # the sentence whose blanks the samples fill
+    blank: str = ""  # prompt whose blanks the samples fill
     counted: Mapping[str, Any] = field(default_factory=dict)  # documents, tokens, steps, ...
 
 
 def pretraining_lead(facts: PretrainingFacts) -> str:
-    """The result in two sentences."""
+    """Summarize the result in two sentences."""
     scores = facts.held_out
     if scores is None:
-        return "Nothing was held out, and so nothing was measured."
+        return "There is no held-out text, so the model was not evaluated."
     pair, alone = (scores[name]["accuracy"] for name in ("bigram", "unigram"))
-    beside = f"the word before it alone tells {pair:.1%}, its frequency {alone:.1%}"
-    sentence = f"Of {scores['questions']:,} words of held-out text {scores['accuracy']:.1%} are guessed; {beside}."
-    loss = f"The loss is {figure(scores['loss'])} (bigram {figure(scores['bigram']['loss'])}"
-    return f"{sentence} {loss}, unigram {figure(scores['unigram']['loss'])})."
+    beside = f"the bigram baseline reaches {pair:.1%}, the unigram baseline {alone:.1%}"
+    sentence = f"The model predicts {scores['accuracy']:.1%} of {scores['questions']:,} held-out tokens; {beside}."
+    loss = f"The loss is {format_figure(scores['loss'])} (bigram {format_figure(scores['bigram']['loss'])}"
+    return f"{sentence} {loss}, unigram {format_figure(scores['unigram']['loss'])})."
 
 
 def pretraining_sections(facts: PretrainingFacts) -> list[Section]:
-    """Sections for a report, in their places."""
+    """Return the report sections of a pre-training run."""
     rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in facts.counted.items()]
-    about = table(("What", "How much"), rows, label="The text", numbers=(1,))
+    about = table(("Quantity", "Value"), rows, label="Corpus", numbers=(1,))
     about += Markup("").join(paragraph(f"{line[:1].upper()}{line[1:].rstrip('.')}.") for line in facts.text)
-    sections = [Section(id="texts", title="The text", html=about, before="curves")]
+    sections = [Section(id="texts", title="Corpus", html=about, before="curves")]
     if facts.held_out is not None:
-        sections.append(Section(id="held-out", title="On held-out text", html=_measured(facts), before="labels"))
+        sections.append(Section(id="held-out", title="Held-out text", html=_measurements(facts), before="labels"))
     if facts.history:
-        sections.append(Section(id="samples", title="What it says", html=_samples(facts), before="labels"))
+        sections.append(Section(id="samples", title="Samples", html=_samples(facts), before="labels"))
     return sections
 
 
-def _measured(facts: PretrainingFacts) -> Markup:
+def _measurements(facts: PretrainingFacts) -> Markup:
     scores = facts.held_out or {}
     values = {
         "model": (scores["loss"], scores["accuracy"]),
         "bigram": (scores["bigram"]["loss"], scores["bigram"]["accuracy"]),
         "unigram": (scores["unigram"]["loss"], scores["unigram"]["accuracy"]),
     }
-    between = f"{figure(scores['loss_low'])} to {figure(scores['loss_high'])}"
+    between = f"{format_figure(scores['loss_low'])} to {format_figure(scores['loss_high'])}"
     rows = [
-        (title, figure(loss), between if name == "model" else "–", figure(math.exp(min(loss, 700))), f"{accuracy:.1%}")
+        (
+            title,
+            format_figure(loss),
+            between if name == "model" else "–",
+            format_figure(math.exp(min(loss, 700))),
+            f"{accuracy:.1%}",
+        )
         for name, title in BASELINES
         for loss, accuracy in [values[name]]
     ]
-    head = ("Who guesses", "Loss", "95 % interval", "Perplexity", "Words right")
+    head = ("Predictor", "Loss", "95% interval", "Perplexity", "Accuracy")
     page = table(head, rows, label="Held-out text", numbers=range(1, 5), main=(0,))
     page += paragraph(
-        f"{scores['questions']:,} words of text that was held out were asked about. The loss is -log p of the right "
-        "word; the perplexity is how many words it was between, as if they were equally likely.",
+        f"{scores['questions']:,} held-out tokens. The loss is the mean negative log probability of the correct "
+        "token; the perplexity is its exponential.",
         note=True,
     )
-    for name, subject in (("pair", "Pairs of texts"), ("replaced", "Replaced words")):
+    for name, subject in (("pair", "Text pairs"), ("replaced", "Replaced tokens")):
         if scores.get(f"{name}_accuracy") is not None:
             accuracy, usual = scores[f"{name}_accuracy"], scores[f"{name}_majority"]
-            page += paragraph(f"{subject}: {accuracy:.1%} right; always the more frequent answer would be {usual:.1%}.")
-    return page + (_picture(facts) if len(facts.history) > 1 else Markup(""))
+            page += paragraph(f"{subject}: {accuracy:.1%} accuracy (majority class: {usual:.1%}).")
+    return page + (_loss_picture(facts) if len(facts.history) > 1 else Markup(""))
 
 
-def _picture(facts: PretrainingFacts) -> Markup:
+def _loss_picture(facts: PretrainingFacts) -> Markup:
     points = [
-        (float(point["step"]), float(point["loss"])) for point in facts.history if known(point["loss"]) is not None
+        (float(point["step"]), float(point["loss"]))
+        for point in facts.history
+        if finite_number(point["loss"]) is not None
     ]
     if len(points) < 2:
         return Markup("")
@@ -90,17 +98,15 @@ def _picture(facts: PretrainingFacts) -> Markup:
     steps = [step for step, _ in points]
     x = index_axis(min(steps), max(steps), "step")
     y = linear_axis([*(loss for _, loss in points), *flat.values()], "held-out loss")
-    description = "; ".join(f"step {step:g}: {figure(loss)}" for step, loss in points)
+    description = "; ".join(f"step {step:g}: {format_figure(loss)}" for step, loss in points)
     plot = Plot("held-out-curve", "Loss on held-out text", description, x, y)
     for value in flat.values():
         plot.line([(steps[0], value), (steps[-1], value)], "ideal")
     plot.line(points, "curve")
     for step, loss in points[:60]:
-        plot.dot((step, loss), 3.5, "curve dot", f"step {step:g}: {figure(loss)}")
-    lines = ", ".join(f"{name} {figure(value)}" for name, value in flat.items())
-    return captioned(
-        plot.svg(), f"The loss on held-out text as it learned; the dashed lines are the baselines ({lines})."
-    )
+        plot.dot((step, loss), 3.5, "curve dot", f"step {step:g}: {format_figure(loss)}")
+    lines = ", ".join(f"{name} {format_figure(value)}" for name, value in flat.items())
+    return figure_with_caption(plot.svg(), f"Loss on held-out text during training; dashed lines: baselines ({lines}).")
 
 
 def _samples(facts: PretrainingFacts) -> Markup:
@@ -109,5 +115,5 @@ def _samples(facts: PretrainingFacts) -> Markup:
     if not rows:
         return page
     most = max(len(row) for row in rows) - 1
-    head = ("Step", *(("What it says",) if most == 1 else (f"Blank {number + 1}" for number in range(most))))
-    return page + table(head, [(*row, *[""] * (most + 1 - len(row))) for row in rows], label="What it says")
+    head = ("Step", *(("Sample",) if most == 1 else (f"Blank {number + 1}" for number in range(most))))
+    return page + table(head, [(*row, *[""] * (most + 1 - len(row))) for row in rows], label="Samples")

@@ -1,4 +1,4 @@
-"""The layers and poolings that were tried, beside each other."""
+"""Compare the layers and poolings of a sweep."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from typing import Any
 from markupsafe import Markup
 
 from clearhead.explain.svg import RowPlot, linear_axis, shorten
-from clearhead.report.formatting import LOWER_IS_BETTER, duration, figure, known, metric_name
+from clearhead.report.formatting import LOWER_IS_BETTER, finite_number, format_duration, format_figure, metric_name
 
-MOST_ROWS = 60
-NAMES_UNTIL = 168.0
-ROW = 19.0
+MAX_ROWS = 60
+NAMES_END = 168.0
+ROW_HEIGHT = 19.0
 
 
 def describe_sweep(choices: Sequence[Mapping[str, Any]], main: str | None) -> dict[str, Any] | None:
-    """The layers and poolings that were tried, the best first, as a table with bars and a picture."""
+    """Return the template values of a sweep, best first, or None without one."""
     if not choices:
         return None
     metric = main or "score"
     sign = 1 if metric in LOWER_IS_BETTER else -1
     lines = sorted(
-        choices[:MOST_ROWS], key=lambda choice: (choice["score"] is None, sign * (known(choice["score"]) or 0.0))
+        choices[:MAX_ROWS], key=lambda choice: (choice["score"] is None, sign * (finite_number(choice["score"]) or 0.0))
     )
-    rows = [{**line, "width": _width(line["score"])} for line in lines]
+    rows = [{**line, "width": _bar_width(line["score"])} for line in lines]
     return {
         "rows": rows,
         "metric": metric_name(metric),
         "lower": metric in LOWER_IS_BETTER,
         "bars": all(row["width"] is not None for row in rows),
-        "picture": _swept(rows, metric_name(metric)),
+        "picture": _draw_sweep(rows, metric_name(metric)),
     }
 
 
-def _width(score: Any) -> float | None:
-    """Of a bar, where a score is a share of what can be reached."""
-    value = known(score)
+def _bar_width(score: Any) -> float | None:
+    """Return the bar width in percent for scores from 0 to 1, else None."""
+    value = finite_number(score)
     return None if value is None or not 0 <= value <= 1 else 100 * value
 
 
-def _swept(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
-    """A dot for each choice, on a line of one spread to either side."""
-    drawn = [row for row in rows if known(row["score"]) is not None]
+def _draw_sweep(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
+    """Draw each choice as a dot with one standard deviation in each direction."""
+    drawn = [row for row in rows if finite_number(row["score"]) is not None]
     if not drawn:
         return None
-    reach = [(row["score"], known(row["spread"]) or 0.0) for row in drawn]
+    reach = [(row["score"], finite_number(row["spread"]) or 0.0) for row in drawn]
     across = linear_axis([end for score, spread in reach for end in (score - spread, score + spread)], metric, ticks=4)
-    height = 40 + ROW * len(drawn)
-    summary = "; ".join(f"{row['layer']} with {row['pooling']} {figure(row['score'])}" for row in drawn)
+    height = 40 + ROW_HEIGHT * len(drawn)
+    summary = "; ".join(f"{row['layer']} with {row['pooling']} {format_figure(row['score'])}" for row in drawn)
     description = f"{metric} by cross-validation: {summary}."
     plot = RowPlot(
         "swept",
@@ -56,16 +56,16 @@ def _swept(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
         description,
         across,
         height=height,
-        left=NAMES_UNTIL,
+        left=NAMES_END,
         right=18,
         top=4,
     )
     for number, (row, (score, spread)) in enumerate(zip(drawn, reach, strict=True)):
-        y = 14 + ROW * number
+        y = 14 + ROW_HEIGHT * number
         kind = "chosen" if number else "plain"
         choice = f"{row['layer']}, {row['pooling']}"
         plot.name(shorten(choice, 14.0), y, kind="tick", gap=10)
         if spread:
             plot.whisker(score - spread, score + spread, y, kind)
-        plot.dot(score, y, 3.5, kind, f"{choice}: {figure(score)}, in {duration(row['seconds'])}")
+        plot.dot(score, y, 3.5, kind, f"{choice}: {format_figure(score)}, in {format_duration(row['seconds'])}")
     return plot.svg()

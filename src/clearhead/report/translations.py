@@ -1,4 +1,4 @@
-"""What a report tells of a translator beyond every task's figures: data, lengths, examples and their alignments."""
+"""Report sections of a translation model: data, score details, lengths, examples and alignments."""
 
 from __future__ import annotations
 
@@ -10,24 +10,33 @@ from markupsafe import Markup
 
 from clearhead.explain.svg import Plot, index_axis, linear_axis
 from clearhead.html import write_cell, write_row, write_table
-from clearhead.report.formatting import UNKNOWN, count, cut, figure, interval_text, known, lines, metric_name
-from clearhead.report.metric_tables import STEPS
-from clearhead.report.part_views import rows_of
-from clearhead.report.sections import Section, captioned, paragraph, scroll_box, table
+from clearhead.report.formatting import (
+    UNKNOWN,
+    escape_lines,
+    finite_number,
+    format_count,
+    format_figure,
+    format_interval,
+    metric_name,
+    truncate,
+)
+from clearhead.report.metric_tables import SHADE_STEPS
+from clearhead.report.part_views import describe_rows
+from clearhead.report.sections import Section, figure_with_caption, paragraph, scroll_box, table
 
 if TYPE_CHECKING:
     from clearhead.metrics.translation import LengthSlice, TranslationScores
     from clearhead.model.alignment import Alignment
 
-MOST_TEXT = 1200  # characters of a text
-MOST_WORDS = 60  # of either side of a heat map
-MOST_LINKS = 60
-NONE = Markup("")
+MAX_TEXT_CHARACTERS = 1200  # characters of a text
+MAX_WORDS = 60  # of source or target in a heat map
+MAX_LINKS = 60
+EMPTY = Markup("")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One row that is worth a look."""
+class TranslationSample:
+    """One translated row."""
 
     row: int
     source: str
@@ -39,17 +48,17 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class PartTranslations:
-    """What is told of one part."""
+    """The translations of one part."""
 
     scores: TranslationScores
-    worst: tuple[Sample, ...] = ()
-    best: tuple[Sample, ...] = ()
-    unaligned: str = ""  # why no alignments are shown
+    worst: tuple[TranslationSample, ...] = ()
+    best: tuple[TranslationSample, ...] = ()
+    unaligned: str = ""  # why alignments are missing
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartFacts:
-    """How much text a part of the data is."""
+    """The amount of text in one part of the data."""
 
     name: str
     file: str
@@ -61,14 +70,16 @@ class PartFacts:
 def translation_sections(
     parts: Mapping[str, PartTranslations], facts: Sequence[PartFacts] = (), remarks: Sequence[str] = ()
 ) -> list[Section]:
-    """Sections for a report, in their places; the first part is told in full, the others are folded away."""
-    sections = [Section(id="texts", title="The data", html=_facts(facts, remarks), before="curves")] if facts else []
+    """Return the report sections of a translation model; all parts but the first are collapsed."""
+    sections = (
+        [Section(id="texts", title="Dataset", html=_facts_table(facts, remarks), before="curves")] if facts else []
+    )
     parts_measured = {name: part for name, part in parts.items() if part.scores.rows}
     contents = {
-        "counted": ("How it was counted", "labels", _counted),
-        "by-length": ("By length of the source", "labels", _by_length),
-        "worst-translations": ("Worst translations", "seeds", _worst),
-        "best-translations": ("Best translations", "seeds", _best),
+        "counted": ("Score details", "labels", _score_details),
+        "by-length": ("By source length", "labels", _scores_by_length),
+        "worst-translations": ("Worst translations", "seeds", _worst_samples),
+        "best-translations": ("Best translations", "seeds", _best_samples),
     }
     for id_, (title, before, html) in contents.items():
         pages = [
@@ -77,120 +88,137 @@ def translation_sections(
             if (page := html(part, name, number))
         ]
         if pages:
-            sections.append(Section(id=id_, title=title, html=_folded(pages), before=before))
+            sections.append(Section(id=id_, title=title, html=_fold_parts(pages), before=before))
     return sections
 
 
-def _folded(pages: Sequence[tuple[str, Markup]]) -> Markup:
+def _fold_parts(pages: Sequence[tuple[str, Markup]]) -> Markup:
     first, *others = pages
-    return first[1] + NONE.join(
-        Markup('<details class="part"><summary>The same for {}</summary>\n{}</details>\n').format(_rows(name), page)
+    return first[1] + EMPTY.join(
+        Markup('<details class="part"><summary>Results on {}</summary>\n{}</details>\n').format(
+            _describe_rows(name), page
+        )
         for name, page in others
     )
 
 
-def _facts(facts: Sequence[PartFacts], remarks: Sequence[str]) -> Markup:
+def _facts_table(facts: Sequence[PartFacts], remarks: Sequence[str]) -> Markup:
     head = ("Part", "Rows", "Source words", "Target words", "Source tokens", "Target tokens", "From")
-    rows = [(part.name, count(part.rows), *map(count, (*part.words, *part.tokens)), part.file) for part in facts]
+    rows = [
+        (part.name, format_count(part.rows), *map(format_count, (*part.words, *part.tokens)), part.file)
+        for part in facts
+    ]
     words, tokens = (sum(sum(getattr(part, name)) for part in facts) for name in ("words", "tokens"))
     page = table(head, rows, label="Rows, words and tokens", numbers=range(1, 6))
-    mean = figure(tokens / max(words, 1))
-    page += paragraph(f"A word, as blanks part them, is {mean} tokens on average.", note=True)
-    return page + NONE.join(paragraph(line[:1].upper() + line[1:] + ".") for line in remarks)
+    mean = format_figure(tokens / max(words, 1))
+    page += paragraph(f"A whitespace-separated word has {mean} tokens on average.", note=True)
+    return page + EMPTY.join(paragraph(line[:1].upper() + line[1:] + ".") for line in remarks)
 
 
-def _counted(translations: PartTranslations, part: str, _: int) -> Markup:
+def _score_details(translations: PartTranslations, part: str, _: int) -> Markup:
     scores = translations.scores
-    precisions = [f"{figure(value)} %" for value in scores.precisions]
+    precisions = [f"{format_figure(value)} %" for value in scores.precisions]
     rows = [
         *((metric_name(name), signature) for name, signature in scores.signatures.items()),
-        ("right n-grams of 1, 2, 3 and 4 words", ", ".join(precisions)),
-        ("words said for each word wanted", figure(scores.ratio)),
-        ("penalty for short translations", "none" if scores.brevity >= 1 else figure(scores.brevity)),
+        ("n-gram precision (1, 2, 3, 4)", ", ".join(precisions)),
+        ("length ratio (translation to reference)", format_figure(scores.ratio)),
+        ("brevity penalty", "none" if scores.brevity >= 1 else format_figure(scores.brevity)),
     ]
-    page = paragraph("BLEU, chrF and chrF++ go from 0 to 100 and are those of sacrebleu, which signs how it counted.")
-    return page + table(("What", f"On {_rows(part)}"), rows, label="Signatures and parts of BLEU")
+    page = paragraph("BLEU, chrF and chrF++ range from 0 to 100 and equal those of sacrebleu with these signatures.")
+    return page + table(("Score", f"On {_describe_rows(part)}"), rows, label="Signatures and parts of BLEU")
 
 
-def _by_length(translations: PartTranslations, part: str, number: int) -> Markup:
-    slices = [length_slice for length_slice in translations.scores.slices if known(length_slice.value) is not None]
+def _scores_by_length(translations: PartTranslations, part: str, number: int) -> Markup:
+    slices = [
+        length_slice for length_slice in translations.scores.slices if finite_number(length_slice.value) is not None
+    ]
     if not slices:
-        return NONE
+        return EMPTY
     few = all(length_slice.small for length_slice in slices)
-    head = ("Words of the source", "Rows", "BLEU", "Interval", "chrF", "Words said per word wanted")
+    head = ("Words of the source", "Rows", "BLEU", "Interval", "chrF", "Length ratio")
     rows = [
         (
             f"{length_slice.name}{' (few rows)' if length_slice.small and not few else ''}",
-            count(length_slice.rows),
-            figure(length_slice.value),
-            interval_text(length_slice.interval.low, length_slice.interval.high, UNKNOWN),
-            figure(length_slice.chrf.value),
-            figure(length_slice.ratio),
+            format_count(length_slice.rows),
+            format_figure(length_slice.value),
+            format_interval(length_slice.interval.low, length_slice.interval.high, UNKNOWN),
+            format_figure(length_slice.chrf.value),
+            format_figure(length_slice.ratio),
         )
         for length_slice in slices
     ]
-    doubt = " All of them have too few rows to say much." if few else ""
-    page = paragraph(f"BLEU on {_rows(part)} by the length of the source, the shortest first.{doubt}")
-    caption = "BLEU and its interval; from left to right the sources become longer."
-    picture = captioned(_picture(slices, number), caption) if len(slices) > 1 else NONE
+    doubt = " All groups have too few rows for reliable figures." if few else ""
+    page = paragraph(f"BLEU on {_describe_rows(part)} by source length, shortest first.{doubt}")
+    caption = "BLEU with its interval; sources get longer from left to right."
+    picture = figure_with_caption(_length_picture(slices, number), caption) if len(slices) > 1 else EMPTY
     return page + picture + table(head, rows, label="BLEU by length", numbers=range(1, 6))
 
 
-def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
-    """BLEU over the slices, with a band from the low to the high ends of the intervals."""
+def _length_picture(slices: Sequence[LengthSlice], number: int) -> Markup:
+    """Draw BLEU by source length, with its intervals as a band."""
     ends = [
         end
         for length_slice in slices
         for end in (length_slice.value, length_slice.interval.low, length_slice.interval.high)
-        if known(end) is not None
+        if finite_number(end) is not None
     ]
-    description = "; ".join(f"{length_slice.name} words: {figure(length_slice.value)}" for length_slice in slices)
-    x, y = index_axis(1, len(slices), "slice of the sources, the shortest first"), linear_axis(ends, "BLEU", zero=True)
-    plot = Plot(f"by-length-{number}", "BLEU by the length of the source", description, x, y)
+    description = "; ".join(
+        f"{length_slice.name} words: {format_figure(length_slice.value)}" for length_slice in slices
+    )
+    x, y = index_axis(1, len(slices), "sources by length, shortest first"), linear_axis(ends, "BLEU", zero=True)
+    plot = Plot(f"by-length-{number}", "BLEU by source length", description, x, y)
     banded = [
         (index, length_slice)
         for index, length_slice in enumerate(slices, 1)
-        if known(length_slice.interval.low) is not None
+        if finite_number(length_slice.interval.low) is not None
     ]
     if len(banded) > 1:
         low = [(float(index), length_slice.interval.low) for index, length_slice in banded]
         plot.band(low, [(float(index), length_slice.interval.high) for index, length_slice in banded], "band")
     plot.line([(float(index), length_slice.value) for index, length_slice in enumerate(slices, 1)], "curve")
     for index, length_slice in enumerate(slices, 1):
-        about = f"{length_slice.name} words: {figure(length_slice.value)}, {count(length_slice.rows)} rows"
+        about = (
+            f"{length_slice.name} words: {format_figure(length_slice.value)}, {format_count(length_slice.rows)} rows"
+        )
         plot.dot((float(index), length_slice.value), 3.5, "dot", about)
     return plot.svg()
 
 
-def _worst(translations: PartTranslations, part: str, number: int) -> Markup:
-    text = f"The lowest chrF of {_rows(part)}, each row by itself. A reference is one right translation among many: "
-    text += "a low figure can be a good translation, or a wrong reference."
-    return _samples(translations.worst, translations, text, f"w{number}")
+def _worst_samples(translations: PartTranslations, part: str, number: int) -> Markup:
+    text = f"The lowest chrF of {_describe_rows(part)}, computed per row. A reference is only one of many "
+    text += "correct translations: a low score can mean a good translation or a wrong reference."
+    return _sample_cards(translations.worst, translations, text, f"w{number}")
 
 
-def _best(translations: PartTranslations, part: str, number: int) -> Markup:
-    return _samples(
-        translations.best, translations, f"The highest chrF of {_rows(part)}, the longer sources first.", f"b{number}"
+def _best_samples(translations: PartTranslations, part: str, number: int) -> Markup:
+    return _sample_cards(
+        translations.best,
+        translations,
+        f"The highest chrF of {_describe_rows(part)}, longer sources first.",
+        f"b{number}",
     )
 
 
-def _samples(samples: Sequence[Sample], translations: PartTranslations, text: str, key: str) -> Markup:
+def _sample_cards(samples: Sequence[TranslationSample], translations: PartTranslations, text: str, key: str) -> Markup:
     if not samples:
-        return NONE
+        return EMPTY
     page = paragraph(text)
     if any(sample.aligned is not None for sample in samples):
-        looks = "the darker, the more a word (row) looked at a source word (column) when it was written"
-        page += paragraph(f"Alignments are attention: {looks}.", note=True)
+        page += paragraph(
+            "Alignments show cross-attention: the darker the cell, the more attention the target word (row) "
+            "pays to the source word (column).",
+            note=True,
+        )
     elif translations.unaligned:
         page += paragraph(f"No alignments are shown: {translations.unaligned}", note=True)
-    return page + NONE.join(_card(sample, f"{key}-{sample.row}") for sample in samples)
+    return page + EMPTY.join(_sample_card(sample, f"{key}-{sample.row}") for sample in samples)
 
 
-def _card(sample: Sample, key: str) -> Markup:
+def _sample_card(sample: TranslationSample, key: str) -> Markup:
     texts = (("Source", sample.source), ("Reference", sample.reference), ("Translation", sample.translation))
-    paragraphs = NONE.join(
+    paragraphs = EMPTY.join(
         Markup('<p class="words{}" dir="auto"><span class="where">{}</span> {}</p>\n').format(
-            " second" if name != "Source" else "", name, lines(cut(text, MOST_TEXT))
+            " second" if name != "Source" else "", name, escape_lines(truncate(text, MAX_TEXT_CHARACTERS))
         )
         for name, text in texts
     )
@@ -199,31 +227,31 @@ def _card(sample: Sample, key: str) -> Markup:
         "<span>chrF <strong>{}</strong></span>{}</p>\n{}{}</article>\n"
     ).format(
         f"case-{key}",
-        count(sample.row),
-        count(sample.row),
-        figure(sample.chrf),
-        Markup(' <strong class="badge">exactly right</strong>') if sample.translation == sample.reference else NONE,
+        format_count(sample.row),
+        format_count(sample.row),
+        format_figure(sample.chrf),
+        Markup(' <strong class="badge">exact match</strong>') if sample.translation == sample.reference else EMPTY,
         paragraphs,
-        NONE if sample.aligned is None else heat(sample.aligned),
+        EMPTY if sample.aligned is None else alignment_table(sample.aligned),
     )
 
 
-def heat(aligned: Alignment) -> Markup:
-    """The weights of an alignment as a table of colors, folded away, and its links as words."""
+def alignment_table(aligned: Alignment) -> Markup:
+    """Render an alignment as a collapsed heat map, with its links as text."""
     sources, targets = aligned.source_words, aligned.target_words
     if not sources or not targets:
-        return NONE
-    pairs = ", ".join(f"{targets[target]} – {sources[source]}" for source, target in aligned.links[:MOST_LINKS])
-    more = " …" if len(aligned.links) > MOST_LINKS else ""
+        return EMPTY
+    pairs = ", ".join(f"{targets[target]} – {sources[source]}" for source, target in aligned.links[:MAX_LINKS])
+    more = " …" if len(aligned.links) > MAX_LINKS else ""
     note = paragraph(f"{pairs}{more}", note=True)
-    if len(sources) > MOST_WORDS or len(targets) > MOST_WORDS:
+    if len(sources) > MAX_WORDS or len(targets) > MAX_WORDS:
         return Markup("<details><summary>Alignment</summary>\n{}</details>\n").format(note)
-    head = [Markup("<span><bdi>{}</bdi></span>").format(_word(word)) for word in sources]
+    head = [Markup("<span><bdi>{}</bdi></span>").format(_shorten_word(word)) for word in sources]
     rows = (
         write_row(
             [
-                write_cell(Markup("<bdi>{}</bdi>").format(_word(word)), "row"),
-                *(write_cell("", class_=f"r{sum(float(share) >= step for step in STEPS)}") for share in weights),
+                write_cell(Markup("<bdi>{}</bdi>").format(_shorten_word(word)), "row"),
+                *(write_cell("", class_=f"r{sum(float(share) >= step for step in SHADE_STEPS)}") for share in weights),
             ]
         )
         for word, weights in zip(targets, aligned.weights, strict=True)
@@ -235,10 +263,10 @@ def heat(aligned: Alignment) -> Markup:
     )
 
 
-def _word(word: str) -> str:
-    return lines(cut(word, 24))
+def _shorten_word(word: str) -> str:
+    return escape_lines(truncate(word, 24))
 
 
-def _rows(part: str) -> str:
-    """Which rows are told of."""
-    return rows_of(part, "texts")
+def _describe_rows(part: str) -> str:
+    """Name the rows of a part in a sentence."""
+    return describe_rows(part, "texts")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from clearhead.errors import ClearheadError
 from clearhead.model.alignment import Aligner
 from clearhead.predict.latency import measure_disk_megabytes
-from clearhead.report.headline import in_order
+from clearhead.report.headline import order_parts
 from clearhead.report.page import ReportData, save_report
-from clearhead.report.translations import PartFacts, PartTranslations, Sample, translation_sections
+from clearhead.report.translations import PartFacts, PartTranslations, TranslationSample, translation_sections
 from clearhead.text.encoding import TokenIds
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def write_report(
 ) -> Path:
     """Write the HTML report about scored translations."""
     num_beams, prefix = training_record.settings.get("num_beams"), str(training_record.settings.get("prefix") or "")
-    examples = {part: select_examples(model, translations[part], prefix) for part in in_order(evaluations)}
+    examples = {part: select_examples(model, translations[part], prefix) for part in order_parts(evaluations)}
     parts = {
         part: replace(evaluation, slices=()) for part, evaluation in evaluations.items()
     }  # shown in a separate section
@@ -87,9 +87,9 @@ def select_examples(model: Model, translations: ScoredTranslations, prefix: str)
     except ClearheadError as error:
         alignment_error = str(error)
 
-    def samples(rows: Sequence[int]) -> tuple[Sample, ...]:
+    def samples(rows: Sequence[int]) -> tuple[TranslationSample, ...]:
         return tuple(
-            Sample(
+            TranslationSample(
                 row=translations.pairs[row].number,
                 source=translations.pairs[row].source,
                 reference=translations.pairs[row].target,
