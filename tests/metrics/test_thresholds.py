@@ -68,7 +68,7 @@ def test_a_label_without_rows_keeps_a_half() -> None:
     assert [threshold.value for threshold in thresholds] == [1, 0]
 
 
-def test_neighboring_numbers_are_told_apart() -> None:
+def test_adjacent_floats_are_separated() -> None:
     low = 0.3
     high = float(np.nextafter(low, 1))
     best = best_threshold([low, high], [0, 1])

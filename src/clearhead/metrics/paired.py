@@ -68,16 +68,14 @@ def paired_test(
     if spec is not None and spec.is_discrete and groups is None:
         units, (true, a, b) = merge_equal_rows([true, a, b])
     n_resamples = n if units.draw_count > 1 else 0
-    differences_of = (
-        _function_differences(metric, true, a, b) if spec is None else _weighted_differences(spec, true, a, b)
-    )
-    resampled = _collect_differences(
-        differences_of, ((weights, None) for weights in draw_resamples(units, n_resamples, seed))
-    )
-    randomized = _collect_differences(
-        differences_of,
-        ((units.original_weights() - swapped, swapped) for swapped in draw_swaps(units, n_resamples, seed + 1)),
-    )
+    if spec is None:
+        differences_of = _function_differences(metric, true, a, b)
+    else:
+        differences_of = _weighted_differences(spec, true, a, b)
+    resamples = draw_resamples(units, n_resamples, seed)
+    resampled = _collect_differences(differences_of, ((weights, None) for weights in resamples))
+    original_weights, swaps = units.original_weights(), draw_swaps(units, n_resamples, seed + 1)
+    randomized = _collect_differences(differences_of, ((original_weights - swapped, swapped) for swapped in swaps))
     low, high, skipped = percentile_interval(resampled, level)
     randomized = randomized[~np.isnan(randomized)]
     extreme = int((np.abs(randomized) >= abs(difference) - 1e-12).sum())

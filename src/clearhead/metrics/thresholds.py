@@ -90,9 +90,8 @@ def best_threshold(probs: ArrayLike, labels: ArrayLike, metric: str = "f1") -> T
     values = SCORES[metric](hits, rows - hits, positives, len(class_ids) - positives)
     upper, lower = np.concatenate([[1.0], scores]), np.concatenate([scores, [0.0]])
     thresholds = np.where((lower < 0.5) & (upper >= 0.5), 0.5, _midpoint(lower, upper))
-    is_reachable = (
-        np.arange(len(thresholds)) > 0 if scores[0] >= 1 else np.ones(len(thresholds), bool)
-    )  # 1 always passes
+    is_reachable = np.ones(len(thresholds), bool)
+    is_reachable[0] = scores[0] < 1  # a probability of 1 passes every threshold
     best = np.flatnonzero(is_reachable & (values >= values[is_reachable].max() - 1e-12))
     best_index = best[np.lexsort((thresholds[best], np.abs(thresholds[best] - 0.5)))[0]]
     return Threshold(threshold=float(thresholds[best_index]), value=float(values[best_index]))
