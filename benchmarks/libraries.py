@@ -115,8 +115,9 @@ def compare_sentencepiece() -> None:
     import sentencepiece
 
     print(f"sentencepiece {sentencepiece.__version__}")
-    own = ("sentencepiece_model", "piece_normalizer", "segmenter", "piece_decoder", "trie")
-    print(f"  our lines: {lines_of(*(f'text/{name}.py' for name in own)):,} ({', '.join(own)})")
+    modules = ("model_file", "normalizer", "segmenter", "decoder", "trie")
+    lines = lines_of(*(f"text/sentencepiece/{name}.py" for name in modules))
+    print(f"  our lines: {lines:,} ({', '.join(modules)})")
     real = shared_texts()
     sample = [text for text in real if len(text) < 1000] or make_random_texts(5000, seed=9)
 
@@ -257,7 +258,7 @@ def compare_png() -> None:
     from clearhead.explain import png
 
     print(f"resvg-py {resvg_py.__version__}")
-    print(f"  our lines: {lines_of('explain/paint.py'):,} (paint), on matplotlib")
+    print(f"  our lines: {lines_of('explain/svg/raster.py'):,} (raster), on matplotlib")
     pictures = [path.read_text() for path in sorted((REPO / "docs/pictures").glob("*.svg"))]
     pictures = [svg for svg in pictures if " width=" in svg[: svg.index(">")]]
     own = {"zoom": 2.0, "background": "#ffffff"}
