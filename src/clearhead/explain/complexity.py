@@ -185,7 +185,7 @@ class Complexity:
         grown = f"measured: the power of n that the time grows with (width {self.widths[-1]:,}, the larger lengths)"
         fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in LAYER_KINDS) if len(self.lengths) > 1 else ()
         again = () if self.resolved else ("measure again on an idle machine, with longer texts or more repeats",)
-        counted = "by operations alone they cross at n = d; one word after the other costs the rest"
+        counted = "by operation count they cross at n = d; sequential steps make recurrence slower than that"
         return grown, *fits, *crossings, *again, counted
 
     def to_json(self) -> dict[str, Any]:
