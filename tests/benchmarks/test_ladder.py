@@ -114,4 +114,4 @@ def test_a_ladder_is_climbed_once(tmp_path: Path, capsys: pytest.CaptureFixture[
     ladder.climb(one, out, budget="90s", methods="majority,tfidf", limit=200)
     said = capsys.readouterr().out
     assert "methods or budget" in said
-    assert "read back, not trained again" in said
+    assert "reused, not trained again" in said

@@ -44,9 +44,9 @@ def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("-o", "speed.png"), "speed.png must end in .svg."),
-        (("--runtimes", "gpu"), "There is no runtime 'gpu'"),
-        (("--threads", "0"), "threads must be at least 1, and it is 0."),
-        (("--seconds", "-1"), "seconds must be above 0 and at most 86400, and it is -1."),
+        (("--runtimes", "gpu"), "Unknown runtime 'gpu'"),
+        (("--threads", "0"), "threads must be >= 1, got 0."),
+        (("--seconds", "-1"), "seconds must be > 0 and <= 86400, got -1."),
         (("--text", "text"), "--text names the column of a file with texts, but no file is given."),
         (("nowhere.csv",), "nowhere.csv not found."),
     ],

@@ -160,5 +160,5 @@ def test_a_broken_archive_is_refused_and_leaves_nothing(
 def test_the_input_is_not_overwritten(run: Run, masked_model: Path, tmp_path: Path) -> None:
     (tmp_path / "texts.jsonl").write_text('"a cat"\n')
     code, _, err = run("embed", masked_model, tmp_path / "texts.jsonl", "-o", tmp_path / "texts.jsonl")
-    assert (code, "is the input itself" in err) == (2, True)
+    assert (code, "is also the input" in err) == (2, True)
     assert (tmp_path / "texts.jsonl").read_text() == '"a cat"\n'

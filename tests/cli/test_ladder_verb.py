@@ -83,12 +83,12 @@ def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--budget", "long"), "budget is 'long'; say a time above 0 such as 90s, 10m or 1h."),
-        (("--methods", "best"), "There is no method 'best'; a ladder has majority, tfidf, features, finetune, head."),
+        (("--budget", "long"), "budget is 'long'; expected a time > 0 such as 90s, 10m or 1h."),
+        (("--methods", "best"), "Unknown method 'best'; choose from majority, tfidf, features, finetune, head."),
         (("--margin", "-1"), "margin must be a number from 0 to 1e+09, in units of the metric; got '-1.0'."),
         (("--margin", "nan"), "margin must be a number from 0 to 1e+09, in units of the metric; got 'nan'."),
         (("--margin", "some"), "--margin"),
-        (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with --methods a,b."),
+        (("--set", "method=tfidf"), "A ladder compares several methods; set them with --methods a,b."),
         (("--set", "dev=other.csv"), "--set does not accept 'dev'"),
         (("--label", "mood"), "mood"),
     ],

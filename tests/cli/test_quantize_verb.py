@@ -43,7 +43,7 @@ def test_one_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path
     code, _, err = run("quantize", tiny, "-o", tmp_path / "small", "--min-cosine", "1", "--quiet")
     assert code == 2
     assert "mean cosine" in err
-    assert "Nothing was written" in err
+    assert "No files were written" in err
     assert not (tmp_path / "small").exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -70,7 +70,7 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("here")
     for arguments, said in (
-        ((words, rows, "-o", tmp_path / "x"), "has no network to quantise"),
+        ((words, rows, "-o", tmp_path / "x"), "has no network to quantize"),
         ((tiny, "-o", tmp_path / "full"), "not empty"),
         ((tiny, tmp_path / "none.csv", "-o", tmp_path / "x"), "none.csv"),
         ((tmp_path / "nothing", "-o", tmp_path / "x"), "nothing"),

@@ -102,9 +102,9 @@ def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, broken: 
 @pytest.mark.parametrize(
     ("program", "patience", "said"),
     [
-        ("import os\nos._exit(3)\n", 60.0, "sentence-transformers stopped while it was measured: exit code 3."),
-        ("import sys\nsys.exit('no memory left')\n", 60.0, "stopped while it was measured: no memory left."),
-        ("import time\ntime.sleep(600)\n", 10.0, "sentence-transformers gave no answer for 10 seconds"),
+        ("import os\nos._exit(3)\n", 60.0, "sentence-transformers exited during the measurement: exit code 3."),
+        ("import sys\nsys.exit('no memory left')\n", 60.0, "exited during the measurement: no memory left."),
+        ("import time\ntime.sleep(600)\n", 10.0, "sentence-transformers did not answer within 10 seconds"),
     ],
 )
 def test_a_peer_that_dies_or_hangs_is_an_error(
@@ -112,16 +112,16 @@ def test_a_peer_that_dies_or_hangs_is_an_error(
 ) -> None:
     broken.write_text(program)
     with pytest.raises(ClearheadError, match=said):
-        run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, patience=patience)
+        run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, timeout=patience)
 
 
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("print('not json', flush=True)\nimport time\ntime.sleep(600)", "stopped while it was measured"),
-        ("print('[1, 2]', flush=True)\nimport time\ntime.sleep(600)", "stopped while it was measured"),
-        ("import time\ntime.sleep(600)", "gave no answer for 2 seconds and was stopped"),
-        ("import sys\nsys.stdin.readline()", "stopped while it was measured: exit code 0"),
+        ("print('not json', flush=True)\nimport time\ntime.sleep(600)", "exited during the measurement"),
+        ("print('[1, 2]', flush=True)\nimport time\ntime.sleep(600)", "exited during the measurement"),
+        ("import time\ntime.sleep(600)", "did not answer within 2 seconds and was stopped"),
+        ("import sys\nsys.stdin.readline()", "exited during the measurement: exit code 0"),
     ],
 )
 def test_a_child_is_never_waited_for_without_end(program: str, said: str) -> None:
@@ -129,7 +129,7 @@ def test_a_child_is_never_waited_for_without_end(program: str, said: str) -> Non
         WorkerProcess("the child", [sys.executable, "-c", program]) as child,
         pytest.raises(ClearheadError, match=said),
     ):
-        child.request({"do": "alone"}, 2.0 if "gave" in said else 60.0)
+        child.request({"do": "alone"}, 2.0 if "did not answer" in said else 60.0)
     assert child.process.poll() is not None
 
 
@@ -142,7 +142,7 @@ def test_a_child_that_does_not_want_to_end_is_ended() -> None:
 
 
 def test_a_program_that_is_not_there() -> None:
-    with pytest.raises(ClearheadError, match="The child cannot be started"):
+    with pytest.raises(ClearheadError, match="The child could not be started"):
         WorkerProcess("The child", ["no-such-program-anywhere"])
 
 
@@ -155,14 +155,14 @@ def test_an_error_of_the_first_runtime_is_the_users(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"texts": "one"}, "given one text"),
-        ({"texts": []}, "no text to measure"),
+        ({"texts": "one"}, "got a single text"),
+        ({"texts": []}, "no texts to measure"),
         ({"texts": ["a", 3]}, r"texts\[1\] is int"),
-        ({"runtimes": ["fast"]}, "no runtime 'fast'"),
-        ({"runtimes": []}, "at least one runtime"),
-        ({"threads": 0}, "threads must be at least 1"),
-        ({"seconds": 0.0}, "seconds must be above 0"),
-        ({"seconds": float("nan")}, "seconds must be above 0"),
+        ({"runtimes": ["fast"]}, "Unknown runtime 'fast'"),
+        ({"runtimes": []}, "runtimes is empty; choose at least one"),
+        ({"threads": 0}, "threads must be >= 1, got 0"),
+        ({"seconds": 0.0}, "seconds must be > 0"),
+        ({"seconds": float("nan")}, "seconds must be > 0"),
     ],
 )
 def test_mistakes(tiny: str, choices: dict[str, object], said: str) -> None:

@@ -116,7 +116,7 @@ def test_a_prompt_that_is_not_pooled_cannot_be_written(small: Path, tmp_path: Pa
     out = clearhead.export(tmp_path / "prompted", tmp_path / "out")
     about = json.loads((out / "export.json").read_text())
     assert list(about["outputs"]) == ["last_hidden_state", "pooler_output"]
-    assert "leaves the words of a prompt out" in about["notes"][0]
+    assert "excludes prompt tokens from the mean" in about["notes"][0]
     model.pooling = replace(model.pooling, include_prompt=True)
     model.save(tmp_path / "plain")
     about = json.loads((clearhead.export(tmp_path / "plain", tmp_path / "other") / "export.json").read_text())
@@ -210,7 +210,7 @@ def test_a_sentence_encoder_is_written_without_its_other_head(tmp_path: Path) ->
 
 def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "aspects.json").write_text("{}")
-    with pytest.raises(ClearheadError, match=r"holds two models; export .*/find and .*/judge, each on its own"):
+    with pytest.raises(ClearheadError, match=r"contains two models; export them separately: .*/find and .*/judge"):
         clearhead.export(tmp_path, tmp_path / "out")
 
 

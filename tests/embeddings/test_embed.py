@@ -102,7 +102,7 @@ def test_mistakes(encoder: Path, tmp_path: Path) -> None:
     wrong: tuple[tuple[Any, dict[str, Any], str], ...] = (
         ((tmp_path / "gone.csv",), {}, "gone.csv not found"),
         (("gone.csv",), {}, "gone.csv not found"),
-        ((tmp_path / "a.jsonl", tmp_path / "a.jsonl"), {}, "is the input itself; name another file"),
+        ((tmp_path / "a.jsonl", tmp_path / "a.jsonl"), {}, "is also the input; choose another output file"),
         ((TEXTS, tmp_path / "a.xml"), {}, r"must end in \.npy, \.jsonl"),
         ((TEXTS, None), {"layer": "middle"}, "layer"),
     )

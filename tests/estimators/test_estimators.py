@@ -296,17 +296,17 @@ def test_seeds_of_every_kind() -> None:
         ("one text", ["a"], "X is a str"),
         (5, [1], "X is a int"),
         ([], [], "0 sample"),
-        ([["a", "b", "c"]] * 2, [0, 1], "one text a row, or two"),
-        (["a", ("b", "c")], [0, 1], "one text a row, or two"),
-        (np.ones((2, 2)), [0, 1], "float64 values; expected texts"),
-        (np.array([[["a"]]]), [0], "is of shape"),
+        ([["a", "b", "c"]] * 2, [0, 1], "one text per row, or two"),
+        (["a", ("b", "c")], [0, 1], "one text per row, or two"),
+        (np.ones((2, 2)), [0, 1], "dtype float64; expected texts"),
+        (np.array([[["a"]]]), [0], "has shape"),
         (["fine", "", None, "x\0y"], [0, 1, 0, 1], r"3 of 4 rows of X cannot be read: X\[1\]: text is empty; X"),
         (["a", "b"], [0, 1, 1], "inconsistent numbers of samples"),
         (["a", "b"], [0.5, 1.2], "Unknown label type: continuous"),
         (["a", "b"], ["same", "same"], "one class"),
-        (["a", "b"], [[0, 0], [0, 0]], "no label in any row"),
-        (["a", "b"], [[], []], "no label in any row"),
-        (["a", "b"], np.array([[1, 2], [3, 4]]), "several columns"),
+        (["a", "b"], [[0, 0], [0, 0]], "no labels in any row"),
+        (["a", "b"], [[], []], "no labels in any row"),
+        (["a", "b"], np.array([[1, 2], [3, 4]]), "several columns with values other than 0 and 1"),
         (["a", "b"], None, "requires y"),
     ],
 )
@@ -338,7 +338,7 @@ def test_more_mistakes() -> None:
         words(settings={"epoch": 3}).fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="contains NaN"):
         TextRegressor(method="tfidf").fit(["a", "b"], [1.0, np.nan])
-    with pytest.raises(EstimatorError, match="take one column at a time"):
+    with pytest.raises(EstimatorError, match="texts are embedded one column at a time"):
         TextEncoder().fit([("a", "b")])
     with pytest.raises(NotFittedError):
         words().predict(TEXTS)

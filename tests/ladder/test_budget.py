@@ -77,10 +77,10 @@ def test_fine_tuning_gets_fewer_epochs_where_not_all_fit(tiny: str, tmp_path: Pa
     assert rung.name == "finetune (2 of 6 epochs)"
     assert rung.left_out is None
     assert trained_epochs(tmp_path / "out" / "finetune-2-epochs") == 2
-    assert "finetune (2 of 6 epochs): it will take about 3 min, 4 min are left" in said
+    assert "finetune (2 of 6 epochs): estimated training time 3 min, 4 min left in the budget" in said
     assert made.not_tried == ()
     assert made.caveat == (
-        "finetune was trained for 2 of 6 epochs to fit the budget; all of them take about 10 min: rerun with "
+        "finetune was trained for 2 of 6 epochs to fit the budget; all epochs take about 10 min: rerun with "
         'budget="15m".'
     )
     assert made.caveat in unescape((tmp_path / "out" / "report.html").read_text())
@@ -100,7 +100,7 @@ def test_what_does_not_fit_at_all_is_left_out_and_said(tiny: str, tmp_path: Path
     slow("finetune", 840.0, epochs=6)  # two epochs are the least that tell anything
     made = call(tiny, tmp_path / "out", methods="majority,tfidf,finetune", budget="4m")
     left = made.rung("finetune")
-    assert str(left.left_out).startswith('finetune would take about 14 min, 4 min are left; budget="20m"')
+    assert str(left.left_out).startswith('finetune would take about 14 min, with 4 min left; rerun with budget="20m"')
     assert not list((tmp_path / "out").glob("finetune*"))
     assert made.not_tried == ("finetune",)
     assert made.caveat == (
@@ -125,10 +125,10 @@ def test_what_is_known_of_a_method_is_said_when_no_time_is_left() -> None:
         seconds=1.0, started_at=perf_counter() - 60.0, prepared=nothing, events=RunEvents(), estimates=known
     )
     _, left = fit_into_budget(budget, "finetune", RunPlan())
-    assert left.left_out == 'finetune would take about 14 min, 0.00 s are left; budget="20m"'
+    assert left.left_out == 'finetune would take about 14 min, with 0.00 s left; rerun with budget="20m"'
     assert (left.needs_seconds, left.needs_budget) == (840.0, "20m")
     _, unknown = fit_into_budget(budget, "features", RunPlan(method="features"))
-    assert unknown.left_out == 'features: no time is left of 1.0 s; budget="3m"'
+    assert unknown.left_out == 'features: the budget of 1.0 s is used up; rerun with budget="3m"'
 
 
 def test_epochs_that_were_said_are_not_changed(tiny: str, tmp_path: Path, slow: Slow) -> None:
@@ -142,7 +142,7 @@ def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow: Sl
     slow("finetune", 270.0, epochs=3)
     made = call(tiny, tmp_path / "out", budget="4m")
     assert made.rung("features").left_out == (
-        'features would take about 3 min, 4 min are left, 2 min of them kept for finetune; budget="10m"'
+        'features would take about 3 min, with 4 min left (2 min reserved for finetune); rerun with budget="10m"'
     )
     assert made.rung("finetune").epochs == 2
     slow("finetune", 3000.0, epochs=3)  # not one epoch fits: nothing is kept
@@ -167,7 +167,7 @@ def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch
     assert clock == [9.0]
     assert rung.left_out is None
     _, rung = fit_into_budget(budget, "finetune", RunPlan())
-    assert rung.left_out == 'finetune would take about 2 min, 1.0 s are left; budget="3m"'
+    assert rung.left_out == 'finetune would take about 2 min, with 1.0 s left; rerun with budget="3m"'
 
 
 def test_a_method_that_cannot_be_tried_out_keeps_nobody_else_out(

@@ -48,7 +48,7 @@ def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> Non
         assert not rung.reused
     assert (climbed.part, climbed.rows, climbed.metric) == ("test", 20, "accuracy")
     assert climbed.rung("tfidf").latency_ms < climbed.rung("finetune").latency_ms  # type: ignore[operator]
-    with pytest.raises(InputError, match="The ladder has no 'few'"):
+    with pytest.raises(InputError, match="The ladder has no result for 'few'"):
         climbed.rung("few")
 
 
@@ -110,10 +110,10 @@ def test_the_same_call_reads_back_what_is_finished(
     assert all(rung.reused for rung in again.rungs)
     assert [replace(rung, reused=False) for rung in again.rungs] == list(climbed.rungs)
     assert (again.recommended, again.reason) == (climbed.recommended, climbed.reason)
-    assert sum("read back, not trained again" in line for line in said) == 4
+    assert sum("reused, not trained again" in line for line in said) == 4
     loose = ladder(reviews, output=climbed.folder, model=tiny, budget=1, margin=1, **FAST)  # is no setting of training
     assert (loose.margin, loose.recommended) == (1.0, "tfidf")
-    with pytest.raises(InputError, match=r"other settings \(epochs was 2, got 3\); name another"):
+    with pytest.raises(InputError, match=r"other settings \(epochs was 2, got 3\); choose another"):
         ladder(reviews, output=climbed.folder, model=tiny, **FAST | {"epochs": 3})
     with pytest.raises(InputError, match=r"other settings \(seed was 0, got 5\)"):
         ladder(reviews, output=climbed.folder, model=tiny, seed=5, **FAST)
@@ -161,8 +161,8 @@ def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
     ladder(make_sentiment_rows(100), output=tmp_path / "out", events=RunEvents(message=said.append), **chosen)
-    assert sum("it will take about" in line for line in said) == 3
-    with pytest.raises(InputError, match=r'features: no time is left of 0\.00 s; budget="30s"'):
+    assert sum("estimated training time" in line for line in said) == 3
+    with pytest.raises(InputError, match=r'features: the budget of 0\.00 s is used up; rerun with budget="30s"'):
         ladder(make_sentiment_rows(100), output=tmp_path / "none", budget="0.001s", **chosen)
 
 
@@ -261,13 +261,13 @@ def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"budget": "soon"}, "budget is 'soon'; say a time above 0 such as 90s, 10m or 1h"),
+        ({"budget": "soon"}, "budget is 'soon'; expected a time > 0 such as 90s, 10m or 1h"),
         ({"budget": "10"}, "budget is '10'"),
         ({"budget": 0}, "budget is '0'"),
         ({"margin": -0.1}, "margin must be a number from 0 to 1e\\+09, in units of the metric; got '-0.1'"),
         ({"margin": "small"}, "margin must be a number .* got 'small'"),
-        ({"methods": "tfidf,magic"}, "There is no method 'magic'; a ladder has majority, tfidf"),
-        ({"method": "tfidf"}, "say which ones with methods"),
+        ({"methods": "tfidf,magic"}, "Unknown method 'magic'; choose from majority, tfidf"),
+        ({"method": "tfidf"}, "set them with methods"),
         ({"epoch": 3}, "Unknown setting 'epoch'"),
         ({"label": "nothing"}, "nothing"),
     ],
@@ -281,12 +281,12 @@ def test_what_is_refused_at_once(choices: dict[str, Any], said: str, tmp_path: P
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("x")
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="already exists and is not empty"):
         ladder(make_sentiment_rows(20), output=tmp_path / "full", methods="majority")
     (tmp_path / "full" / "ladder.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="damaged or of another version"):
+    with pytest.raises(CheckpointError, match="damaged or was written by another version"):
         ladder(make_sentiment_rows(20), output=tmp_path / "full", methods="majority")
-    with pytest.raises(InputError, match="too few different rows to hold any out"):
+    with pytest.raises(InputError, match="too few distinct rows to hold out a part"):
         ladder(make_sentiment_rows(200)[4:6], output=tmp_path / "few", methods="majority")
 
 

@@ -100,7 +100,7 @@ def test_with_few_rows_the_best_is_taken_and_the_doubt_is_said() -> None:
     assert gap.low < 0 < gap.high
     assert taken == "finetune"
     assert reason == (
-        "finetune: accuracy 0.938 is the best on 80 test rows. These rows are too few to tell differences below "
+        "finetune: accuracy 0.938 is the best on 80 test rows. These rows are too few to resolve differences below "
         f"{(gap.high - gap.low) / 2:.2g}, so the cheaper tfidf (0.900) may be as good."
     )
     assert judged(right, rows=80, margin=0.2)[1] == "tfidf"
@@ -111,7 +111,9 @@ def test_equal_answers_on_few_rows_do_not_show_that_methods_are_equal() -> None:
     worse = wrong_on(12, 0)
     _, taken, reason = judged({"majority": np.arange(12) % 2 == 0, "tfidf": worse, "finetune": worse}, rows=12)
     assert taken == "tfidf"  # of equal figures the cheapest, with the doubt
-    assert reason.endswith("These rows are too few to tell differences below 0.25, so finetune (0.917) may be better.")
+    assert reason.endswith(
+        "These rows are too few to resolve differences below 0.25, so finetune (0.917) may be better."
+    )
     same = (result("tfidf", 0.9, 0.0, 0.0, 0.0), result("finetune", 0.9000001))
     assert chosen("accuracy", *same, rows=299)[0] == "finetune"
     assert chosen("accuracy", *same, rows=301)[0] == "tfidf"
@@ -161,7 +163,7 @@ def test_the_floor_is_recommended_only_where_nothing_beats_it() -> None:
     taken, reason = chosen("accuracy", *near, rows=50_000)
     assert taken == "tfidf"
     assert reason.startswith("tfidf: accuracy 0.900 is the best on 50,000 test rows. The best is not clearly better")
-    assert "majority (0.899, difference -0.001, -0.003 to 0.001), which does not look at the text" in reason
+    assert "majority (0.899, difference -0.001, -0.003 to 0.001), which ignores the text" in reason
     few = (result("majority", 0.5, -0.1, -0.4, 0.1), result("tfidf", 0.55, -0.05, -0.3, 0.2), result("finetune", 0.6))
     taken, reason = chosen("accuracy", *few, rows=20)
     assert taken == "finetune"
@@ -170,21 +172,21 @@ def test_the_floor_is_recommended_only_where_nothing_beats_it() -> None:
     equal = (result("majority", 0.9), result("tfidf", 0.9, 0.0, -0.01, 0.01))
     assert chosen("accuracy", *equal) == (
         "majority",
-        "majority: accuracy 0.900 on 1,000 test rows, and no method that reads the text is better.",
+        "majority: accuracy 0.900 on 1,000 test rows; no method that reads the text is better.",
     )
 
 
 def test_one_method_and_the_cheapest() -> None:
     assert chosen("accuracy", result("tfidf", 0.9)) == (
         "tfidf",
-        "tfidf: accuracy 0.900 on 1,000 test rows; it is the only method that was measured.",
+        "tfidf: accuracy 0.900 on 1,000 test rows; it is the only measured method.",
     )
     best = (
         result("tfidf", 0.9),
         result("features", 0.8, -0.1, -0.2, -0.05),
         MethodResult(method="finetune", left_out="no"),
     )
-    assert chosen("accuracy", *best)[1].endswith("is the best, and it is the cheapest method, too.")
+    assert chosen("accuracy", *best)[1].endswith("is the best, and it is also the cheapest method.")
     assert chosen("accuracy", MethodResult(method="majority", value=None), result("tfidf", 0.9))[0] == "tfidf"
     undefined = MethodResult(
         method="tfidf", value=0.8, difference=Difference(difference=None, low=None, high=None, p=None)
@@ -220,8 +222,8 @@ def test_an_often_best_method_that_is_missing_is_named() -> None:
         ("finetune",),
         'Not tried: finetune (needs about 6 min; rerun with budget="11m"); it is often the best method.',
     )
-    none = MethodResult(method="finetune", left_out="finetune: no time is left of 1.0 s", needs_budget="30s")
-    assert '(no time was left; rerun with budget="30s")' in str(describe_missing_methods((done, none))[1])
+    none = MethodResult(method="finetune", left_out="finetune: the budget of 1.0 s is used up", needs_budget="30s")
+    assert '(the budget was used up; rerun with budget="30s")' in str(describe_missing_methods((done, none))[1])
     failed = MethodResult(method="finetune", left_out="finetune failed with ValueError: bad")
     assert describe_missing_methods((failed,))[1] == (
         "Not tried: finetune (failed with ValueError: bad); it is often the best method."
@@ -238,6 +240,6 @@ def test_a_shortened_method_is_said_to_be() -> None:
     )
     assert describe_missing_methods((short,)) == (
         (),
-        "finetune was trained for 2 of 5 epochs to fit the budget; all of them take about 6 min: rerun with "
+        "finetune was trained for 2 of 5 epochs to fit the budget; all epochs take about 6 min: rerun with "
         'budget="11m".',
     )

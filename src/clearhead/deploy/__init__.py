@@ -1,7 +1,7 @@
-"""A finished model made ready for use: int8 behind a quality gate, ONNX export, and speed beside other runtimes.
+"""Deployment of trained models: int8 quantization with a quality check, ONNX export, and benchmarks of runtimes.
 
-`quantize` measures before it keeps int8 weights, `export` writes ONNX for others, `bench` runs each runtime in a
-process of its own (`worker`), interleaved by `scheduler`.
+`quantize` compares int8 with float before it saves a model, `export` writes ONNX files, and `bench` measures each
+runtime in its own process (`worker`), in interleaved rounds (`scheduler`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model in eight bits beside the one that it was made from."""
+"""Build an int8 model that shares weights with the original."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from clearhead.model import Model
 
 
 def quantize_model(model: Model, plan: Int8Plan) -> Model:
-    """The same model in eight bits, its other weights shared."""
+    """Return an int8 version of a model; weights that stay float are shared."""
     runner: Any = model.runner
     return replace(model, runner=EngineRunner(model.shape, runner.tensors, runner.threads, plan))

@@ -1,4 +1,4 @@
-"""Processes that take turns: each waits until it is asked, and none is waited for without an end."""
+"""Worker processes that answer requests one at a time, with a timeout for each answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 from clearhead.errors import ClearheadError
 from clearhead.files import to_printable
 
-EXIT_TIMEOUT = 5.0  # seconds that a child has to end by itself
+EXIT_TIMEOUT = 5.0  # seconds until a process that should exit is killed
 
 
 class WorkerProcess:
-    """A process that is asked in lines of JSON; one that dies or keeps silent too long is an error in one sentence."""
+    """A child process that exchanges lines of JSON; a crash or timeout raises ClearheadError."""
 
     def __init__(self, title: str, command: Sequence[str]) -> None:
         self.title = title
@@ -32,7 +32,7 @@ class WorkerProcess:
             )
         except OSError as error:
             self._stderr.close()
-            raise ClearheadError(f"{title} cannot be started: {error.strerror or error}.") from None
+            raise ClearheadError(f"{title} could not be started: {error.strerror or error}.") from None
         self._answers: Queue[bytes | None] = Queue()
         self._reader = Thread(target=self._read_lines, daemon=True)
         self._reader.start()
@@ -43,33 +43,33 @@ class WorkerProcess:
             self._answers.put(line)
         self._answers.put(None)
 
-    def request(self, question: dict[str, Any], patience: float) -> dict[str, Any]:
-        """One short question, its answer."""
+    def request(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Send a request and return its answer."""
         assert self.process.stdin is not None
-        with suppress(OSError):  # it has gone, and the missing answer says so
-            self.process.stdin.write(json.dumps(question).encode() + b"\n")
+        with suppress(OSError):  # the process has exited; read_answer reports it
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
-        return self.read_answer(patience)
+        return self.read_answer(timeout)
 
-    def read_answer(self, patience: float) -> dict[str, Any]:
-        """The next answer, which may come without a question: the first one says that all is loaded."""
+    def read_answer(self, timeout: float) -> dict[str, Any]:
+        """Return the next answer; the first one comes without a request, when the runtime is loaded."""
         try:
-            line = self._answers.get(timeout=patience)
+            line = self._answers.get(timeout=timeout)
         except Empty:
             self.close(at_once=True)
-            raise ClearheadError(f"{self.title} gave no answer for {patience:.0f} seconds and was stopped.") from None
+            raise ClearheadError(f"{self.title} did not answer within {timeout:.0f} seconds and was stopped.") from None
         try:
-            found = None if line is None else json.loads(line)
+            answer = None if line is None else json.loads(line)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            answer = None
+        if not isinstance(answer, dict):
             self.close(at_once=line is not None)
-            why = self.last_error_line() or f"exit code {self.process.returncode}"
-            raise ClearheadError(f"{self.title} stopped while it was measured: {why}.")
-        return found
+            reason = self.last_error_line() or f"exit code {self.process.returncode}"
+            raise ClearheadError(f"{self.title} exited during the measurement: {reason}.")
+        return answer
 
     def last_error_line(self) -> str:
-        """The last line that it wrote to stderr."""
+        """Return the last line that the process wrote to stderr."""
         if self._stderr.closed:
             return self._last_error_line
         self._stderr.seek(0, 2)
@@ -78,14 +78,14 @@ class WorkerProcess:
         return to_printable(lines[-1].strip().rstrip("."), 200) if lines else ""
 
     def close(self, *, at_once: bool = False) -> None:
-        """End it, if need be by force."""
+        """Stop the process; kill it if it does not exit."""
         if self._stderr.closed:
             return
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         if at_once:
             self.process.kill()
-        with suppress(OSError):  # what was not yet sent
+        with suppress(OSError):  # unsent input
             self.process.stdin.close()
         try:
             self.process.wait(EXIT_TIMEOUT)
@@ -93,7 +93,7 @@ class WorkerProcess:
             self.process.kill()
             self.process.wait()
         self._reader.join(EXIT_TIMEOUT)
-        if not self._reader.is_alive():  # a grandchild may hold the pipe
+        if not self._reader.is_alive():  # otherwise a grandchild holds the pipe
             self.process.stdout.close()
         self._last_error_line = self.last_error_line()
         self._stderr.close()

@@ -1,4 +1,4 @@
-"""Eight bits behind a gate: both versions answer the same rows, and one that loses too much is refused."""
+"""Quantize a model to int8, compare it with float on the same rows, and save it only if it is good enough."""
 
 from __future__ import annotations
 
@@ -47,27 +47,29 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MAX_DROP = 0.5  # points of the metric that may be lost
-CALIBRATION_ROWS = 64  # of a user that are looked at to find the plan
-MIN_COSINE = 0.995  # of vectors, on average
+MAX_DROP = 0.5  # points of the metric
+CALIBRATION_ROWS = 64  # rows of the user for calibration
+MIN_COSINE = 0.995  # mean over texts
 NOT_COPIED = ("*.bin", "*.h5", "*.msgpack", "*.ot", "*.onnx", "*.onnx.data", "*.gguf", "*.pt", "*.pth")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantized:
-    """A model folder that runs in eight bits, and what that costs."""
+    """A saved int8 model, and its loss of quality."""
 
     folder: Path
     verdict: Int8Result
     seconds: float
 
     def __repr__(self) -> str:
-        one = self.verdict
-        cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"
+        verdict = self.verdict
+        cost = (
+            f"{verdict.metric} {verdict.before:.4f} in float and {verdict.after:.4f} in int8 on {verdict.rows:,} rows"
+        )
         return short_repr("Quantized", cost, f"folder {self.folder}")
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return JSON-compatible values."""
         return {"folder": str(self.folder), "seconds": round(self.seconds, 2), **vars(self.verdict)}
 
 
@@ -82,47 +84,47 @@ def run_quantize(
     columns: Mapping[str, str | None] | None = None,
     progress: Progress = no_progress,
 ) -> Quantized:
-    """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
+    """Calibrate an int8 model, compare it with float, and save it if it is good enough."""
     if not max_drop >= 0 or not 0 <= min_cosine <= 1:
         raise InputError(f"max_drop must be >= 0 and min_cosine between 0 and 1, got {max_drop} and {min_cosine}.")
     check_output_folder(output)
-    begun = time.perf_counter()
-    folder, named = locate(reference).folder, columns or {}
+    start = time.perf_counter()
+    folder, column_names = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and kind_of(folder) in TRANSLATION_KINDS:
-        sides = named.get("source"), named.get("target")
-        plan, verdict = calibrate_on_translations(reference, rows, max_drop, part, sides, progress)
+        pair_columns = column_names.get("source"), column_names.get("target")
+        plan, verdict = calibrate_on_translations(reference, rows, max_drop, part, pair_columns, progress)
     elif isinstance(rows, Source):
-        plan, verdict = _calibrate_on_rows(reference, rows, max_drop, part, named, progress)
+        plan, verdict = _calibrate_on_rows(reference, rows, max_drop, part, column_names, progress)
     else:
         plan, verdict = _calibrate_on_texts(reference, rows, min_cosine, progress)
     if not verdict.passed:
-        raise QualityError(f"{_describe_verdict(verdict)} Nothing was written; float runs as before.")
+        raise QualityError(f"{_describe_verdict(verdict)} No files were written.")
     _save_quantized(folder, output, plan, verdict)
-    return Quantized(folder=output, verdict=verdict, seconds=time.perf_counter() - begun)
+    return Quantized(folder=output, verdict=verdict, seconds=time.perf_counter() - start)
 
 
 def _calibrate_on_rows(
     reference: str,
     rows: Source,
-    allowed: float,
+    max_drop: float,
     part: str | None,
     columns: Mapping[str, str | None],
     progress: Progress,
 ) -> tuple[Int8Plan, Int8Result]:
-    """A trained model by its metric on rows whose labels are known."""
+    """Calibrate a trained model, and compare its metric on labeled rows."""
     if not rows.is_rereadable:
-        raise InputError(f"{rows.name} can be read only once; put it in a file.")
-    exact = load_predictor(reference, precision="float")
-    scorer = exact.scorer
+        raise InputError(f"{rows.name} can be read only once; save it to a file first.")
+    float_predictor = load_predictor(reference, precision="float")
+    scorer = float_predictor.scorer
     if not isinstance(scorer, NetworkScorer | FeatureScorer):
-        raise InputError(f"{reference} has no network to quantise: {exact.method} counts words.")
-    texts = _encode_calibration_rows(exact, rows)
+        raise InputError(f"{reference} has no network to quantize: its method is {float_predictor.method}.")
+    token_ids = _encode_calibration_rows(float_predictor, rows)
     weights = scorer.model.runner.weights()
-    plan = calibrate_int8(scorer.model.shape, weights, texts, progress)
-    small = replace(exact, scorer=replace(scorer, model=quantize_model(scorer.model, plan)))
-    found = {}
-    for name, predictor in (("float", exact), ("int8", small)):
-        found[name] = run_evaluate(
+    plan = calibrate_int8(scorer.model.shape, weights, token_ids, progress)
+    int8_predictor = replace(float_predictor, scorer=replace(scorer, model=quantize_model(scorer.model, plan)))
+    evaluations = {}
+    for name, predictor in (("float", float_predictor), ("int8", int8_predictor)):
+        evaluations[name] = run_evaluate(
             predictor,
             rows,
             part=part,
@@ -132,68 +134,74 @@ def _calibrate_on_rows(
             label=columns.get("label"),
             options=columns.get("options"),
         )
-    metric = found["float"].main
-    before, after = (float(found[name].metrics[metric].value) for name in ("float", "int8"))
-    lost = 100 * (after - before if metric in LOWER_IS_BETTER else before - after)
+    metric = evaluations["float"].main
+    before, after = (float(evaluations[name].metrics[metric].value) for name in ("float", "int8"))
+    drop = 100 * (after - before if metric in LOWER_IS_BETTER else before - after)
     return plan, Int8Result(
-        passed=bool(lost <= allowed + 1e-9),
+        passed=bool(drop <= max_drop + 1e-9),
         metric=metric,
         before=before,
         after=after,
-        allowed=allowed,
-        rows=found["float"].rows,
+        allowed=max_drop,
+        rows=evaluations["float"].rows,
         data=rows.name,
         float_steps=len(plan.float_steps),
     )
 
 
 def _encode_calibration_rows(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
-    """The tokens of some rows, as the model reads them."""
+    """Encode calibration rows as the model reads them, followed by built-in sentences."""
     scorer: Any = predictor.scorer
     columns = replace(predictor.resolve_columns(rows), label=None, split=None)
-    check = predictor.task.rows.check_row
-    read = [check(row, columns, None) for row in rows.sample(4 * CALIBRATION_ROWS) if not isinstance(row, BadRow)]
-    good = [row for row in read if isinstance(row, TextRow)][:CALIBRATION_ROWS]
-    if not good:
-        raise InputError(f"{rows.name} has no row that the model can read.")
-    table = encode_rows(good, columns, scorer.model.tokenizer, policy=scorer.length_policy, codec=predictor.task.rows)
-    pieces = [table.window_ids(place).tolist() for place in range(len(table.starts) - 1)][:CALIBRATION_ROWS]
-    # channels that are quiet in these rows may be loud in tomorrow's
-    return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
+    check_row = predictor.task.rows.check_row
+    checked_rows = [
+        check_row(row, columns, None) for row in rows.sample(4 * CALIBRATION_ROWS) if not isinstance(row, BadRow)
+    ]
+    text_rows = [row for row in checked_rows if isinstance(row, TextRow)][:CALIBRATION_ROWS]
+    if not text_rows:
+        raise InputError(f"{rows.name} contains no valid rows.")
+    table = encode_rows(
+        text_rows, columns, scorer.model.tokenizer, policy=scorer.length_policy, codec=predictor.task.rows
+    )
+    windows = [table.window_ids(window).tolist() for window in range(len(table.starts) - 1)][:CALIBRATION_ROWS]
+    # built-in sentences cover channels that have small activations in these rows
+    return [*windows, *(encoding.ids for encoding in scorer.model.tokenizer.encode_ids(SENTENCES))]
 
 
 def _calibrate_on_texts(
-    reference: str, texts: Sequence[str] | None, least: float, progress: Progress
+    reference: str, texts: Sequence[str] | None, min_cosine: float, progress: Progress
 ) -> tuple[Int8Plan, Int8Result]:
-    """An encoder by its vectors: on texts that it was not calibrated with, where there are enough."""
+    """Calibrate an encoder, and compare its vectors on other texts if there are enough."""
     import numpy as np
 
     model = load(reference, "engine", precision="float")
     if model.trained is not None or (model.shape.head is not None and model.has_labels):
-        raise InputError(f"{reference} answers with labels: give rows whose labels are known, to measure what is lost.")
-    looked, rest = [], _select_untruncated(OTHERS, model)
+        raise InputError(f"{reference} predicts labels; provide labeled rows to measure the loss.")
+    calibration_texts, measured_texts = [], _select_untruncated(OTHERS, model)
     if texts is not None:
-        given = [text for text in texts if text]
-        if not given:
-            raise InputError("There is no text to measure on.")
-        cut = CALIBRATION_ROWS if len(given) >= 2 * CALIBRATION_ROWS else len(given) // 2
-        looked, rest = given[: max(cut, 1)], given[cut:]
-    tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
+        nonempty_texts = [text for text in texts if text]
+        if not nonempty_texts:
+            raise InputError("There are no texts to measure on.")
+        cut = CALIBRATION_ROWS if len(nonempty_texts) >= 2 * CALIBRATION_ROWS else len(nonempty_texts) // 2
+        calibration_texts, measured_texts = nonempty_texts[: max(cut, 1)], nonempty_texts[cut:]
+    tokens = [float_vectors.ids for float_vectors in model.tokenizer.encode_ids([*calibration_texts, *SENTENCES])]
     plan = calibrate_int8(model.shape, model.runner.weights(), tokens, progress)
-    small = quantize_model(model, plan)
-    one, other = (
-        made.embed(rest, progress=partial(progress, f"measuring {name}")).astype(np.float64)
-        for name, made in (("float", model), ("int8", small))
+    int8_model = quantize_model(model, plan)
+    float_vectors, int8_vectors = (
+        candidate.embed(measured_texts, progress=partial(progress, f"measuring {name}")).astype(np.float64)
+        for name, candidate in (("float", model), ("int8", int8_model))
     )
-    near = (one * other).sum(1) / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-30)
-    mean, worst = float(near.mean()), float(near.min())
+    cosines = (float_vectors * int8_vectors).sum(1) / np.maximum(
+        np.linalg.norm(float_vectors, axis=1) * np.linalg.norm(int8_vectors, axis=1), 1e-30
+    )
+    mean, worst = float(cosines.mean()), float(cosines.min())
     return plan, Int8Result(
-        passed=mean >= least,
+        passed=mean >= min_cosine,
         metric="cosine",
         before=1.0,
         after=mean,
-        allowed=least,
-        rows=len(rest),
+        allowed=min_cosine,
+        rows=len(measured_texts),
         worst=worst,
         data="everyday sentences" if texts is None else "your texts",
         float_steps=len(plan.float_steps),
@@ -201,20 +209,22 @@ def _calibrate_on_texts(
 
 
 def _select_untruncated(texts: Sequence[str], model: Model) -> list[str]:
-    """Those that a model reads whole, or all where it reads none so."""
-    most = model.max_length(model.pooling)
-    lengths = [len(one) for one in model.tokenizer.encode_ids(texts)]
-    return [text for text, length in zip(texts, lengths, strict=True) if most is None or length <= most] or list(texts)
+    """Return texts that fit into the model without truncation, or all if none fit."""
+    max_length = model.max_length(model.pooling)
+    lengths = [len(token_ids) for token_ids in model.tokenizer.encode_ids(texts)]
+    return [
+        text for text, length in zip(texts, lengths, strict=True) if max_length is None or length <= max_length
+    ] or list(texts)
 
 
 def load_texts(rows: Any, column: str | None = None) -> list[str]:
-    """A list of texts as it is, or the texts of a file or table."""
+    """Return a list of texts unchanged, or read the texts of a file or table."""
     if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
         return list(rows)
     source = open_source(rows)
-    found = resolve_columns(source, ColumnLayout(second_text=False), ColumnRoles(text=column), labeled=False)
-    read = (check_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good_rows(source))
-    return [row.text for row in read if isinstance(row, TextRow)]
+    columns = resolve_columns(source, ColumnLayout(second_text=False), ColumnRoles(text=column), labeled=False)
+    checked_rows = (check_row(row, replace(columns, label=None, text_b=None, split=None)) for row in _good_rows(source))
+    return [row.text for row in checked_rows if isinstance(row, TextRow)]
 
 
 def _good_rows(source: Source) -> Iterator[Row]:
@@ -224,51 +234,51 @@ def _good_rows(source: Source) -> Iterator[Row]:
 
 
 def _describe_verdict(verdict: Int8Result) -> str:
-    """What eight bits cost, in words."""
+    """Describe the loss of quality in one sentence."""
     if verdict.metric == "cosine":
-        said = f"int8 vectors have a mean cosine of {verdict.after:.4f} with float (worst {verdict.worst:.4f})"
-        return f"{said} on {verdict.rows:,} texts; {verdict.allowed} is asked for."
-    lost = (1 if verdict.metric in ("bleu", "chrf") else 100) * abs(verdict.before - verdict.after)
-    said = f"int8 loses {lost:.2f} points of {verdict.metric} ({verdict.before:.4f} to {verdict.after:.4f})"
-    return f"{said} on {verdict.rows:,} rows; {verdict.allowed} may be lost."
+        loss = f"int8 vectors have a mean cosine of {verdict.after:.4f} with float (worst {verdict.worst:.4f})"
+        return f"{loss} on {verdict.rows:,} texts; at least {verdict.allowed} is required."
+    drop = (1 if verdict.metric in ("bleu", "chrf") else 100) * abs(verdict.before - verdict.after)
+    loss = f"int8 loses {drop:.2f} points of {verdict.metric} ({verdict.before:.4f} to {verdict.after:.4f})"
+    return f"{loss} on {verdict.rows:,} rows; at most {verdict.allowed} is allowed."
 
 
 def find_held_out_rows(folder: Path) -> tuple[str, str | None]:
-    """Where the development rows of a run are: a file, and the part of it that was held out."""
+    """Return the file with the held-out rows of a run, and the part to use (None: the whole file)."""
     try:
         plan, _ = read_run(folder)
     except (InputError, CheckpointError):
-        said = f"{folder} does not say on which rows it was trained: give some whose labels are known."
-        raise InputError(said) from None
+        message = f"{folder} does not record its training data; provide labeled rows."
+        raise InputError(message) from None
     if plan.dev is not None and Path(plan.dev).exists():
         return plan.dev, None
     if plan.dev is None and plan.train is not None and Path(plan.train).exists():
         return plan.train, "dev"
-    raise InputError(f"The rows that {folder} was trained with are gone: give some whose labels are known.")
+    raise InputError(f"The training data of {folder} no longer exists; provide labeled rows.")
 
 
 def _save_quantized(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Result) -> None:
-    """The folder with the plan and the verdict, whole or not at all."""
-    with atomic_folder(output) as made:
+    """Copy the model folder and add the int8 plan and the comparison, atomically."""
+    with atomic_folder(output) as work_folder:
         unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
-        shutil.copytree(folder, made, ignore=unused, dirs_exist_ok=True, copy_function=_copy_file)
-        sentences = read_modules(made)
-        inner = made if sentences is None else sentences.encoder
-        write_plan(inner, plan)
-        write_passport(inner, replace(_read_or_create_passport(inner), int8=verdict))
+        shutil.copytree(folder, work_folder, ignore=unused, dirs_exist_ok=True, copy_function=_copy_file)
+        sentences = read_modules(work_folder)
+        model_folder = work_folder if sentences is None else sentences.encoder
+        write_plan(model_folder, plan)
+        write_passport(model_folder, replace(_read_or_create_passport(model_folder), int8=verdict))
 
 
 def _copy_file(source: str, target: str) -> None:
-    """Copy a file; the first one that cannot be written ends the copy with one sentence."""
+    """Copy a file; explain write errors, which end the copy."""
     with explain_write_errors(Path(target)):
         shutil.copy2(source, target)
 
 
 def _read_or_create_passport(folder: Path) -> Passport:
-    """The passport that is there, or the first one of a model of others."""
-    known = read_passport(folder)
-    if known is not None:
-        return known
+    """Return the passport of a folder, or create one for a model without."""
+    passport = read_passport(folder)
+    if passport is not None:
+        return passport
     from clearhead import __version__
 
     model = load(folder, "engine", precision="float")

@@ -1,4 +1,4 @@
-"""Eight bits for a translator behind a gate: both versions translate the same rows, judged by BLEU and chrF."""
+"""Quantize a translation model: float and int8 translate the same rows, compared by BLEU and chrF."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from clearhead.translate.evaluate import read_reference_pairs, translate_sources
 if TYPE_CHECKING:
     from clearhead.model import Model
 
-MAX_ROWS = 500  # that are translated: more make the verdict little surer
-SCORES = ("bleu", "chrf")  # each of them may lose what is allowed
+MAX_ROWS = 500  # translated; more rows hardly reduce the uncertainty
+SCORES = ("bleu", "chrf")  # neither may drop by more than max_drop
 
 
 def calibrate_on_translations(
     reference: str,
     rows: Source,
-    allowed: float,
+    max_drop: float,
     part: str | None,
     columns: tuple[str | None, str | None],
     progress: Progress,
 ) -> tuple[Int8Plan, Int8Result]:
-    """The first plan that keeps both scores, or the last one with what it loses."""
+    """Return the first plan that keeps both scores, else the last one, with its result."""
     model = load(reference, "engine", precision="float")
     if model.shape.head is None or model.shape.head.kind != "seq2seq":
-        raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
-    every, _ = read_reference_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
-    pairs = [every[place] for place in sample_rows(len(every), min(MAX_ROWS, len(every)), 0)]
+        raise InputError(f"{reference} cannot translate: its decoder has no language modeling head.")
+    all_pairs, _ = read_reference_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
+    pairs = [all_pairs[index] for index in sample_rows(len(all_pairs), min(MAX_ROWS, len(all_pairs)), 0)]
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("num_beams") or 1))
     before = _score_translations(model, pairs, beam, for_stage(progress, "measuring float"))
     for plan in _candidate_plans(model):
         after = _score_translations(quantize_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
-        worse = max(SCORES, key=lambda name: before[name] - after[name])
+        worst_metric = max(SCORES, key=lambda name: before[name] - after[name])
         verdict = Int8Result(
-            passed=before[worse] - after[worse] <= allowed + 1e-9,
-            metric=worse,
-            before=before[worse],
-            after=after[worse],
-            allowed=allowed,
+            passed=before[worst_metric] - after[worst_metric] <= max_drop + 1e-9,
+            metric=worst_metric,
+            before=before[worst_metric],
+            after=after[worst_metric],
+            allowed=max_drop,
             rows=len(pairs),
             data=rows.name,
             float_steps=len(plan.float_steps),
@@ -62,7 +62,7 @@ def calibrate_on_translations(
 
 
 def _candidate_plans(model: Model) -> Iterator[Int8Plan]:
-    """Everything in eight bits; then all but the head, whose small differences choose the words."""
+    """Yield a plan with all layers in int8, then one with a float head, since small errors in logits change tokens."""
     yield Int8Plan()
     assert model.shape.head is not None
     tied = tied_tensors(model.shape).get("head.out.weight", "stack.embed.token.weight").removesuffix(".weight")
@@ -70,7 +70,7 @@ def _candidate_plans(model: Model) -> Iterator[Int8Plan]:
 
 
 def _score_translations(model: Model, pairs: list[Pair], beam: int, progress: Progress) -> dict[str, float]:
-    texts = [pair.source for pair in pairs]
-    said = translate_sources(model, texts, source_prefix(model), beam, progress)
-    found = measure_translations(said, [pair.target for pair in pairs], n=0).measures
-    return {name: found[name].value for name in SCORES}
+    sources = [pair.source for pair in pairs]
+    translations = translate_sources(model, sources, source_prefix(model), beam, progress)
+    measures = measure_translations(translations, [pair.target for pair in pairs], n=0).measures
+    return {name: measures[name].value for name in SCORES}

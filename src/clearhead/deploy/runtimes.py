@@ -1,4 +1,4 @@
-"""What can run a model on this machine: the engine in float and int8, the core, and those that others would take."""
+"""Runtimes for benchmarks: the engine in float and int8, the core, plain ONNX Runtime and sentence-transformers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-PORTABLE_BATCH_SIZE = 8  # texts in a call of the plain graph: best for sentences
+PORTABLE_BATCH_SIZE = 8  # texts per call of the portable graph; fastest for sentences
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """One way to run a model: its name for people, the package it needs, and how a child process loads it."""
+    """A runtime: display title, required package, and the function that loads a model in a worker process."""
 
     title: str
     package: str
@@ -34,7 +34,7 @@ class Runtime:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the package is there; it is not imported."""
+        """Whether the required package is installed; it is not imported."""
         return find_spec(self.package) is not None
 
 
@@ -62,8 +62,8 @@ def _load_portable(job: BenchJob) -> LoadedRuntime:
 
     model = load(job.folder, runtime="engine", precision="float", head=None, threads=job.threads)
     path = write_portable_graph(model, Path(job.work))
-    made: Any = PortableRunner(model.shape, path, job.threads)
-    model.runner = made
+    runner: Any = PortableRunner(model.shape, path, job.threads)
+    model.runner = runner
     return _wrap_model(model)
 
 
@@ -74,64 +74,64 @@ def _load_sentence_transformers(job: BenchJob) -> LoadedRuntime:
 
 
 def _wrap_model(model: Model) -> LoadedRuntime:
-    def count(texts: list[str]) -> list[int]:
-        most = model.max_length(model.pooling)
-        lengths = [len(one) for one in model.tokenizer.encode_ids(texts)]
-        return lengths if most is None else [min(length, most) for length in lengths]
+    def count_tokens(texts: list[str]) -> list[int]:
+        max_length = model.max_length(model.pooling)
+        lengths = [len(token_ids) for token_ids in model.tokenizer.encode_ids(texts)]
+        return lengths if max_length is None else [min(length, max_length) for length in lengths]
 
-    return LoadedRuntime(embed=model.embed, count_tokens=count)
+    return LoadedRuntime(embed=model.embed, count_tokens=count_tokens)
 
 
 def write_portable_graph(model: Model, folder: Path) -> Path:
-    """A graph of the ONNX standard's own operators in a file, as an export gives it; made if it is not there."""
+    """Write a graph of standard ONNX operators, as a portable export does, unless it exists; return its path."""
     from clearhead.engine.assemble import GraphSpec, assemble
     from clearhead.engine.export import MODEL_FILE, write_model
 
-    path, held = folder / MODEL_FILE, cast("Any", model.runner)
+    path, runner = folder / MODEL_FILE, cast("Any", model.runner)
     if path.exists():
         return path
-    every, pooled = model.pooling.layer != "last", "pooler" in model.pooling.modes
-    wanted = GraphSpec(hidden=every, last=not every, pooled=pooled, has_mask=True)
-    write_model(folder, assemble(held.shape, held.tensors, wanted, portable=True))
+    needs_all_layers, needs_pooler = model.pooling.layer != "last", "pooler" in model.pooling.modes
+    spec = GraphSpec(hidden=needs_all_layers, last=not needs_all_layers, pooled=needs_pooler, has_mask=True)
+    write_model(folder, assemble(runner.shape, runner.tensors, spec, portable=True))
     return path
 
 
 class PortableRunner:
-    """Such a file in ONNX Runtime with its own optimiser; texts of like length go together, padded."""
+    """A portable graph in ONNX Runtime with its default optimizations, on padded batches of similar length."""
 
     capabilities = Capabilities()
 
-    def __init__(self, shape: ModelShape, path: Path, threads: int, rows: int = PORTABLE_BATCH_SIZE) -> None:
+    def __init__(self, shape: ModelShape, path: Path, threads: int, batch_size: int = PORTABLE_BATCH_SIZE) -> None:
         ort = import_module("onnxruntime")
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = threads, 3
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.shape, self.batch_size = shape, rows
+        self.shape, self.batch_size = shape, batch_size
         self.session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self.output_names = [one.name for one in self.session.get_outputs()]
+        self.output_names = [output.name for output in self.session.get_outputs()]
 
     def encode(self, batch: Batch, *, layers: bool, pooled: bool, is_only_batch: bool = False) -> Output:  # noqa: ARG002
-        """Hidden states of every layer or of the last, and the pooler's vector."""
+        """Compute hidden states of all layers or of the last one, and pooler output."""
         import numpy as np
 
         from clearhead.batch import Output
 
-        given = {"ids": batch.ids, "mask": np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask}
+        inputs = {"ids": batch.ids, "mask": np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask}
         if self.shape.stack.segments > 1:
-            given["segments"] = np.zeros_like(batch.ids) if batch.segments is None else batch.segments
-        found = dict(zip(self.output_names, self.session.run(self.output_names, given), strict=True))
-        hidden = [found[f"hidden.{place}"] for place in range(len(found)) if f"hidden.{place}" in found]
-        return Output(hidden=hidden, last=found.get("last"), pooled=found.get("pooled"))
+            inputs["segments"] = np.zeros_like(batch.ids) if batch.segments is None else batch.segments
+        outputs = dict(zip(self.output_names, self.session.run(self.output_names, inputs), strict=True))
+        hidden = [outputs[f"hidden.{layer}"] for layer in range(len(outputs)) if f"hidden.{layer}" in outputs]
+        return Output(hidden=hidden, last=outputs.get("last"), pooled=outputs.get("pooled"))
 
     def batches(self, lengths: Array, budget: int) -> Iterator[Array]:  # noqa: ARG002
-        """Texts of like length together."""
+        """Yield batches of rows of similar length."""
         import numpy as np
 
         order = np.argsort(-lengths, kind="stable")
-        return (order[begin : begin + self.batch_size] for begin in range(0, len(order), self.batch_size))
+        return (order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size))
 
     def map_jobs(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        """One after the other: a call has all threads."""
+        """Run jobs sequentially: each call uses all threads."""
         return map(work, jobs)
 
 

@@ -1,4 +1,4 @@
-"""Runtimes that take turns at the same texts, each in a process of its own."""
+"""Measure runtimes in interleaved rounds on the same texts, each in its own process."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.files import to_printable
 from clearhead.progress import Progress
 
-STARTS = 2  # of each runtime: the first brings files into the system's cache, the faster one counts
+STARTS = 2  # process starts per runtime: the first fills the file cache; the faster one is reported
 TIMEOUT = 900.0  # seconds that a runtime may take to load
-COMPARED_TEXTS = 32  # texts whose vectors are laid beside the float ones
-TEXT_LIMITS = ((20, 1000), (16, 8192))  # fewest and most texts of a turn, one at a time and together
-MAX_TIME_RATIO = 4  # times as long as the first may another take for the same texts; beyond that it gets fewer
-TIMEOUT_RATIO = 50  # times as long without an answer, and it is stopped
+COMPARED_TEXTS = 32  # texts whose vectors are compared with float
+TEXT_LIMITS = ((20, 1000), (16, 8192))  # minimum and maximum texts per round: single texts, one batch
+MAX_TIME_RATIO = 4  # a runtime slower than this multiple of the first one gets fewer texts
+TIMEOUT_RATIO = 50  # a runtime is stopped after this multiple of the expected time
 
 
 @dataclass(kw_only=True)
 class Contender:
-    """One runtime while it is measured."""
+    """A runtime and its measurements."""
 
     name: str
     process: WorkerProcess | None = None
     left_out: str | None = None
-    seconds_per_text: tuple[float, float] = (1.0, 1.0)  # seconds of a text, alone and together
+    seconds_per_text: tuple[float, float] = (1.0, 1.0)  # in single calls, in one batch
     load_seconds: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)  # milliseconds
     throughputs: list[float] = field(default_factory=list)  # texts per second, by round
@@ -42,7 +42,7 @@ class Contender:
 
 @dataclass(kw_only=True)
 class Scheduler:
-    """All runtimes that are measured, and how far that is."""
+    """Start the runtimes, measure them in interleaved rounds, and report progress."""
 
     contenders: Sequence[Contender]
     timeout: float
@@ -52,83 +52,88 @@ class Scheduler:
 
     @property
     def running(self) -> list[Contender]:
-        """Those that are not left out."""
-        return [side for side in self.contenders if side.left_out is None]
+        """Runtimes that have not failed."""
+        return [contender for contender in self.contenders if contender.left_out is None]
 
-    def start(self, jobs: Sequence[Path], kept: ExitStack) -> None:
-        """Fresh processes up to their first answer, in turns; the last ones stay."""
+    def start(self, jobs: Sequence[Path], stack: ExitStack) -> None:
+        """Start each runtime STARTS times up to its first answer; the last processes stay for the measurement."""
         for start in range(STARTS):
-            for side, job in zip(self.contenders, jobs, strict=True):
-                self._start(side, job, kept, last=start == STARTS - 1)
+            for contender, job in zip(self.contenders, jobs, strict=True):
+                self._start(contender, job, stack, last=start == STARTS - 1)
 
-    def _start(self, side: Contender, job: Path, kept: ExitStack, *, last: bool) -> None:
-        if side.left_out is not None:
+    def _start(self, contender: Contender, job: Path, stack: ExitStack, *, last: bool) -> None:
+        if contender.left_out is not None:
             return
         command = [sys.executable, "-P", "-m", "clearhead.deploy.worker", str(job)]
-        child = kept.enter_context(WorkerProcess(RUNTIMES[side.name].title, command))
-        answer = child.read_answer(self.timeout)
-        spent = time.perf_counter() - child.started_at
-        if self._check_answer(side, answer) is not None:
-            side.load_seconds.append(spent)
-            side.process = child
-        if not last or side.left_out is not None:
-            child.close()
+        process = stack.enter_context(WorkerProcess(RUNTIMES[contender.name].title, command))
+        answer = process.read_answer(self.timeout)
+        load_seconds = time.perf_counter() - process.started_at
+        if self._check_answer(contender, answer) is not None:
+            contender.load_seconds.append(load_seconds)
+            contender.process = process
+        if not last or contender.left_out is not None:
+            process.close()
         self._report_progress()
 
-    def measure(self, texts: int, turn: float) -> float | None:
-        """Every runtime at the same texts, one after the other, round by round; the tokens of a text on average."""
+    def measure(self, text_count: int, seconds: float) -> float | None:
+        """Measure all runtimes on the same texts, round by round; return the mean number of tokens per text."""
         if not self.running:
             raise InputError(f"No runtime could be measured: {self.contenders[0].left_out}")
-        for side in self.running:
-            self._warm_up(side)
-        pace = self.running[0]
-        alone, together = (self._count_texts(pace, place, turn) for place in (0, 1))
-        longest = max(alone * pace.seconds_per_text[0], together * pace.seconds_per_text[1])
+        for contender in self.running:
+            self._warm_up(contender)
+        reference = self.running[0]
+        single_count, batch_count = (self._count_texts(reference, mode, seconds) for mode in (0, 1))
+        longest = max(single_count * reference.seconds_per_text[0], batch_count * reference.seconds_per_text[1])
         self.timeout = min(self.timeout, 60 + TIMEOUT_RATIO * longest)
-        own = next((side for side in self.running if side.name != "sentence-transformers"), pace)
-        lengths = (self.request(own, do="tokens", count=texts) or {}).get("tokens")
-        for number in range(self.rounds):
-            for side in self.running:
-                count = min(alone, self._count_texts(side, 0, MAX_TIME_RATIO * turn))
-                said = self.request(side, do="alone", first=number * alone, count=count)
-                side.latencies += [] if said is None else said["ms"]
-            for side in self.running:
-                count = min(together, self._count_texts(side, 1, MAX_TIME_RATIO * turn))
-                said = self.request(side, do="together", first=number * together, count=count)
-                side.throughputs += [] if said is None else [count / max(said["seconds"], 1e-9)]
+        token_counter = next(
+            (contender for contender in self.running if contender.name != "sentence-transformers"), reference
+        )
+        lengths = (self.request(token_counter, do="tokens", count=text_count) or {}).get("tokens")
+        for round_index in range(self.rounds):
+            for contender in self.running:
+                count = min(single_count, self._count_texts(contender, 0, MAX_TIME_RATIO * seconds))
+                answer = self.request(contender, do="alone", first=round_index * single_count, count=count)
+                contender.latencies += [] if answer is None else answer["ms"]
+            for contender in self.running:
+                count = min(batch_count, self._count_texts(contender, 1, MAX_TIME_RATIO * seconds))
+                answer = self.request(contender, do="together", first=round_index * batch_count, count=count)
+                contender.throughputs += [] if answer is None else [count / max(answer["seconds"], 1e-9)]
                 self._report_progress()
-        for side in self.running:
-            side.memory = self.request(side, do="memory") or {}
-            side.vectors = (self.request(side, do="vectors", count=COMPARED_TEXTS) or {}).get("vectors")
+        for contender in self.running:
+            contender.memory = self.request(contender, do="memory") or {}
+            contender.vectors = (self.request(contender, do="vectors", count=COMPARED_TEXTS) or {}).get("vectors")
         return None if not lengths else statistics.fmean(lengths)
 
-    def _warm_up(self, side: Contender) -> None:
-        """Not counted: whatever is made at first use is made now, and tells how long a text takes about."""
+    def _warm_up(self, contender: Contender) -> None:
+        """Trigger one-time initialization, and estimate the seconds per text."""
         for _ in range(2):
-            one = self.request(side, do="alone", count=5)
-            many = self.request(side, do="together", count=2 * TEXT_LIMITS[1][0])
-            if one is not None and many is not None:
-                side.seconds_per_text = statistics.median(one["ms"]) / 1000, many["seconds"] / (2 * TEXT_LIMITS[1][0])
+            single = self.request(contender, do="alone", count=5)
+            batch = self.request(contender, do="together", count=2 * TEXT_LIMITS[1][0])
+            if single is not None and batch is not None:
+                contender.seconds_per_text = (
+                    statistics.median(single["ms"]) / 1000,
+                    batch["seconds"] / (2 * TEXT_LIMITS[1][0]),
+                )
 
-    def _count_texts(self, side: Contender, place: int, seconds: float) -> int:
-        """How many texts a runtime does in so many seconds, alone (0) or together (1), within limits."""
-        least, most = TEXT_LIMITS[place]
-        return min(max(int(seconds / max(side.seconds_per_text[place], 1e-6)), least), most)
+    def _count_texts(self, contender: Contender, mode: int, seconds: float) -> int:
+        """Estimate how many texts a runtime processes in `seconds`, one by one (mode 0) or as a batch (mode 1)."""
+        minimum, maximum = TEXT_LIMITS[mode]
+        return min(max(int(seconds / max(contender.seconds_per_text[mode], 1e-6)), minimum), maximum)
 
-    def request(self, side: Contender, **question: Any) -> dict[str, Any] | None:
-        """A question to one runtime; None from now on if it could not do it."""
-        if side.left_out is not None or side.process is None:
+    def request(self, contender: Contender, **request: Any) -> dict[str, Any] | None:
+        """Send a request to a runtime; return None if it failed, now or earlier."""
+        if contender.left_out is not None or contender.process is None:
             return None
-        return self._check_answer(side, side.process.request(question, self.timeout))
+        return self._check_answer(contender, contender.process.request(request, self.timeout))
 
-    def _check_answer(self, side: Contender, answer: dict[str, Any]) -> dict[str, Any] | None:
-        """An answer; a runtime that refuses is left out with its reason, unless it is the first."""
+    def _check_answer(self, contender: Contender, answer: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a valid answer; after an error, leave the runtime out, or raise if it is the first one."""
         if "error" not in answer:
             return answer
-        said = " ".join(str(answer["error"]).split())
-        if side is self.running[0]:
-            raise ClearheadError(to_printable(said, 600))
-        side.left_out = to_printable(said, 200)
+        message = " ".join(str(answer["error"]).split())
+        if contender is self.running[0]:
+            raise ClearheadError(to_printable(message, 600))
+        contender.left_out = to_printable(message, 200)
         return None
 
     def _report_progress(self) -> None:

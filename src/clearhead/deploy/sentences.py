@@ -1,4 +1,4 @@
-"""Plain sentences of mixed length, written for this project, to measure with when there is no file."""
+"""English sentences of mixed length, written for this project: default texts of benchmarks."""
 
 from __future__ import annotations
 

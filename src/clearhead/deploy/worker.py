@@ -1,9 +1,9 @@
-"""A child process that embeds texts when it is told to, and says how long that took.
+"""Worker process of benchmarks: embeds texts on request and reports how long it took.
 
     python -m clearhead.deploy.worker JOB.json
 
-The job names a runtime of `clearhead.deploy.runtimes`, a model folder, threads and texts. Nothing is imported here
-before the clock runs, so that each runtime pays for its own imports and for no other's.
+The job file contains a runtime of `clearhead.deploy.runtimes`, a model folder, threads and texts. Nothing heavy is
+imported here, so that the load time of a runtime includes its own imports and no others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchJob:
-    """What a runtime is given: a model folder, texts, and a place for files that may be used again."""
+    """Input of a worker: a runtime, a model folder, texts, and a folder for reusable intermediate files."""
 
     runtime: str
     folder: str
@@ -33,60 +33,60 @@ class BenchJob:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedRuntime:
-    """A model that is ready: texts to vectors, perhaps texts to numbers of tokens, and what else is to be told."""
+    """A loaded model: functions that embed texts and count tokens, and details for the first answer."""
 
     embed: Callable[[list[str]], Any]
     count_tokens: Callable[[list[str]], list[int]] | None = None
-    apply_setting: Callable[[Any], None] | None = None  # another setting of the same model
+    apply_setting: Callable[[Any], None] | None = None  # changes a setting of the loaded model
     details: Mapping[str, Any] | None = None
 
 
 def redirect_stdout() -> IO[str]:
-    """The way to the parent; what libraries print goes to stderr from now on."""
-    out = os.fdopen(os.dup(1), "w")
+    """Return a stream to the parent process, and send everything that libraries print to stderr."""
+    pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    return out
+    return pipe
 
 
 def serve_requests(
-    load: Callable[[], LoadedRuntime], texts: Sequence[str], questions: Iterable[str], answers: IO[str]
+    load: Callable[[], LoadedRuntime], texts: Sequence[str], requests: Iterable[str], answers: IO[str]
 ) -> None:
-    """Load, answer the first text, then do what each line asks until there are no more."""
+    """Load a runtime, embed the first text, then answer one request per line until the input ends."""
 
-    def say(made: Callable[[], dict[str, Any]]) -> bool:
+    def send(compute: Callable[[], dict[str, Any]]) -> bool:
         try:
-            said = made()
-        except Exception as error:  # whatever a runtime throws is told in one line
-            plain = type(error).__module__.startswith("clearhead.")
-            said = {"error": str(error) if plain else f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(said) + "\n")
+            answer = compute()
+        except Exception as error:  # any error of a runtime is reported as an answer
+            is_own_error = type(error).__module__.startswith("clearhead.")
+            answer = {"error": str(error) if is_own_error else f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
-        return "error" not in said
+        return "error" not in answer
 
-    ready: list[LoadedRuntime] = []
+    loaded: list[LoadedRuntime] = []
 
-    def first() -> dict[str, Any]:
-        ready.append(load())
-        ready[0].embed([texts[0]])
-        return {"ready": True, **(ready[0].details or {})}
+    def load_runtime() -> dict[str, Any]:
+        loaded.append(load())
+        loaded[0].embed([texts[0]])
+        return {"ready": True, **(loaded[0].details or {})}
 
-    if not say(first):
+    if not send(load_runtime):
         return
-    turns = {
+    handlers = {
         "alone": _time_single_texts,
         "together": _time_batch,
         "vectors": _embed_texts,
         "tokens": _count_tokens,
         "memory": _report_memory,
     }
-    for line in questions:
-        question = json.loads(line)
-        if question["do"] == "set":
-            say(lambda: _apply_setting(ready[0], question["setting"]))  # noqa: B023
+    for line in requests:
+        request = json.loads(line)
+        if request["do"] == "set":
+            send(lambda: _apply_setting(loaded[0], request["setting"]))  # noqa: B023
             continue
-        places = range(question.get("first", 0), question.get("first", 0) + question.get("count", 1))
-        chosen = [texts[place % len(texts)] for place in places]
-        say(lambda: turns[question["do"]](ready[0], chosen))  # noqa: B023
+        positions = range(request.get("first", 0), request.get("first", 0) + request.get("count", 1))
+        selected = [texts[position % len(texts)] for position in positions]
+        send(lambda: handlers[request["do"]](loaded[0], selected))  # noqa: B023
 
 
 def _apply_setting(model: LoadedRuntime, setting: Any) -> dict[str, Any]:
@@ -96,20 +96,20 @@ def _apply_setting(model: LoadedRuntime, setting: Any) -> dict[str, Any]:
 
 
 def _time_single_texts(model: LoadedRuntime, texts: list[str]) -> dict[str, Any]:
-    """One text at a time, in milliseconds."""
-    spent = []
+    """Embed texts one at a time; return milliseconds per text."""
+    milliseconds = []
     for text in texts:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         model.embed([text])
-        spent.append(1000 * (time.perf_counter() - begun))
-    return {"ms": spent}
+        milliseconds.append(1000 * (time.perf_counter() - start))
+    return {"ms": milliseconds}
 
 
 def _time_batch(model: LoadedRuntime, texts: list[str]) -> dict[str, Any]:
-    """All texts in one call, in seconds."""
-    begun = time.perf_counter()
+    """Embed all texts in one call; return seconds."""
+    start = time.perf_counter()
     model.embed(texts)
-    return {"seconds": time.perf_counter() - begun}
+    return {"seconds": time.perf_counter() - start}
 
 
 def _embed_texts(model: LoadedRuntime, texts: list[str]) -> dict[str, Any]:
@@ -125,24 +125,24 @@ def _report_memory(model: LoadedRuntime, texts: list[str]) -> dict[str, Any]:  #
 
 
 def measure_memory() -> dict[str, float | None]:
-    """Megabytes that this process holds now and held at its peak; None where the system does not tell."""
+    """Return current and peak resident memory of this process in MB; None where /proc is not available."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        held = {
-            name: int(rest.split()[0]) / 1024
-            for name, _, rest in (line.partition(":") for line in lines)
+        megabytes = {
+            name: int(value.split()[0]) / 1024
+            for name, _, value in (line.partition(":") for line in lines)
             if name in ("VmRSS", "VmHWM")
         }
-        return {"resident_mb": held.get("VmRSS"), "peak_mb": held.get("VmHWM")}
+        return {"resident_mb": megabytes.get("VmRSS"), "peak_mb": megabytes.get("VmHWM")}
     except (OSError, ValueError):
         return {"resident_mb": None, "peak_mb": None}
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Do the job of a file."""
+    """Run the job of a file."""
     answers = redirect_stdout()
-    told = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    job = BenchJob(**{**told, "texts": tuple(told["texts"])})
+    job_fields = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    job = BenchJob(**{**job_fields, "texts": tuple(job_fields["texts"])})
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(job.threads)) | {"HF_HUB_OFFLINE": "1"})
 
     def load() -> LoadedRuntime:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """Which texts are read, and what becomes a vector."""
+    """How texts are read, and how a text becomes a vector."""
 
     column: str | None = None
     input_format: str | None = None
@@ -47,7 +47,7 @@ def embed_texts(
     progress: Progress = no_progress,
     download: Progress | None = None,
 ) -> Array:
-    """A float32 vector for each text, in memory; a string is a text unless it names a file."""
+    """Embed texts in memory as float32; a string is one text unless it is the name of a file."""
     loaded = as_model(model, precision=options.precision, progress=download)
     if isinstance(source, str) and is_text(source):
         source = [source]
@@ -64,7 +64,10 @@ def embed_file(
     progress: Progress = no_progress,
     download: Progress | None = None,
 ) -> Vectors:
-    """The same as a file, in bounded memory. The same call resumes an interrupted job on a file by a named model."""
+    """Embed texts into a file, in bounded memory.
+
+    If the input is a file and the model is given by name, the same call resumes an interrupted job.
+    """
     if get_file_ending(output) == ".parquet" and find_spec("pyarrow") is None:
         raise MissingExtraError("Writing .parquet", "parquet")
     path = Path(source) if isinstance(source, str | os.PathLike) and not _is_one_text(source) else None
@@ -74,7 +77,9 @@ def embed_file(
     texts = [source] if _is_one_text(source) else _read_texts(source, options)
     embedder = _create_embedder(loaded, options)
     key = None
-    if path is not None and path.is_file() and not isinstance(model, Model):  # a Model may differ from its folder
+    if (
+        path is not None and path.is_file() and not isinstance(model, Model)
+    ):  # a Model in memory may differ from its folder
         key = _compute_resume_key(str(model), path, options, embedder, get_file_ending(output))
     try:
         return write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, progress=progress)
@@ -103,12 +108,12 @@ def _create_embedder(model: Model, options: EmbedOptions) -> Embedder:
 def _compute_resume_key(
     reference: str, source: Path, options: EmbedOptions, embedder: Embedder, ending: str
 ) -> str | None:
-    """What must be the same for an interrupted job to be resumed; None where the model's files are not known."""
+    """Hash what must be unchanged to resume a job; None if the folder of the model is unknown."""
     folder = find_model_folder(reference)
     if folder is None:
         return None
     layer = None if options.layer is None else str(options.layer)
-    chosen = {
+    key_options = {
         "column": options.column,
         "input_format": options.input_format,
         "layer": layer,
@@ -119,13 +124,13 @@ def _compute_resume_key(
         "runner": type(embedder.model.runner).__name__,
         "ending": ending,
     }
-    return hash_job(folder, source, chosen)
+    return hash_job(folder, source, key_options)
 
 
 def _check_output(output: Path, source: Path) -> None:
-    """Refuse what would destroy the input."""
+    """Raise InputError if the output would overwrite the input."""
     if source.resolve() in [path.resolve() for path in (output, *partial_paths(output))]:
-        raise InputError(f"{output} is the input itself; name another file.")
+        raise InputError(f"{output} is also the input; choose another output file.")
 
 
 __all__ = ["EmbedOptions", "embed_file", "embed_texts"]

@@ -1,4 +1,4 @@
-"""Vectors of texts as files: written as they come, resumed where an interrupted job stopped, complete or not there."""
+"""Write vectors of texts to files: chunk by chunk, resumable, and visible only when complete."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ FILE_ENDINGS = (".npy", ".jsonl", ".jsonl.gz", ".parquet")
 
 @dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """What was written."""
+    """Summary of a file of vectors."""
 
     output: Path
     texts: int
     width: int
-    resumed: int  # texts whose vectors an earlier, interrupted job had written
+    resumed: int  # texts embedded by an earlier, interrupted job
 
     def __repr__(self) -> str:
         return short_repr("Vectors", f"{self.texts:,} texts", f"{self.width} numbers each", self.output)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return JSON-compatible values."""
         return {"texts": self.texts, "width": self.width, "output": str(self.output), "resumed": self.resumed}
 
 
 def get_file_ending(output: Path) -> str:
-    """The kind of file that a name stands for."""
-    ending = next((one for one in FILE_ENDINGS if output.name.endswith(one)), None)
+    """Return the supported ending of a file name."""
+    ending = next((suffix for suffix in FILE_ENDINGS if output.name.endswith(suffix)), None)
     if ending is None:
         raise InputError(f"{output} must end in {', '.join(FILE_ENDINGS)}.")
     return ending
 
 
 def hash_job(folder: Path, source: Path, options: dict[str, Any]) -> str:
-    """What must be the same for an interrupted job to be resumed: the model's files, the input and every option."""
+    """Hash what must be unchanged to resume a job: model files, input and options."""
     from clearhead import __version__
 
     files = [path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.suffix in MODEL_FILES]
@@ -76,43 +76,43 @@ def write_vectors(
     key: str | None = None,
     progress: Progress = no_progress,
 ) -> Vectors:
-    """The vectors of texts to a file; with a `key`, on from where an interrupted job with the same one stopped."""
+    """Write vectors of texts to a file; with a `key`, resume an interrupted job with the same key."""
     ending = get_file_ending(output)
     if key is None:
         if ending == ".parquet":
             return _write_whole_parquet(output, texts, embedder, batch_tokens, progress)
         with atomic_file(output) as file:
             return _write_chunks(output, file, ending, texts, embedder, batch_tokens, RowCounts(), progress)
-    partial, mark = partial_paths(output)
-    begun = read_resume_point(partial, mark, key)
-    counts = RowCounts() if begun is None else begun.counts
+    partial, mark_path = partial_paths(output)
+    resume_point = read_resume_point(partial, mark_path, key)
+    counts = RowCounts() if resume_point is None else resume_point.counts
 
     def save(file: IO[bytes]) -> None:
         file.flush()
         os.fsync(file.fileno())
-        write_json(mark, asdict(ResumePoint(key=key, bytes=file.tell(), counts=counts).with_seal()))
+        write_json(mark_path, asdict(ResumePoint(key=key, bytes=file.tell(), counts=counts).with_seal()))
 
     try:
         with explain_write_errors(output):
             output.parent.mkdir(parents=True, exist_ok=True)
-            if begun is None:
-                remove_file(mark)  # of another job, before its vectors are overwritten
-            with partial.open("wb" if begun is None else "r+b") as file:
-                if begun is not None:
-                    file.truncate(begun.bytes)
+            if resume_point is None:
+                remove_file(mark_path)  # delete the state of another job before its vectors are overwritten
+            with partial.open("wb" if resume_point is None else "r+b") as file:
+                if resume_point is not None:
+                    file.truncate(resume_point.bytes)
                     file.seek(0, os.SEEK_END)
-                made = _write_chunks(output, file, ending, texts, embedder, batch_tokens, counts, progress, save)
-            if ending == ".parquet":  # it has its table of contents at the end, so that nothing can be appended
-                _convert_to_parquet(partial, output, made.width)
+                vectors = _write_chunks(output, file, ending, texts, embedder, batch_tokens, counts, progress, save)
+            if ending == ".parquet":  # converted at the end, since Parquet files cannot be appended to
+                _convert_to_parquet(partial, output, vectors.width)
                 partial.unlink()
             else:
                 partial.replace(output)
-    except InputError:  # the input has to change, and then the job is another one
-        remove_file(mark)
+    except InputError:  # the input must be fixed, which makes it another job
+        remove_file(mark_path)
         partial.unlink(missing_ok=True)
         raise
-    remove_file(mark)
-    return made
+    remove_file(mark_path)
+    return vectors
 
 
 def _write_chunks(
@@ -126,14 +126,14 @@ def _write_chunks(
     progress: Progress,
     save: Callable[[IO[bytes]], None] = lambda _: None,
 ) -> Vectors:
-    """Chunk after chunk from where the counts stand; `save` is called when one is written."""
+    """Write chunks, starting after `counts.rows` texts; call `save` after each chunk."""
     resumed, width = counts.rows, embedder.width
     embedder.text_count, embedder.truncated_texts, embedder.truncated_tokens = (
         counts.rows,
         counts.truncated,
         counts.lost,
     )
-    chunk = {
+    encode_chunk = {
         ".npy": _encode_npy,
         ".jsonl": _encode_json_lines,
         ".jsonl.gz": _encode_gzipped_lines,
@@ -141,9 +141,9 @@ def _write_chunks(
     }[ending]
     if ending == ".npy" and not resumed:
         _write_header(file, 0, width)
-    waiting: deque[str] = deque()
-    for vectors in embedder.stream(_buffer_texts(texts, waiting, resumed), batch_tokens, skip=resumed):
-        file.write(chunk([waiting.popleft() for _ in range(len(vectors))], vectors))
+    pending_texts: deque[str] = deque()
+    for vectors in embedder.stream(_buffer_texts(texts, pending_texts, resumed), batch_tokens, skip=resumed):
+        file.write(encode_chunk([pending_texts.popleft() for _ in range(len(vectors))], vectors))
         counts.rows += len(vectors)
         counts.truncated, counts.lost = embedder.truncated_texts, embedder.truncated_tokens
         save(file)
@@ -155,16 +155,16 @@ def _write_chunks(
     return Vectors(output=output, texts=counts.rows, width=width, resumed=resumed)
 
 
-def _buffer_texts(texts: Iterable[str], waiting: deque[str], skip: int) -> Iterator[str]:
-    """The same texts, each of them but the first ones kept until its vector is written."""
-    for place, text in enumerate(texts):
-        if place >= skip:
-            waiting.append(text)
+def _buffer_texts(texts: Iterable[str], pending_texts: deque[str], skip: int) -> Iterator[str]:
+    """Yield all texts, and buffer those after the first `skip` until their vectors are written."""
+    for index, text in enumerate(texts):
+        if index >= skip:
+            pending_texts.append(text)
         yield text
 
 
 def _write_header(file: IO[bytes], count: int, width: int) -> None:
-    """The header of an array; it leaves room for the number of rows to grow."""
+    """Write the header of a .npy file; its size does not depend on the number of rows."""
     import numpy as np
 
     np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
@@ -185,7 +185,7 @@ def _encode_json_lines(texts: list[str], vectors: Array) -> bytes:
 
 
 def _encode_gzipped_lines(texts: list[str], vectors: Array) -> bytes:
-    """A gzip member of its own, without a time in it: members one after the other are a gzip file."""
+    """Encode rows as a gzip member without a timestamp; concatenated members are a valid gzip file."""
     return gzip.compress(_encode_json_lines(texts, vectors), mtime=0)
 
 
@@ -196,20 +196,20 @@ def _write_whole_parquet(
     batch_tokens: int,
     progress: Progress,
 ) -> Vectors:
-    """Texts that can be read only once."""
+    """Write texts that cannot be read again, through a temporary file."""
     with explain_write_errors(output), tempfile.TemporaryFile() as file:
-        made = _write_chunks(output, file, ".parquet", texts, embedder, batch_tokens, RowCounts(), progress)
+        vectors = _write_chunks(output, file, ".parquet", texts, embedder, batch_tokens, RowCounts(), progress)
         file.seek(0)
-        _convert_to_parquet(file, output, made.width)
-    return made
+        _convert_to_parquet(file, output, vectors.width)
+    return vectors
 
 
 def _encode_arrow(texts: list[str], vectors: Array) -> bytes:
-    """A stream of Arrow of its own: streams one after the other are read one after the other."""
+    """Encode rows as an Arrow stream; concatenated streams can be read in sequence."""
     import pyarrow as pa
 
-    flat = pa.array(vectors.reshape(-1))
-    columns = [pa.array(texts, pa.string()), pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])]
+    values = pa.array(vectors.reshape(-1))
+    columns = [pa.array(texts, pa.string()), pa.FixedSizeListArray.from_arrays(values, vectors.shape[1])]
     batch = pa.record_batch(columns, schema=_build_schema(vectors.shape[1]))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -224,14 +224,14 @@ def _build_schema(width: int) -> Any:
     return pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
 
 
-def _convert_to_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
-    """Streams of Arrow as one Parquet file, a group of rows for each."""
+def _convert_to_parquet(arrow_streams: Path | IO[bytes], output: Path, width: int) -> None:
+    """Convert Arrow streams to a Parquet file with one row group per stream."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with (
         atomic_file(output) as file,
-        streams.open("rb") if isinstance(streams, Path) else nullcontext(streams) as source,
+        arrow_streams.open("rb") if isinstance(arrow_streams, Path) else nullcontext(arrow_streams) as source,
         pq.ParquetWriter(file, _build_schema(width)) as writer,
     ):
         size = source.seek(0, os.SEEK_END)
@@ -241,7 +241,7 @@ def _convert_to_parquet(streams: Path | IO[bytes], output: Path, width: int) -> 
 
 
 def find_model_folder(reference: str) -> Path | None:
-    """Where the files of a model that was loaded just now are; None where that cannot be told."""
+    """Return the local folder of a model, without a download; None if there is none."""
 
     try:
         return locate(reference, offline=True).folder

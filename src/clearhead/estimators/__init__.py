@@ -1,7 +1,7 @@
 """scikit-learn estimators: texts in, labels, numbers or vectors out, in pipelines, cross-validation and grid searches.
 
-X is a list, array or Series of texts, or of pairs of texts (two columns). Parameters are the choices of
-`clearhead.train` by the same names, where scikit-learn has none of its own; None leaves a choice as `train` makes it.
+X is a list, array or Series of texts, or of pairs of texts (two columns). Parameters have the names of
+`clearhead.train` unless scikit-learn has a name of its own; None means the default of `train`.
 """
 
 from __future__ import annotations

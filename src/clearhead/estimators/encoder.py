@@ -1,4 +1,4 @@
-"""Texts to vectors, as a scikit-learn transformer."""
+"""A scikit-learn transformer that embeds texts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from clearhead.metrics.checks import Array
 
 
 class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Texts to vectors of a model that is left as it is: a layer, pooled as you say or as its folder does.
+    """Embed texts with a frozen model; layer and pooling default to those of its folder.
 
-    A pickle holds the model's name, not its weights.
+    A pickle contains the name of the model, not its weights.
     """
 
     def __init__(
@@ -43,29 +43,29 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = set_text_tags(super().__sklearn_tags__())
-        tags.transformer_tags.preserves_dtype = []  # texts have none; vectors are float32
+        tags.transformer_tags.preserves_dtype = []  # texts have no dtype; vectors are float32
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Load the model; nothing is learned."""
         texts = read_single_texts(X)
-        loaded = ModelHandle(str(self.model), self.device)
-        self.width_ = int(self._embed(loaded, texts[:1]).shape[1])
+        handle = ModelHandle(str(self.model), self.device)
+        self.width_ = int(self._embed(handle, texts[:1]).shape[1])
         self.n_features_in_ = 1
-        self.model_handle_ = loaded
+        self.model_handle_ = handle
         return self
 
     def transform(self, X: Any) -> Array:
-        """One vector per text, float32."""
+        """Return one float32 vector per text."""
         check_is_fitted(self)
         return self._embed(self.model_handle_, read_single_texts(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:  # noqa: ARG002
-        """Names for the parts of a vector."""
+        """Return names of the dimensions of a vector."""
         check_is_fitted(self)
-        return np.array([f"textencoder{place}" for place in range(self.width_)], object)
+        return np.array([f"textencoder{index}" for index in range(self.width_)], object)
 
-    def _embed(self, loaded: ModelHandle, texts: list[str]) -> Array:
-        return loaded.load_model().embed(
+    def _embed(self, handle: ModelHandle, texts: list[str]) -> Array:
+        return handle.load_model().embed(
             texts, layer=self.layer, pooling=self.pooling, normalize=self.normalize, prompt=self.prompt
         )

@@ -1,4 +1,4 @@
-"""What a fitted estimator holds: a model, in a form that is safe to pickle and to carry to another machine."""
+"""Models of fitted estimators, in a form that can be pickled and moved to another machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.predict.predictor import Predictor
 
-RUN_FILES = ("state", "seeds", "run.json", "log.jsonl", "split.json", "report.html", "metrics.json")  # not the model
+RUN_FILES = (
+    "state",
+    "seeds",
+    "run.json",
+    "log.jsonl",
+    "split.json",
+    "report.html",
+    "metrics.json",
+)  # not needed to predict
 
 
 class TrainedFolder:
-    """A trained folder that lives as long as its estimator, and travels in pickles as the bytes of its files."""
+    """The folder of a trained model: a temporary one is deleted with its estimator; pickles contain its files."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder if folder is not None else Path(tempfile.mkdtemp(prefix="clearhead-"))
@@ -29,16 +37,16 @@ class TrainedFolder:
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     def list_files(self) -> list[Path]:
-        """The files that make up the model."""
-        every = (file for file in self.folder.rglob("*") if file.is_file())
-        return sorted(file for file in every if file.relative_to(self.folder).parts[0] not in RUN_FILES)
+        """List the files that are needed to predict."""
+        files = (file for file in self.folder.rglob("*") if file.is_file())
+        return sorted(file for file in files if file.relative_to(self.folder).parts[0] not in RUN_FILES)
 
     def copy_to(self, folder: Path) -> None:
-        """Copy them into another folder."""
+        """Copy these files to another folder."""
         for file in self.list_files():
-            place = folder / file.relative_to(self.folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, place)
+            target = folder / file.relative_to(self.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, target)
 
     def load_predictor(self, device: str) -> Predictor:
         """The model, loaded when it is first asked."""
@@ -53,13 +61,13 @@ class TrainedFolder:
     def __setstate__(self, files: dict[str, bytes]) -> None:
         TrainedFolder.__init__(self)
         for name, data in files.items():
-            place = resolve_inside(self.folder, name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(data)
+            target = resolve_inside(self.folder, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
 
 
 class ModelHandle:
-    """A model by its name, which is all that a pickle of it holds."""
+    """A model given by name, loaded on first use; pickles contain the name only."""
 
     def __init__(self, reference: str, device: str) -> None:
         self.reference, self.device = reference, device

@@ -1,4 +1,4 @@
-"""The estimators that learn: labels and numbers of texts, trained by `clearhead.train`."""
+"""A classifier and a regressor for texts, trained by `clearhead.train`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CLASS_WEIGHTS = {None: "none", "none": "none", "balanced": "auto", "auto": "auto
 
 @renamed_fields(**RENAMED)
 class TextEstimator(BaseEstimator):  # type: ignore[misc]
-    """What a classifier and a regressor share: training in a folder, and asking what came of it."""
+    """Base class of TextClassifier and TextRegressor: parameters, training and prediction."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.batch_tokens = batch_tokens
-        self.layer = layer  # features: which layer, ...
-        self.pooling = pooling  # ... and which tokens
+        self.layer = layer  # layer of the features (method features)
+        self.pooling = pooling  # pooling of their tokens
         self.C = C  # inverse regularization strength of the linear model (methods features and tfidf)
         self.max_length = max_length
         self.long = long
-        self.validation_fraction = validation_fraction  # rows held out to choose the epoch; None: all are trained on
-        self.settings = settings  # any other choice of `train`, by its name
-        self.folder = folder  # a new folder to keep the run in, with its report; None: a temporary one
+        self.validation_fraction = validation_fraction  # rows held out to choose the epoch; None: train on all rows
+        self.settings = settings  # other settings of `train`
+        self.folder = folder  # a new folder for the run and its report; None: a temporary folder
         self.device = device
         self.threads = threads
         self.random_state = random_state
@@ -106,30 +106,44 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         return set_text_tags(super().__sklearn_tags__())
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Copy the trained model to a new folder, for `clearhead.predict` and the command line."""
+        """Copy the trained model to a new folder, for use with `clearhead.predict` and the command line."""
         check_is_fitted(self)
-        place = Path(folder)
+        target = Path(folder)
         try:
-            place.mkdir(parents=True)
-            self.trained_folder_.copy_to(place)
+            target.mkdir(parents=True)
+            self.trained_folder_.copy_to(target)
         except OSError as error:
-            raise InputError(f"{to_printable(place)} cannot be written: {error.strerror or error}.") from None
-        return place
+            raise InputError(f"{to_printable(target)} cannot be written: {error.strerror or error}.") from None
+        return target
 
     def _fit_rows(self, rows: list[dict[str, Any]], **choices: Any) -> None:
-        """Train on rows with labels, and keep the model."""
+        """Train on labeled rows."""
         from clearhead.api import train
 
-        kept = TrainedFolder(None if self.folder is None else Path(self.folder))
-        names = ("model", "method", "epochs", "learning_rate", "batch_size", "batch_tokens", "layer", "pooling", "C")
-        mine = {name: getattr(self, name) for name in (*names, "max_length", "long", "device", "threads")}
+        trained_folder = TrainedFolder(None if self.folder is None else Path(self.folder))
+        parameter_names = (
+            "model",
+            "method",
+            "epochs",
+            "learning_rate",
+            "batch_size",
+            "batch_tokens",
+            "layer",
+            "pooling",
+            "C",
+        )
+        parameters = {
+            name: getattr(self, name) for name in (*parameter_names, "max_length", "long", "device", "threads")
+        }
         self.run_ = train(
             rows,
-            output=kept.folder,
+            output=trained_folder.folder,
             report=self.folder is not None,
             events=RunEvents(message=print_to_stderr) if self.verbose else None,
-            # cross-validation compares models itself, and should not pay for it in every fit
-            **{"baselines": False} | dict(self.settings or {}) | {k: v for k, v in mine.items() if v is not None},
+            # cross-validation compares models itself, so each fit skips the baselines
+            **{"baselines": False}
+            | dict(self.settings or {})
+            | {name: choice for name, choice in parameters.items() if choice is not None},
             **dict[str, Any]((name, name) for name in TEXT_COLUMNS if name in rows[0]),
             label="label",
             seed=draw_seed(self.random_state),
@@ -138,10 +152,10 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
             **choices,
         )
         self.n_features_in_ = len(list_text_columns(rows))
-        self.trained_folder_ = kept
+        self.trained_folder_ = trained_folder
 
     def _predict_answers(self, X: Any) -> list[Answer]:
-        """The answer to each text; an estimator never abstains."""
+        """Predict the answer for each text, without abstaining."""
         rows, columns = self._read_rows(X)
         return self._load_predictor().answer(rows, columns.text, columns.text_b)
 
@@ -150,23 +164,23 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         return replace(predictor, calibration=replace(predictor.calibration, abstain_below=None))
 
     def _read_rows(self, X: Any) -> tuple[list[dict[str, Any]], Columns]:
-        """Texts as rows, if they are as many a row as in training."""
+        """Read X, and check that it has as many text columns as in training."""
         check_is_fitted(self)
         rows = read_rows(X)
-        sides = list_text_columns(rows)
-        if len(sides) != self.n_features_in_:
+        text_columns = list_text_columns(rows)
+        if len(text_columns) != self.n_features_in_:
             raise EstimatorError(
-                f"X has {len(sides)} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input: one for texts, two for pairs."
+                f"X has {len(text_columns)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: one for texts, two for pairs."
             )
-        return rows, Columns(text="text", text_b=sides[1] if len(sides) > 1 else None)
+        return rows, Columns(text="text", text_b=text_columns[1] if len(text_columns) > 1 else None)
 
 
 @renamed_fields(**RENAMED)
 class TextClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
-    """Learn labels of texts or pairs of texts: one each, or several as a table of 0 and 1 or as lists.
+    """Classify texts or pairs of texts, with one label each, or several as an indicator matrix or as lists.
 
-    The labels come back as they were given: strings, whole numbers or booleans in an array, in `classes_` too.
+    Predicted labels and `classes_` have the type of the labels in training: strings, integers or booleans.
     """
 
     def __init__(
@@ -212,7 +226,7 @@ class TextClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
             random_state=random_state,
             verbose=verbose,
         )
-        self.class_weight = class_weight  # "balanced": rare classes count more
+        self.class_weight = class_weight  # "balanced": rare classes get more weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -225,21 +239,23 @@ class TextClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
         weight = CLASS_WEIGHTS.get(self.class_weight if isinstance(self.class_weight, str | None) else "?")
         if weight is None:
             raise EstimatorError(f"class_weight is {to_printable(self.class_weight)}; expected None or 'balanced'.")
-        classes, found, form = encode_targets(y)
+        classes, class_indices, label_format = encode_targets(y)
         names = name_classes(classes)
-        for row, places in zip(rows, found, strict=True):
-            row["label"] = names[places[0]] if form == "one" else [names[place] for place in places]
-        kind: Kind = "classes" if form == "one" else "multilabel"
+        for row, indices in zip(rows, class_indices, strict=True):
+            row["label"] = names[indices[0]] if label_format == "one" else [names[index] for index in indices]
+        kind: Kind = "classes" if label_format == "one" else "multilabel"
         task = infer_task(Columns(text="text", text_b=rows[0].get("text_b")), LabelSpace(kind=kind))
         self._fit_rows(rows, task=task.name, labels=kind, class_weight=weight)
         self.classes_ = classes
-        self._label_format = form
-        self._class_order = [names.index(name) for name in self.run_.labels]  # the model's labels, among the classes
-        self._absent_logit = -float(np.log(len(rows) + 1))  # log odds of a label that no row had
+        self._label_format = label_format
+        self._class_order = [
+            names.index(name) for name in self.run_.labels
+        ]  # index in `classes_` of each label of the model
+        self._absent_logit = -float(np.log(len(rows) + 1))  # log odds of a class without training rows
         return self
 
     def predict(self, X: Any) -> Array:
-        """The label of each text; where it can have several, a table of 0 and 1, or tuples where fit got lists."""
+        """Predict labels: an array, an indicator matrix for several labels, or tuples if `fit` received lists."""
         answers = self._predict_answers(X)
         ids = self._load_predictor().space.ids
         if self._label_format == "one":
@@ -249,43 +265,43 @@ class TextClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
             row[[self._class_order[ids[label]] for label in answer.labels or ()]] = 1
         if self._label_format == "table":
             return table
-        made = np.empty(len(table), object)
-        made[:] = [tuple(self.classes_[row == 1].tolist()) for row in table]
-        return made
+        label_tuples = np.empty(len(table), object)
+        label_tuples[:] = [tuple(self.classes_[row == 1].tolist()) for row in table]
+        return label_tuples
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, in the order of `classes_`."""
+        """Predict probabilities, in the order of `classes_`."""
         probs = np.array([list(answer.probabilities.values()) for answer in self._predict_answers(X)])
         return self._align_columns(probs, float(1 / (1 + np.exp(-self._absent_logit))))
 
     def decision_function(self, X: Any) -> Array:
-        """The logits behind the probabilities, in the order of `classes_`; of two classes, those of the second."""
+        """Compute calibrated logits in the order of `classes_`; for two classes, the difference to the first."""
         rows, columns = self._read_rows(X)
         predictor = self._load_predictor()
         chunks = answer_chunks(predictor, open_source(rows), columns)
         logits = np.concatenate([chunk.logits for chunk in chunks])
-        made = self._align_columns(logits / predictor.calibration.temperature, self._absent_logit)
-        return made[:, 1] - made[:, 0] if self._label_format == "one" and len(self.classes_) == 2 else made
+        scores = self._align_columns(logits / predictor.calibration.temperature, self._absent_logit)
+        return scores[:, 1] - scores[:, 0] if self._label_format == "one" and len(self.classes_) == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of texts whose labels are all right."""
+        """Return the accuracy; for several labels, the fraction of texts with exactly the correct set."""
         if getattr(self, "_label_format", "one") != "lists":
             return float(super().score(X, y, sample_weight))
-        right = [set(said) == set(true) for said, true in zip(self.predict(X), y, strict=True)]
-        return float(np.average(right, weights=sample_weight))
+        is_correct = [set(predicted) == set(expected) for predicted, expected in zip(self.predict(X), y, strict=True)]
+        return float(np.average(is_correct, weights=sample_weight))
 
-    def _align_columns(self, values: Array, absent: float) -> Array:
-        """Columns of the model in the order of the classes."""
-        made = np.full((len(values), len(self.classes_)), absent)
-        made[:, self._class_order] = values
-        return made
+    def _align_columns(self, values: Array, missing: float) -> Array:
+        """Reorder columns of the model to `classes_`; classes unknown to the model get `missing`."""
+        table = np.full((len(values), len(self.classes_)), missing)
+        table[:, self._class_order] = values
+        return table
 
 
 class TextRegressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
-    """Learn a number from texts or pairs of texts."""
+    """Predict a number for texts or pairs of texts."""
 
     def fit(self, X: Any, y: Any, **others: Any) -> Self:
-        """Train on texts and their numbers."""
+        """Train on texts and their target values."""
         rows = build_training_rows(self, X, y, others)
         numbers = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
         for row, number in zip(rows, numbers.tolist(), strict=True):
@@ -295,5 +311,5 @@ class TextRegressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Array:
-        """A number for each text."""
+        """Predict a number for each text."""
         return np.array([answer.value for answer in self._predict_answers(X)], np.float64)

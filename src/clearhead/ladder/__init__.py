@@ -1,7 +1,7 @@
-"""Which method is worth its cost: several of them trained on the same rows within a time budget.
+"""Compare training methods on the same rows within a time budget, and recommend one.
 
-`job` runs them in turn, `budget` and `estimates` share out the time, `recommend` names the cheapest that is as good as
-the best, and `state` lets the same call continue.
+`job` trains and measures each method, `budget` and `estimates` allocate the time, `recommend` picks the cheapest method
+that is about as good as the best, and `state` stores progress so that the same call resumes.
 """
 
 from __future__ import annotations

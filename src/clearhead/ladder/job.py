@@ -1,4 +1,4 @@
-"""Which method? Several on the same rows, from the cheapest on, as far as the time allows."""
+"""Train and compare several methods on the same rows, from the cheapest up, within a time budget."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 from clearhead.tasks.task import Calibration
 from clearhead.train.job import TrainJob
 
-LATENCY_ROWS = 50  # real rows that single predictions are timed on
-MIN_SECONDS = 0.001  # what is quicker took no time
+LATENCY_ROWS = 50  # rows for the latency of single predictions
+MIN_SECONDS = 0.001  # shorter training times are not measurable
 log = logging.getLogger("clearhead")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderRun:
-    """All that a rung needs to be trained, measured and compared."""
+    """What is needed to train, measure and compare a method."""
 
     sources: Mapping[str, Source]
     prepared: PreparedData
-    part: str  # that is measured on
+    part: str  # the part that methods are compared on
     metric: str
     folder: Path
     command: str
     budget: Budget
     margin: float | None  # None: that of the metric
-    missing_model_reason: str | None  # why there is no model to start from
-    allow_different_cpu: bool  # a rung that was begun on another machine is resumed
+    missing_model_reason: str | None  # why no pretrained model is available
+    allow_different_cpu: bool  # resume runs that were started on another CPU
     events: RunEvents
 
     @property
     def rows(self) -> PartRows:
-        """The rows that are measured on."""
+        """Rows of the part that methods are compared on."""
         return self.prepared.parts[self.part]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderPlan:
-    """Which methods are trained, and how the best of them is chosen."""
+    """Methods to train, the time budget, and the margin of the recommendation."""
 
     methods: Mapping[str, RunPlan]
     budget: float  # seconds
@@ -72,41 +72,47 @@ class LadderPlan:
 
     @property
     def threads(self) -> int | None:
-        """All methods have as many."""
+        """Thread count, the same for all methods."""
         return next(iter(self.methods.values())).threads
 
 
 class LadderJob:
-    """Several methods on the same rows, each a run of its own. Each step leaves what later steps read."""
+    """A job that trains several methods on the same rows, each in its own run folder.
 
-    state: LadderState  # of `plan`
-    run: LadderRun  # of `prepare`
-    rungs: tuple[MethodResult, ...]  # of `fit`
+    Each step sets attributes that later steps read.
+    """
+
+    state: LadderState  # set by `plan`
+    run: LadderRun  # set by `prepare`
+    rungs: tuple[MethodResult, ...]  # set by `fit`
     scores: dict[str, tuple[Calibration, ScoredRows]]
-    ladder: Ladder  # of `measure`
+    ladder: Ladder  # set by `measure`
 
     def __init__(self, request: JobRequest[LadderPlan]) -> None:
         self.request = request
         self.started_at = time.perf_counter()
 
     def plan(self) -> None:
-        """What is there already, which must have been asked for in the same way and begun on such a machine."""
+        """Read existing results; raise an error if settings differ or an unfinished run started on another CPU."""
         plans, folder = self.request.plan.methods, self.request.folder
         self.state = LadderState.read(folder, plans)
         for method in plans.keys() - self.state.finished.keys():
             for epochs in (None, *find_shortened_runs(folder, method)):
-                own = folder / run_folder_name(method, epochs)
-                if (own / RUN_FILE).is_file():
-                    check_resumable(own, allowed=self.request.allow_different_cpu)
+                run_folder = folder / run_folder_name(method, epochs)
+                if (run_folder / RUN_FILE).is_file():
+                    check_resumable(run_folder, allowed=self.request.allow_different_cpu)
 
     def prepare(self) -> None:
-        """Rows in the parts that every method sees."""
+        """Prepare the rows and their parts, the same for all methods."""
         request, folder, events = self.request, self.request.folder, self.request.events
         plans = request.plan.methods
         plan = next(iter(plans.values()))
         sources = {part: store_rows(source) for part, source in request.sources.items()}
         profile = profile_dataset(sources, plan)
-        for line in (*(said for source in sources.values() for said in source.messages), *profile.columns.messages):
+        for line in (
+            *(message for source in sources.values() for message in source.messages),
+            *profile.columns.messages,
+        ):
             events.message(line)
         events.message(f"task: {profile.task.name} ({profile.task.description})")
         prepared, missing = prepare_rows(profile, plans, events)
@@ -115,7 +121,7 @@ class LadderJob:
         self.state.check_rows(folder, prepared)
         part = next((name for name in ("test", "dev") if name in prepared.parts), None)
         if part is None:
-            raise InputError("There are too few different rows to hold any out, and so none to compare methods on.")
+            raise InputError("There are too few distinct rows to hold out a part for the comparison.")
         self.run = LadderRun(
             sources=sources,
             prepared=prepared,
@@ -133,169 +139,183 @@ class LadderJob:
         events.started(folder)
 
     def fit(self) -> None:
-        """Every method for which there is time, each trained and its answers scored."""
-        climb, plans = self.run, self.request.plan.methods
-        rungs: list[MethodResult] = []
+        """Train and score each method that fits into the budget."""
+        ladder_run, plans = self.run, self.request.plan.methods
+        results: list[MethodResult] = []
         self.scores = {}
         for method in plans:
             try:
-                rung, answered = _measure_method(climb, method, plans, self.state.finished)
-                if answered is not None:
-                    self.scores[method] = answered
+                result, method_scores = _measure_method(ladder_run, method, plans, self.state.finished)
+                if method_scores is not None:
+                    self.scores[method] = method_scores
             except ClearheadError as error:
-                rung = MethodResult(method=method, left_out=f"{method}: {error}")
-            except Exception as error:  # a rung that breaks does not take the others with it
+                result = MethodResult(method=method, left_out=f"{method}: {error}")
+            except Exception as error:  # a failing method does not stop the others
                 log.exception("%s failed", method)
-                rung = MethodResult(method=method, left_out=f"{method} failed with {type(error).__name__}: {error}")
-            rungs.append(rung)
-            if rung.left_out is None:
-                self.state = replace(self.state, finished={**self.state.finished, method: rung})
-                self.state.write(climb.folder)
-            climb.events.message(_describe_result(rung, climb.metric))
-        self.rungs = tuple(rungs)
+                result = MethodResult(method=method, left_out=f"{method} failed with {type(error).__name__}: {error}")
+            results.append(result)
+            if result.left_out is None:
+                self.state = replace(self.state, finished={**self.state.finished, method: result})
+                self.state.write(ladder_run.folder)
+            ladder_run.events.message(_describe_result(result, ladder_run.metric))
+        self.rungs = tuple(results)
 
     def measure(self) -> None:
-        """All methods compared on the same rows, and the one to take."""
-        climb, task, space = self.run, self.run.prepared.task, self.run.prepared.space
-        targets = climb.rows.targets
-        asked = Comparison(
-            task=task, space=space, metric=climb.metric, part=climb.part, targets=targets, margin=climb.margin
+        """Compare all methods on the same rows, and recommend one."""
+        ladder_run, task, space = self.run, self.run.prepared.task, self.run.prepared.space
+        targets = ladder_run.rows.targets
+        comparison = Comparison(
+            task=task,
+            space=space,
+            metric=ladder_run.metric,
+            part=ladder_run.part,
+            targets=targets,
+            margin=ladder_run.margin,
         )
         answers = {
-            method: task.decoding.decode(one.logits, space, reading) for method, (reading, one) in self.scores.items()
+            method: task.decoding.decode(scored_rows.logits, space, calibration)
+            for method, (calibration, scored_rows) in self.scores.items()
         }
-        rungs = compare_results(self.rungs, answers, asked)
-        method, reason = recommend_method(rungs, asked)
-        not_tried, caveat = describe_missing_methods(rungs)
+        results = compare_results(self.rungs, answers, comparison)
+        method, reason = recommend_method(results, comparison)
+        not_tried, caveat = describe_missing_methods(results)
         self.ladder = Ladder(
-            folder=climb.folder,
+            folder=ladder_run.folder,
             task=task.name,
-            metric=climb.metric,
-            part=climb.part,
-            rows=len(climb.rows),
-            rungs=rungs,
-            margin=asked.allowed_margin,
+            metric=ladder_run.metric,
+            part=ladder_run.part,
+            rows=len(ladder_run.rows),
+            rungs=results,
+            margin=comparison.allowed_margin,
             recommended=method,
             reason=reason,
             not_tried=not_tried,
             caveat=caveat,
-            budget_seconds=climb.budget.seconds,
-            seconds=round(climb.budget.elapsed_seconds, 2),
+            budget_seconds=ladder_run.budget.seconds,
+            seconds=round(ladder_run.budget.elapsed_seconds, 2),
         )
 
     def save(self) -> None:
-        """Nothing: every method is in a folder of its own, and ladder.json comes after the report."""
+        """Nothing to save here: methods have their own folders, and `report` writes ladder.json."""
 
     def report(self) -> Ladder:
-        """The page about all methods; then ladder.json has the comparison."""
-        made = replace(self.ladder, report=_write_report(self.run, self.ladder, self._evaluate_recommended()))
-        self.state.write(self.run.folder, made)
-        return made
+        """Write the report, then ladder.json with the comparison."""
+        ladder = replace(self.ladder, report=_write_report(self.run, self.ladder, self._evaluate_recommended()))
+        self.state.write(self.run.folder, ladder)
+        return ladder
 
     def _evaluate_recommended(self) -> Evaluation:
-        """How good the recommended method is."""
-        climb = self.run
-        reading, one = self.scores[self.ladder.recommended]
-        found = evaluate_logits(
-            climb.prepared.task,
-            climb.prepared.space,
-            one.logits,
-            one.targets,
-            reading,
-            slices=one.slices,
-            truncated=one.truncated,
-            windowed=one.windowed,
-            seconds=round(one.seconds, 3),
+        """Evaluate the recommended method."""
+        ladder_run = self.run
+        calibration, scored_rows = self.scores[self.ladder.recommended]
+        evaluation = evaluate_logits(
+            ladder_run.prepared.task,
+            ladder_run.prepared.space,
+            scored_rows.logits,
+            scored_rows.targets,
+            calibration,
+            slices=scored_rows.slices,
+            truncated=scored_rows.truncated,
+            windowed=scored_rows.windowed,
+            seconds=round(scored_rows.seconds, 3),
         )
-        return replace(found, main=climb.metric)
+        return replace(evaluation, main=ladder_run.metric)
 
 
-def _describe_result(rung: MethodResult, metric: str) -> str:
-    """A rung in one line."""
-    if rung.left_out is not None:
-        return f"left out: {rung.left_out}"
-    name, value, between, training, latency, size = format_result_cells(rung)
-    again = " (read back, not trained again)" if rung.reused else ""
-    interval = f" ({between})" if between else ""
-    return f"{name}: {metric} {value}{interval}, trained in {training}, {latency} a text, {size}{again}"
+def _describe_result(result: MethodResult, metric: str) -> str:
+    """Describe the result of a method in one line."""
+    if result.left_out is not None:
+        return f"left out: {result.left_out}"
+    name, value, bounds, training, latency, size = format_result_cells(result)
+    reuse_note = " (reused, not trained again)" if result.reused else ""
+    interval = f" ({bounds})" if bounds else ""
+    return f"{name}: {metric} {value}{interval}, trained in {training}, {latency} per text, {size}{reuse_note}"
 
 
 def _measure_method(
-    climb: LadderRun, method: str, plans: Mapping[str, RunPlan], finished: Mapping[str, MethodResult]
+    ladder_run: LadderRun, method: str, plans: Mapping[str, RunPlan], finished: Mapping[str, MethodResult]
 ) -> tuple[MethodResult, tuple[Calibration, ScoredRows] | None]:
-    """One method trained and measured, or read back, or left out because it would take too long."""
-    events, plan, rung = climb.events, plans[method], finished.get(method)
-    if rung is not None:
-        rung = replace(rung, reused=True, difference=None, folder=str(climb.folder / rung.folder_name))
-    shortened = rung is not None and rung.epochs is not None
-    if rung is None or (shortened and climb.missing_model_reason is None):
-        if METHODS[method].uses_network and climb.missing_model_reason is not None:
-            raise InputError(climb.missing_model_reason)
-        after = list(plans)[list(plans).index(method) + 1 :]
-        later = {name: plans[name] for name in after if METHODS[name].is_often_best and name not in finished}
-        fitting, allotted = fit_into_budget(climb.budget, method, plan, later)
-        if rung is None or (allotted.left_out is None and allotted.epochs is None):  # there is time for all of it now
-            if allotted.left_out is not None:
-                return allotted, None
-            rung = _train_method(climb, fitting, allotted)
-    predictor = load_predictor(str(rung.folder), device=plan.device)
-    rows = climb.rows
-    held = climb.part if rows.source is climb.sources["train"] else None
-    scored = score_part(
+    """Train and measure a method, reuse its earlier result, or leave it out for lack of time."""
+    events, plan, result = ladder_run.events, plans[method], finished.get(method)
+    if result is not None:
+        result = replace(result, reused=True, difference=None, folder=str(ladder_run.folder / result.folder_name))
+    is_shortened = result is not None and result.epochs is not None
+    if result is None or (is_shortened and ladder_run.missing_model_reason is None):
+        if METHODS[method].uses_network and ladder_run.missing_model_reason is not None:
+            raise InputError(ladder_run.missing_model_reason)
+        following_methods = list(plans)[list(plans).index(method) + 1 :]
+        later_plans = {
+            name: plans[name] for name in following_methods if METHODS[name].is_often_best and name not in finished
+        }
+        fitted_plan, fitted_result = fit_into_budget(ladder_run.budget, method, plan, later_plans)
+        if result is None or (fitted_result.left_out is None and fitted_result.epochs is None):  # now all epochs fit
+            if fitted_result.left_out is not None:
+                return fitted_result, None
+            result = _train_method(ladder_run, fitted_plan, fitted_result)
+    predictor = load_predictor(str(result.folder), device=plan.device)
+    rows = ladder_run.rows
+    held_out_part = ladder_run.part if rows.source is ladder_run.sources["train"] else None
+    scored_rows = score_part(
         predictor,
         rows.source,
-        held,
+        held_out_part,
         skip_bad_rows=plan.skip_bad_rows,
-        progress=lambda _, done, __: events.progress(f"{method}: answering", done, len(rows)),
+        progress=lambda _, done, __: events.progress(f"{method}: predicting", done, len(rows)),
     )
-    if scored.row_numbers != rows.row_numbers.tolist():
-        raise InputError(f"{method} answered other {climb.part} rows than the other methods.")
-    if rung.latency_ms is None:
-        wanted = set(rows.row_numbers[:LATENCY_ROWS].tolist())
-        some = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in wanted]
-        rung = replace(rung, latency_ms=round(measure_latency_ms(predictor, rows.source, rows.columns, some), 4))
-    return rung, (predictor.calibration, scored)
-
-
-def _train_method(climb: LadderRun, plan: RunPlan, rung: MethodResult) -> MethodResult:
-    """A method trained as it was allotted, or on from where it was stopped."""
-    method, events = rung.method, climb.events
-    begun = [epochs for epochs in find_shortened_runs(climb.folder, method) if epochs < (rung.planned_epochs or 0)]
-    if begun:  # it was stopped, and goes on, whatever would fit by now
-        rung = replace(rung, epochs=begun[-1])
-    own = climb.folder / rung.folder_name
-    if (estimate := climb.budget.estimates.get(method)) is not None:
-        seconds = estimate.seconds if rung.epochs is None else estimate.seconds_of(rung.epochs)
-        events.message(
-            f"{rung.name}: it will take about {format_duration(seconds)}, "
-            f"{format_duration(climb.budget.seconds_left)} are left"
+    if scored_rows.row_numbers != rows.row_numbers.tolist():
+        raise InputError(f"{method} was scored on different {ladder_run.part} rows than the other methods.")
+    if result.latency_ms is None:
+        row_numbers = set(rows.row_numbers[:LATENCY_ROWS].tolist())
+        latency_rows = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in row_numbers]
+        result = replace(
+            result, latency_ms=round(measure_latency_ms(predictor, rows.source, rows.columns, latency_rows), 4)
         )
-    resume = (own / RUN_FILE).is_file()
-    if resume:
-        saved = read_run_file(own).plan  # as many threads and epochs as it was begun with
-        plan = replace(plan, threads=saved.threads, auto_epochs=saved.auto_epochs, settings=saved.settings)
+    return result, (predictor.calibration, scored_rows)
+
+
+def _train_method(ladder_run: LadderRun, plan: RunPlan, result: MethodResult) -> MethodResult:
+    """Train a method within its share of the budget, or resume an interrupted training."""
+    method, events = result.method, ladder_run.events
+    unfinished_epochs = [
+        epochs for epochs in find_shortened_runs(ladder_run.folder, method) if epochs < (result.planned_epochs or 0)
+    ]
+    if unfinished_epochs:  # resume with the same number of epochs, even if more would fit now
+        result = replace(result, epochs=unfinished_epochs[-1])
+    run_folder = ladder_run.folder / result.folder_name
+    if (estimate := ladder_run.budget.estimates.get(method)) is not None:
+        seconds = estimate.seconds if result.epochs is None else estimate.seconds_of(result.epochs)
+        events.message(
+            f"{result.name}: estimated training time {format_duration(seconds)}, "
+            f"{format_duration(ladder_run.budget.seconds_left)} left in the budget"
+        )
+    is_resumed = (run_folder / RUN_FILE).is_file()
+    if is_resumed:
+        saved_plan = read_run_file(run_folder).plan  # keep the threads and epochs of the interrupted run
+        plan = replace(
+            plan, threads=saved_plan.threads, auto_epochs=saved_plan.auto_epochs, settings=saved_plan.settings
+        )
     request = JobRequest(
         plan=plan,
-        sources=climb.sources,
-        folder=own,
-        command=climb.command,
-        resume=resume,
-        allow_different_cpu=climb.allow_different_cpu,
+        sources=ladder_run.sources,
+        folder=run_folder,
+        command=ladder_run.command,
+        resume=is_resumed,
+        allow_different_cpu=ladder_run.allow_different_cpu,
         events=replace(events, message=lambda _: None, started=lambda _: None),
     )
     run = run_job(TrainJob(request))
     for note in run.notes:
         events.message(f"{method}: {note}")
-    check_fingerprints(own, climb.prepared)
-    interval = run.evaluations[climb.part].metrics[climb.metric]
+    check_fingerprints(run_folder, ladder_run.prepared)
+    interval = run.evaluations[ladder_run.part].metrics[ladder_run.metric]
     return replace(
-        rung,
-        folder=str(own),
+        result,
+        folder=str(run_folder),
         value=_finite_or_none(interval.value),
         low=_finite_or_none(interval.low),
         high=_finite_or_none(interval.high),
         training_seconds=max(run.cost["fitting seconds"], run.cost.get("training seconds", 0.0), MIN_SECONDS),
-        size_mb=round(measure_disk_megabytes(own), 3),
+        size_mb=round(measure_disk_megabytes(run_folder), 3),
     )
 
 
@@ -303,18 +323,20 @@ def _finite_or_none(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
-def _write_report(climb: LadderRun, made: Ladder, found: Evaluation) -> Path:
-    """The comparison, then everything about the recommended method on the same rows."""
+def _write_report(ladder_run: LadderRun, ladder: Ladder, evaluation: Evaluation) -> Path:
+    """Write a report with the comparison and the details of the recommended method."""
 
-    rest = f"What follows the comparison tells of {made.recommended}; every method has a report in its own folder."
-    machine = read_run_file(Path(str(made.rung(made.recommended).folder))).compute_history.latest
+    report_note = (
+        f"The sections after the comparison describe {ladder.recommended}; each method has a report in its own folder."
+    )
+    machine = read_run_file(Path(str(ladder.rung(ladder.recommended).folder))).compute_history.latest
     data = ReportData(
-        title=f"{climb.folder.name}: {made.recommended}",
-        command=climb.command,
-        parts={climb.part: found},
-        ladder=made.to_json(),
-        notes=[rest, *climb.prepared.messages],
-        cost={"seconds": made.seconds, "budget seconds": made.budget_seconds},
+        title=f"{ladder_run.folder.name}: {ladder.recommended}",
+        command=ladder_run.command,
+        parts={ladder_run.part: evaluation},
+        ladder=ladder.to_json(),
+        notes=[report_note, *ladder_run.prepared.messages],
+        cost={"seconds": ladder.seconds, "budget seconds": ladder.budget_seconds},
         machine={} if machine is None else machine.lines(),
     )
-    return save_report(data, climb.folder / REPORT_FILE)
+    return save_report(data, ladder_run.folder / REPORT_FILE)

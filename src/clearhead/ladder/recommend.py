@@ -1,4 +1,4 @@
-"""Which rung to take: the cheapest that is shown to be at most a margin worse than the best, and why."""
+"""Recommend a method: the cheapest that is at most a margin worse than the best, with the reason."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MAX_MARGIN = 1e9  # margin
-MAX_REASON_LENGTH = 300  # characters of a reason
-ROUNDING_ERROR = 1e-9  # a difference that is the margin is not within it, whatever the last bits are
-SIMILAR_COST_FACTOR = 1.5  # costs that differ by less than this factor are about the same
+MAX_MARGIN = 1e9
+MAX_REASON_LENGTH = 300  # in characters
+ROUNDING_ERROR = 1e-9  # a difference equal to the margin does not count as within it
+SIMILAR_COST_FACTOR = 1.5  # costs within this factor are reported as about equal
 
 
 def check_margin(margin: Any) -> float | None:
-    """A margin that can be, or one sentence; None stays None."""
+    """Return a valid margin as a float, or None; raise InputError otherwise."""
     if margin is None:
         return None
     is_number = isinstance(margin, Real) and not isinstance(margin, bool)
@@ -39,138 +39,155 @@ def check_margin(margin: Any) -> float | None:
 
 
 def compare_results(
-    rungs: Sequence[MethodResult], answers: Mapping[str, Answers], asked: Comparison
+    results: Sequence[MethodResult], answers: Mapping[str, Answers], comparison: Comparison
 ) -> tuple[MethodResult, ...]:
-    """Every measured rung with its difference to the best one, which has none."""
-    best = find_best(rungs, asked.metric).method
+    """Add to each measured result, except the best, its difference to the best."""
+    best = find_best(results, comparison.metric).method
     return tuple(
-        replace(rung, difference=measure_difference(answers[rung.method], answers[best], asked))
-        if rung.left_out is None and rung.method != best
-        else rung
-        for rung in rungs
+        replace(result, difference=measure_difference(answers[result.method], answers[best], comparison))
+        if result.left_out is None and result.method != best
+        else result
+        for result in results
     )
 
 
-def find_best(rungs: Sequence[MethodResult], metric: str) -> MethodResult:
-    """The measured rung with the best figure; of equal ones the cheapest."""
+def find_best(results: Sequence[MethodResult], metric: str) -> MethodResult:
+    """Return the result with the best score; the cheapest in case of a tie."""
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    known = [rung for rung in rungs if rung.value is not None]
-    if not known:
-        said = "; ".join(rung.left_out or f"{rung.method}: {metric} is not defined on these rows" for rung in rungs)
-        raise InputError(f"No method could be measured. {said}")
-    return max(known, key=lambda rung: sign * (rung.value or 0.0))
-
-
-def recommend_method(rungs: Sequence[MethodResult], asked: Comparison) -> tuple[str, str]:
-    """The cheapest rung that is at most the margin worse than the best, else the best, and the reason.
-
-    The floor is the answer only where no method beats it.
-    """
-    best = find_best(rungs, asked.metric)
-    measured = [rung for rung in rungs if rung.value is not None]
-    cheaper = measured[: measured.index(best)]
-    on = f"on {len(asked.targets):,} {asked.part} rows"
-    figure = f"{asked.metric} {best.value:.3f}"
-    if len(measured) == 1:
-        return best.method, f"{best.method}: {figure} {on}; it is the only method that was measured."
-    if METHODS[best.method].is_baseline:
-        return best.method, f"{best.method}: {figure} {on}, and no method that reads the text is better."
-    readers = [rung for rung in cheaper if not METHODS[rung.method].is_baseline]
-    doubt = _describe_baseline_doubt(measured, asked)
-    taken = next(
-        (rung for rung in readers if _loss_interval(rung, asked)[1] < asked.allowed_margin - ROUNDING_ERROR), None
-    )
-    if taken is not None:
-        beside = f"({best.method} {best.value:.3f}, {_format_difference(taken.difference)})"
-        cost = f"{_describe_ratio(taken.training_seconds, best.training_seconds, 'training time')} and "
-        cost += _describe_ratio(taken.latency_ms, best.latency_ms, "latency")
-        within = (
-            f"{asked.metric} {taken.value:.3f} {on} is at most {asked.allowed_margin:.3g} worse than the best {beside}"
+    defined = [result for result in results if result.value is not None]
+    if not defined:
+        reasons = "; ".join(
+            result.left_out or f"{result.method}: {metric} is not defined on these rows" for result in results
         )
-        return taken.method, f"{taken.method}: {within}, at {cost}.{doubt}"
-    undecided = next((rung for rung in readers if _loss_interval(rung, asked)[0] <= 0), None)
-    better = (rung for rung in measured[len(cheaper) + 1 :] if _loss_interval(rung, asked)[0] < -asked.allowed_margin)
+        raise InputError(f"No method could be measured. {reasons}")
+    return max(defined, key=lambda result: sign * (result.value or 0.0))
+
+
+def recommend_method(results: Sequence[MethodResult], comparison: Comparison) -> tuple[str, str]:
+    """Return the cheapest method that is at most the margin worse than the best, else the best, with the reason.
+
+    A baseline is recommended only if no method is better.
+    """
+    best = find_best(results, comparison.metric)
+    measured = [result for result in results if result.value is not None]
+    cheaper = measured[: measured.index(best)]
+    row_text = f"on {len(comparison.targets):,} {comparison.part} rows"
+    score = f"{comparison.metric} {best.value:.3f}"
+    if len(measured) == 1:
+        return best.method, f"{best.method}: {score} {row_text}; it is the only measured method."
+    if METHODS[best.method].is_baseline:
+        return best.method, f"{best.method}: {score} {row_text}; no method that reads the text is better."
+    candidates = [result for result in cheaper if not METHODS[result.method].is_baseline]
+    doubt = _describe_baseline_doubt(measured, comparison)
+    recommended = next(
+        (
+            result
+            for result in candidates
+            if _loss_interval(result, comparison)[1] < comparison.allowed_margin - ROUNDING_ERROR
+        ),
+        None,
+    )
+    if recommended is not None:
+        context = f"({best.method} {best.value:.3f}, {_format_difference(recommended.difference)})"
+        cost = f"{_describe_ratio(recommended.training_seconds, best.training_seconds, 'training time')} and "
+        cost += _describe_ratio(recommended.latency_ms, best.latency_ms, "latency")
+        claim = f"{comparison.metric} {recommended.value:.3f} {row_text} is at most {comparison.allowed_margin:.3g} "
+        claim += f"worse than the best {context}"
+        return recommended.method, f"{recommended.method}: {claim}, at {cost}.{doubt}"
+    undecided = next((result for result in candidates if _loss_interval(result, comparison)[0] <= 0), None)
+    better = (
+        result
+        for result in measured[len(cheaper) + 1 :]
+        if _loss_interval(result, comparison)[0] < -comparison.allowed_margin
+    )
     if undecided is not None or doubt:
-        doubt = doubt or _describe_doubt(undecided, asked, "as good")
-        return best.method, f"{best.method}: {figure} is the best {on}.{doubt}"
-    doubt = _describe_doubt(next(better, None), asked, "better")
+        doubt = doubt or _describe_doubt(undecided, comparison, "as good")
+        return best.method, f"{best.method}: {score} is the best {row_text}.{doubt}"
+    doubt = _describe_doubt(next(better, None), comparison, "better")
     if not cheaper:
-        return best.method, f"{best.method}: {figure} {on} is the best, and it is the cheapest method, too.{doubt}"
-    near = find_best(cheaper, asked.metric)
-    beside = f"(the nearest is {near.method} {near.value:.3f}, {_format_difference(near.difference)})"
-    worse = f"{figure} is the best, and every cheaper method is worse {beside} {on}"
-    return best.method, f"{best.method}: {worse}.{doubt}"
+        return best.method, f"{best.method}: {score} {row_text} is the best, and it is also the cheapest method.{doubt}"
+    runner_up = find_best(cheaper, comparison.metric)
+    context = f"(the nearest is {runner_up.method} {runner_up.value:.3f}, {_format_difference(runner_up.difference)})"
+    comparison_text = f"{score} is the best, and every cheaper method is worse {context} {row_text}"
+    return best.method, f"{best.method}: {comparison_text}.{doubt}"
 
 
-def _loss_interval(rung: MethodResult, asked: Comparison) -> tuple[float, float]:
-    """From how much to how much worse than the best a rung is, with what its rows cannot exclude."""
-    gap = rung.difference
-    if gap is None or gap.difference is None or gap.low is None or gap.high is None:
+def _loss_interval(result: MethodResult, comparison: Comparison) -> tuple[float, float]:
+    """Return the interval of how much worse than the best a method is, widened to the resolution of the rows."""
+    difference = result.difference
+    if difference is None or difference.difference is None or difference.low is None or difference.high is None:
         return -math.inf, math.inf
-    sign = 1 if asked.metric in LOWER_IS_BETTER else -1
-    low, high = sorted((sign * gap.low, sign * gap.high))
-    middle = sign * gap.difference
-    return min(low, middle - asked.resolution), max(high, middle + asked.resolution)
+    sign = 1 if comparison.metric in LOWER_IS_BETTER else -1
+    low, high = sorted((sign * difference.low, sign * difference.high))
+    loss = sign * difference.difference
+    return min(low, loss - comparison.resolution), max(high, loss + comparison.resolution)
 
 
-def _describe_doubt(rung: MethodResult | None, asked: Comparison, verdict: str) -> str:
-    """A sentence about what the rows are too few for."""
-    if rung is None:
+def _describe_doubt(result: MethodResult | None, comparison: Comparison, verdict: str) -> str:
+    """Describe which differences the rows are too few to resolve."""
+    if result is None:
         return ""
-    low, high = _loss_interval(rung, asked)
-    apart = f"differences below {(high - low) / 2:.2g}" if math.isfinite(high - low) else "methods apart"
-    name = f"the cheaper {rung.method}" if verdict == "as good" else rung.method
-    return f" These rows are too few to tell {apart}, so {name} ({rung.value:.3f}) may be {verdict}."
+    low, high = _loss_interval(result, comparison)
+    resolution = (
+        f"resolve differences below {(high - low) / 2:.2g}" if math.isfinite(high - low) else "tell methods apart"
+    )
+    name = f"the cheaper {result.method}" if verdict == "as good" else result.method
+    return f" These rows are too few to {resolution}, so {name} ({result.value:.3f}) may be {verdict}."
 
 
-def _describe_baseline_doubt(measured: Sequence[MethodResult], asked: Comparison) -> str:
-    """A sentence where the best is not clearly better than an answer that does not look at the text."""
-    floor = next((rung for rung in measured if METHODS[rung.method].is_baseline), None)
-    if floor is None or _loss_interval(floor, asked)[0] > 0:
+def _describe_baseline_doubt(measured: Sequence[MethodResult], comparison: Comparison) -> str:
+    """Describe the doubt if the best is not clearly better than a baseline that ignores the text."""
+    baseline = next((result for result in measured if METHODS[result.method].is_baseline), None)
+    if baseline is None or _loss_interval(baseline, comparison)[0] > 0:
         return ""
-    beside = f"({floor.value:.3f}, {_format_difference(floor.difference)})"
-    return f" The best is not clearly better than {floor.method} {beside}, which does not look at the text."
+    context = f"({baseline.value:.3f}, {_format_difference(baseline.difference)})"
+    return f" The best is not clearly better than {baseline.method} {context}, which ignores the text."
 
 
-def describe_missing_methods(rungs: Sequence[MethodResult]) -> tuple[tuple[str, ...], str | None]:
-    """The methods among the often best that were left out, and a sentence on those and on what was shortened."""
-    missing = [rung for rung in rungs if METHODS[rung.method].is_often_best and rung.left_out is not None]
+def describe_missing_methods(results: Sequence[MethodResult]) -> tuple[tuple[str, ...], str | None]:
+    """Return the often best methods that were left out, and a caveat on these and on methods with fewer epochs."""
+    missing = [result for result in results if METHODS[result.method].is_often_best and result.left_out is not None]
     sentences = [
-        f"Not tried: {rung.method} ({_describe_omission(rung)}); it is often the best method." for rung in missing
+        f"Not tried: {result.method} ({_describe_omission(result)}); it is often the best method." for result in missing
     ]
     sentences += [
-        f"{rung.method} was trained for {rung.epochs} of {rung.planned_epochs} epochs to fit the budget; all of them "
-        f"take about {format_duration(rung.needs_seconds or 0.0)}: rerun with {setting('budget', rung.needs_budget)}."
-        for rung in rungs
-        if rung.epochs is not None and rung.left_out is None
+        f"{result.method} was trained for {result.epochs} of {result.planned_epochs} epochs to fit the budget; all "
+        f"epochs take about {format_duration(result.needs_seconds or 0.0)}: "
+        f"rerun with {setting('budget', result.needs_budget)}."
+        for result in results
+        if result.epochs is not None and result.left_out is None
     ]
-    return tuple(rung.method for rung in missing), " ".join(sentences) or None
+    return tuple(result.method for result in missing), " ".join(sentences) or None
 
 
-def _describe_omission(rung: MethodResult) -> str:
-    """Why a method was left out, without its name."""
-    if rung.needs_budget is None:
-        reason = (rung.left_out or "").removeprefix(rung.method).lstrip(": ")
+def _describe_omission(result: MethodResult) -> str:
+    """Describe why a method was left out, without its name."""
+    if result.needs_budget is None:
+        reason = (result.left_out or "").removeprefix(result.method).lstrip(": ")
         return to_printable(reason, MAX_REASON_LENGTH).rstrip(".")
-    needs = "no time was left" if rung.needs_seconds is None else f"needs about {format_duration(rung.needs_seconds)}"
-    return f"{needs}; rerun with {setting('budget', rung.needs_budget)}"
+    requirement = (
+        "the budget was used up"
+        if result.needs_seconds is None
+        else f"needs about {format_duration(result.needs_seconds)}"
+    )
+    return f"{requirement}; rerun with {setting('budget', result.needs_budget)}"
 
 
-def _format_difference(gap: Difference | None) -> str:
-    if gap is None or gap.difference is None:
+def _format_difference(difference: Difference | None) -> str:
+    if difference is None or difference.difference is None:
         return "difference not defined"
-    if gap.low is None or gap.high is None:
-        return f"difference {gap.difference:.3f}"
-    return f"difference {gap.difference:.3f}, {gap.low:.3f} to {gap.high:.3f}"
+    if difference.low is None or difference.high is None:
+        return f"difference {difference.difference:.3f}"
+    return f"difference {difference.difference:.3f}, {difference.low:.3f} to {difference.high:.3f}"
 
 
-def _describe_ratio(mine: float | None, other: float | None, of: str) -> str:
-    """1/60 of its training time, about its latency, 2.1 times its latency."""
-    if not mine or not other:
-        return f"an unknown share of its {of}"
-    times = other / mine
-    if 1 / SIMILAR_COST_FACTOR < times < SIMILAR_COST_FACTOR:
-        return f"about its {of}"
-    if times < 1:
-        return f"{1 / times:.2g} times its {of}"
-    return f"1/{float(f'{times:.2g}'):,g} of its {of}"
+def _describe_ratio(cost: float | None, best_cost: float | None, cost_name: str) -> str:
+    """Describe a cost relative to the best method, such as "1/60 of its training time" or "about its latency"."""
+    if not cost or not best_cost:
+        return f"an unknown fraction of its {cost_name}"
+    ratio = best_cost / cost
+    if 1 / SIMILAR_COST_FACTOR < ratio < SIMILAR_COST_FACTOR:
+        return f"about its {cost_name}"
+    if ratio < 1:
+        return f"{1 / ratio:.2g} times its {cost_name}"
+    return f"1/{float(f'{ratio:.2g}'):,g} of its {cost_name}"

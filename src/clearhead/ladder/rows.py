@@ -1,4 +1,4 @@
-"""The rows of a ladder: in the parts and with the tokens that every method must see."""
+"""Prepare the rows of a ladder: parts and tokens that are the same for all methods."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from clearhead.model.loading import load, require_torch
 
 
 def prepare_rows(
-    seen: DatasetProfile, plans: Mapping[str, RunPlan], events: RunEvents
+    profile: DatasetProfile, plans: Mapping[str, RunPlan], events: RunEvents
 ) -> tuple[PreparedData, str | None]:
-    """The rows in their parts, as every rung must see them, and why there is no model where there is none."""
+    """Prepare rows for all methods; also return why no pretrained model is available, or None."""
     with suppress(ImportError), passive_waiting():
-        import sklearn.linear_model  # noqa: F401  # so that no method's time is that of an import
+        import sklearn.linear_model  # noqa: F401  # so that the time of a method does not include this import
 
     plan = next((plan for method, plan in plans.items() if METHODS[method].uses_network), None)
     if plan is None:
         plan = next(iter(plans.values()))
-        return prepare_data(seen, plan, None, _length_policy(plan, None)), None
+        return prepare_data(profile, plan, None, _length_policy(plan, None)), None
     try:
         require_torch("Training a network")
         from clearhead.training.threads import use_threads
 
         use_threads(plan.threads)
         model = load(plan.model, device=plan.device, head=None, progress=events.download)
-        tokenizer, most = model.tokenizer, model.max_length()
+        tokenizer, model_max_length = model.tokenizer, model.max_length()
     except ClearheadError as error:
-        return prepare_data(seen, plan, None, _length_policy(plan, None)), str(error)
-    length = min(plan.max_length or most or 0, most or plan.max_length or 0) or None
-    return prepare_data(seen, plan, tokenizer, _length_policy(plan, length)), None
+        return prepare_data(profile, plan, None, _length_policy(plan, None)), str(error)
+    max_length = min(plan.max_length or model_max_length or 0, model_max_length or plan.max_length or 0) or None
+    return prepare_data(profile, plan, tokenizer, _length_policy(plan, max_length)), None
 
 
 def _length_policy(plan: RunPlan, max_length: int | None) -> LengthPolicy:
-    """How rows are read that are longer than the model can."""
+    """Return the handling of rows that exceed the maximum length."""
     return LengthPolicy(
         max_length=max_length,
         long=plan.long,

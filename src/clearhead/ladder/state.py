@@ -1,4 +1,4 @@
-"""What a ladder keeps on disk: what was asked for, which rungs are done, and whether that is still the same."""
+"""The state of a ladder on disk: plans and finished results, to be reused by the same call."""
 
 from __future__ import annotations
 
@@ -28,122 +28,151 @@ MAX_SPLIT_BYTES = 1 << 30
 
 
 class JsonWritable(Protocol):
-    """Anything that can be written down."""
+    """An object with a JSON representation."""
 
     def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderState:
-    """The state of a ladder between two calls."""
+    """Plans and finished results of a ladder, stored between calls."""
 
-    plans: Mapping[str, Any]  # the plan of each rung, as plain values
+    plans: Mapping[str, Any]  # plan of each method, as JSON values
     finished: Mapping[str, MethodResult] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path, plans: Mapping[str, RunPlan]) -> LadderState:
-        """What is there already, if it was made with the same settings; nothing, if nothing is there."""
-        asked = {method: json.loads(json.dumps(asdict(plan))) for method, plan in plans.items()}
+        """Read the state of a folder, if any; raise InputError if it has other settings."""
+        requested = {method: json.loads(json.dumps(asdict(plan))) for method, plan in plans.items()}
         if not (folder / LADDER_FILE).is_file():
             if is_occupied(folder):
-                other = setting("output", "FOLDER")
-                raise InputError(f"{folder} is there already and not empty; name another folder with {other}.")
-            return cls(plans=asked)
-        saved = read_json(folder / LADDER_FILE)
-        before, finished = saved.get("asked"), saved.get("finished")
-        if saved.get("format") != FORMAT or not isinstance(before, dict) or not isinstance(finished, dict):
-            raise CheckpointError(f"{folder / LADDER_FILE} is damaged or of another version of clearhead.")
-        before = {method: _keep_equal_paths(_add_defaults(plan), asked.get(method)) for method, plan in before.items()}
-        for method in asked.keys() & before.keys():
-            if before[method] != asked[method]:
-                difference = _describe_first_difference(before[method], asked[method])
+                output_setting = setting("output", "FOLDER")
                 raise InputError(
-                    f"{folder} holds a ladder with other settings ({difference}); "
-                    f"name another folder with {setting('output', 'FOLDER')}."
+                    f"{folder} already exists and is not empty; choose another folder with {output_setting}."
                 )
-        rungs = {method: _decode_result(method, rung) for method, rung in finished.items() if method in METHODS}
-        done = {method: rung for method, rung in rungs.items() if (folder / rung.folder_name / METRICS_FILE).is_file()}
-        return cls(plans={**before, **asked}, finished=done)
+            return cls(plans=requested)
+        saved = read_json(folder / LADDER_FILE)
+        stored_plans, finished = saved.get("asked"), saved.get("finished")
+        if saved.get("format") != FORMAT or not isinstance(stored_plans, dict) or not isinstance(finished, dict):
+            raise CheckpointError(f"{folder / LADDER_FILE} is damaged or was written by another version of clearhead.")
+        stored_plans = {
+            method: _keep_equal_paths(_add_defaults(plan), requested.get(method))
+            for method, plan in stored_plans.items()
+        }
+        for method in requested.keys() & stored_plans.keys():
+            if stored_plans[method] != requested[method]:
+                difference = _describe_first_difference(stored_plans[method], requested[method])
+                raise InputError(
+                    f"{folder} contains a ladder with other settings ({difference}); "
+                    f"choose another folder with {setting('output', 'FOLDER')}."
+                )
+        results = {method: _decode_result(method, result) for method, result in finished.items() if method in METHODS}
+        complete = {
+            method: result
+            for method, result in results.items()
+            if (folder / result.folder_name / METRICS_FILE).is_file()
+        }
+        return cls(plans={**stored_plans, **requested}, finished=complete)
 
     def check_rows(self, folder: Path, prepared: PreparedData) -> None:
-        """Refuse to compare with what was trained on other rows."""
-        for rung in self.finished.values():
-            check_fingerprints(folder / rung.folder_name, prepared)
+        """Raise InputError if a finished method was trained on other rows."""
+        for result in self.finished.values():
+            check_fingerprints(folder / result.folder_name, prepared)
 
-    def write(self, folder: Path, made: JsonWritable | None = None) -> None:
-        """Keep it, with the whole ladder once there is one."""
-        finished = {method: asdict(rung) for method, rung in self.finished.items()}
-        told = {} if made is None else made.to_json()
-        write_json(folder / LADDER_FILE, {"format": FORMAT, **told, "asked": dict(self.plans), "finished": finished})
+    def write(self, folder: Path, ladder: JsonWritable | None = None) -> None:
+        """Write the state, with the comparison once it exists."""
+        finished = {method: asdict(result) for method, result in self.finished.items()}
+        ladder_fields = {} if ladder is None else ladder.to_json()
+        write_json(
+            folder / LADDER_FILE, {"format": FORMAT, **ladder_fields, "asked": dict(self.plans), "finished": finished}
+        )
 
 
 def find_shortened_runs(folder: Path, method: str) -> list[int]:
-    """How many epochs the shortened runs of a method have that were begun, in order."""
+    """Return the sorted numbers of epochs of existing runs of a method with reduced epochs."""
     paths = [path for path in folder.glob(f"{method}-*-epochs") if (path / RUN_FILE).is_file()]
-    names = (re.fullmatch(r"-([1-9][0-9]{0,5})-epochs", path.name.removeprefix(method)) for path in paths)
-    return sorted(int(name[1]) for name in names if name is not None)
+    matches = (re.fullmatch(r"-([1-9][0-9]{0,5})-epochs", path.name.removeprefix(method)) for path in paths)
+    return sorted(int(match[1]) for match in matches if match is not None)
 
 
 def _decode_result(method: str, saved: Any) -> MethodResult:
-    """A rung that is finished, with numbers that can be."""
-    rung = decode_dataclass(saved, MethodResult, LADDER_FILE)
-    values = (rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb, rung.needs_seconds)
+    """Decode and validate a finished result."""
+    result = decode_dataclass(saved, MethodResult, LADDER_FILE)
+    values = (
+        result.value,
+        result.low,
+        result.high,
+        result.training_seconds,
+        result.latency_ms,
+        result.size_mb,
+        result.needs_seconds,
+    )
     if not all(value is None or isfinite(value) for value in values):
-        raise CheckpointError(f"{LADDER_FILE} is damaged: expected finite numbers of {to_printable(rung.method, 40)}.")
-    epochs = (rung.epochs, rung.planned_epochs)
-    if rung.method != method or not (epochs == (None, None) or all(1 <= (n or 0) <= MAX_EPOCHS for n in epochs)):
+        raise CheckpointError(
+            f"{LADDER_FILE} is damaged: expected finite numbers for {to_printable(result.method, 40)}."
+        )
+    epochs = (result.epochs, result.planned_epochs)
+    if result.method != method or not (
+        epochs == (None, None) or all(1 <= (count or 0) <= MAX_EPOCHS for count in epochs)
+    ):
         raise CheckpointError(f"{LADDER_FILE} is damaged: expected a result of {method}.")
-    return rung
+    return result
 
 
 def _add_defaults(plan: Any) -> Any:
-    """A plan as it was written, with what later versions can choose as they leave it."""
+    """Complete a stored plan with defaults of settings that later versions added."""
     if not isinstance(plan, dict):
         return plan
-    usual = json.loads(json.dumps(asdict(RunPlan(auto_method=False))))  # a rung names its method
+    defaults = json.loads(json.dumps(asdict(RunPlan(auto_method=False))))  # the method is always explicit
     plan = rename_stored_fields(plan, RunPlan)
-    own = plan.get("settings")
+    stored_settings = plan.get("settings")
     if plan.get("method") in NETWORK_METHODS:
-        usual |= EARLIER_DEFAULTS
-    made = {**usual, **plan}
-    return {**made, "settings": {**usual["settings"], **own}} if isinstance(own, dict) else made
+        defaults |= EARLIER_DEFAULTS
+    completed = {**defaults, **plan}
+    return (
+        {**completed, "settings": {**defaults["settings"], **stored_settings}}
+        if isinstance(stored_settings, dict)
+        else completed
+    )
 
 
 def _keep_equal_paths(before: Any, now: Mapping[str, Any] | None) -> Any:
-    """A plan as it was written, with the paths that are the same as they are spelled now."""
+    """Return a stored plan in which equivalent paths are spelled as in the current plan."""
     if now is None or not isinstance(before, dict):
         return before
-    same = {
+    equal_paths = {
         key: now[key]
         for key in PATH_SETTINGS
         if key in before and key in now and is_same_value(key, before[key], now[key])
     }
-    return before | same
+    return before | equal_paths
 
 
 def _describe_first_difference(before: Any, now: Mapping[str, Any]) -> str:
-    """The first setting that differs."""
+    """Describe the first setting that differs."""
     if not isinstance(before, dict):
-        return "it is damaged"
+        return "the stored plan is damaged"
     for key in now:
         if before.get(key) != now[key]:
             if isinstance(now[key], dict):
                 return _describe_first_difference(before.get(key), now[key])
             return f"{key} was {to_printable(before.get(key), 60)}, got {to_printable(now[key], 60)}"
-    return "some are gone"
+    return "some settings are missing"
 
 
 def check_fingerprints(folder: Path, prepared: PreparedData) -> None:
-    """See that a run was trained, chosen and measured on exactly the rows that are prepared here."""
-    data = asdict(read_run_file(folder).data)["data"]
-    marks = {name: asdict(part.fingerprint()) for name, part in prepared.parts.items()}
-    held = read_json(folder / SPLIT_FILE, max_bytes=MAX_SPLIT_BYTES).get("parts")
-    train = prepared.parts["train"].source
-    own = {
+    """Raise InputError unless a run was trained and evaluated on exactly these prepared rows."""
+    stored_fingerprints = asdict(read_run_file(folder).data)["data"]
+    fingerprints = {name: asdict(part.fingerprint()) for name, part in prepared.parts.items()}
+    stored_rows = read_json(folder / SPLIT_FILE, max_bytes=MAX_SPLIT_BYTES).get("parts")
+    train_source = prepared.parts["train"].source
+    held_out_rows = {
         name: part.row_numbers.tolist()
         for name, part in prepared.parts.items()
-        if name != "train" and part.source is train
+        if name != "train" and part.source is train_source
     }
-    if data != marks or held != own:
-        other = setting("output", "FOLDER")
-        raise InputError(f"{folder} was trained or measured on other rows; name another folder with {other}.")
+    if stored_fingerprints != fingerprints or stored_rows != held_out_rows:
+        output_setting = setting("output", "FOLDER")
+        raise InputError(
+            f"{folder} was trained or measured on other rows; choose another folder with {output_setting}."
+        )

@@ -1,6 +1,6 @@
-"""The machine that computes: CPU, library versions and thread pools.
+"""The machine of a run: CPU, library versions and thread pools.
 
-`cpu` describes it, so that a resumed run can tell whether its bits can be reproduced; `threads` sizes thread pools.
+`cpu` describes what bit-exact results depend on, which is checked when a run resumes; `threads` sizes thread pools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The machine that a run computes on: what its last bits depend on beside its data, settings and seed."""
+"""Describe the machine of a run: what bit-exact results depend on besides data, settings and seed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LIMIT_VARIABLES = (
     "MKL_ENABLE_INSTRUCTIONS",
     "MKL_CBWR",
 )
-MAX_VALUE_LENGTH = 200  # letters of a value in a message
-TITLES = {  # what must be the same for the same bits, as people call it
+MAX_VALUE_LENGTH = 200  # characters of a value in a message
+TITLES = {  # field that bit-exact results depend on -> its name in messages
     "precision": "precision",
     "threads": "threads",
     "device": "device",
@@ -35,22 +35,22 @@ TITLES = {  # what must be the same for the same bits, as people call it
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Precision, threads, CPU and libraries of a run, resolved once at its beginning."""
+    """Precision, threads, CPU and libraries of a run, resolved once at its start."""
 
-    precision: str = "float"  # float, bf16 or int8; "": as the model folder has it
-    threads: int | None = None  # None: nothing that is threaded computes
+    precision: str = "float"  # float, bf16 or int8; "": that of the model folder
+    threads: int | None = None  # None: no multithreaded computation
     device: str = "cpu"
     architecture: str = ""  # x86_64, arm64
-    vendor: str = ""  # of the CPU: libraries choose their code by it
-    cpu: str = ""  # its name, for people alone
-    instructions: str = ""  # the widest vectors in use: DEFAULT, AVX2, AVX512
-    extensions: list[str] = field(default_factory=list)  # for matrices: avx512_vnni, avx512_bf16, amx_bf16
-    limits: dict[str, str] = field(default_factory=dict)  # environment variables that forbid instructions
-    libraries: dict[str, str] = field(default_factory=dict)  # those that compute, with their versions
+    vendor: str = ""  # CPU vendor, which libraries select code by
+    cpu: str = ""  # CPU name, for display only
+    instructions: str = ""  # widest vector instructions in use: DEFAULT, AVX2, AVX512
+    extensions: list[str] = field(default_factory=list)  # matrix extensions: avx512_vnni, avx512_bf16, amx_bf16
+    limits: dict[str, str] = field(default_factory=dict)  # environment variables that restrict instructions
+    libraries: dict[str, str] = field(default_factory=dict)  # compute libraries and their versions
 
     def lines(self) -> dict[str, str]:
-        """What a report shows."""
-        made = {
+        """Return names and values for a report."""
+        lines = {
             "precision": self.precision,
             "threads": "" if self.threads is None else str(self.threads),
             "device": self.device,
@@ -59,20 +59,20 @@ class Machine:
             "limits of instructions": _format_value(self.limits) if self.limits else "",
             "libraries": ", ".join(f"{name} {version}" for name, version in self.libraries.items()),
         }
-        return {name: value for name, value in made.items() if value}
+        return {name: value for name, value in lines.items() if value}
 
     def sentence(self) -> str:
-        """The same for a model card."""
+        """Describe the machine in one sentence for a model card."""
         lines = self.lines()
         threads = f" on {self.threads} {'thread' if self.threads == 1 else 'threads'}" if self.threads else ""
         libraries = f" with {lines['libraries']}" if "libraries" in lines else ""
         limits = f"; {lines['limits of instructions']}" if self.limits else ""
-        place = self.device if self.device != "cpu" else f"{lines['CPU']}, {lines['instruction set']}"
-        return f"Computed in {self.precision}{threads}{libraries} ({place}{limits})."
+        hardware = self.device if self.device != "cpu" else f"{lines['CPU']}, {lines['instruction set']}"
+        return f"Computed in {self.precision}{threads}{libraries} ({hardware}{limits})."
 
 
 def base_machine() -> Machine:
-    """This machine where neither torch nor onnxruntime computes: no promise of bits depends on its instructions."""
+    """Describe this machine without torch and onnxruntime, whose code depends on CPU instructions."""
     cpu, vendor = _read_cpu()
     limits = {name: os.environ[name] for name in LIMIT_VARIABLES if os.environ.get(name)}
     return Machine(
@@ -81,16 +81,16 @@ def base_machine() -> Machine:
 
 
 def list_differences(before: Machine, now: Machine) -> list[str]:
-    """What differs of that which bits depend on, as far as it is known of both, each with its two values."""
-    found: list[str] = []
-    if not (before.libraries and now.libraries):  # nothing that chooses its code by the CPU computes
-        return found
+    """Describe each difference that affects bit-exact results, if both values are known."""
+    differences: list[str] = []
+    if not (before.libraries and now.libraries):  # no library that selects code by CPU
+        return differences
     for name in TITLES:
         old, new = getattr(before, name), getattr(now, name)
         if old != new and not {None, ""} & {_is_set(old), _is_set(new)}:
             old_text, new_text = (to_printable(_format_value(setting), MAX_VALUE_LENGTH) for setting in (old, new))
-            found.append(f"{TITLES[name]} {old_text}, here {new_text}")
-    return found
+            differences.append(f"{TITLES[name]} {old_text}, here {new_text}")
+    return differences
 
 
 def _is_set(value: Any) -> Any:
@@ -106,25 +106,27 @@ def _format_value(value: Any) -> str:
 
 
 def _read_cpu() -> tuple[str, str]:
-    """The name and the vendor of the CPU, as far as the system tells."""
+    """Return the name and the vendor of the CPU, or empty strings."""
     try:
         text = CPU_INFO.read_text(encoding="utf-8", errors="replace").split("\n\n", 1)[0]
     except OSError:
         return platform.processor(), ""
     pairs = (line.partition(":") for line in text.splitlines())
-    known = {key.strip(): value.strip() for key, _, value in pairs}
-    return known.get("model name") or platform.processor(), known.get("vendor_id") or known.get("CPU implementer", "")
+    fields = {key.strip(): value.strip() for key, _, value in pairs}
+    return fields.get("model name") or platform.processor(), fields.get("vendor_id") or fields.get(
+        "CPU implementer", ""
+    )
 
 
 def _detect_instructions() -> str:
-    """The widest vectors that numpy finds."""
+    """Return the widest vector instructions that numpy detects."""
     import numpy as np
 
     config: Any = np.show_config(mode="dicts")
     simd = config.get("SIMD Extensions", {}) if isinstance(config, dict) else {}
     names = {*simd.get("baseline", ()), *simd.get("found", ())}
-    wide = any(name.startswith(("AVX512", "X86_V4")) for name in names)
-    return "AVX512" if wide else "AVX2" if {"AVX2", "X86_V3"} & names else "DEFAULT"
+    has_avx512 = any(name.startswith(("AVX512", "X86_V4")) for name in names)
+    return "AVX512" if has_avx512 else "AVX2" if {"AVX2", "X86_V3"} & names else "DEFAULT"
 
 
 ENGINE_PACKAGE = "onnxruntime"
@@ -132,16 +134,16 @@ PACKAGES = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE_
 
 
 def library_versions() -> dict[str, str]:
-    """The versions that made a model."""
-    made = {"python": platform.python_version()}
+    """Return the versions of Python and of installed libraries."""
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            made[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return made
+    return versions
 
 
 def engine_versions() -> dict[str, str]:
-    """The version of the engine, where it is installed."""
+    """Return the version of onnxruntime, if installed."""
     return {name: value for name, value in library_versions().items() if name == ENGINE_PACKAGE}

@@ -1,8 +1,8 @@
-"""The thread pools underneath: how many threads they use, and how these wait. None of the libraries is imported here.
+"""Size the thread pools of libraries and control how their threads wait, without importing the libraries.
 
-A pool whose threads spin while they wait is fastest on an idle machine. Beside another busy process its threads take
-turns with that process, each spins until the other gets its turn, and the work collapses. So OpenMP threads spin for a
-few microseconds and then sleep, BLAS uses one thread where its products are small, and `--threads` limits every pool.
+Threads that spin while waiting are fastest on an idle machine. Next to another busy process they compete for cores,
+spin through their time slices, and slow down drastically. So OpenMP threads spin for a few microseconds and then sleep,
+BLAS uses one thread for small products, and `--threads` limits every pool.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from importlib import import_module
 from threading import RLock
 from typing import Any
 
-WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")  # what users set wins
-SPIN_COUNT = "1000"  # of GNU's OpenMP, some microseconds: 7 % faster alone than 0; 10,000 lose a third under contention
+WAIT_VARIABLES = (
+    "OMP_WAIT_POLICY",
+    "GOMP_SPINCOUNT",
+    "KMP_BLOCKTIME",
+    "KMP_LIBRARY",
+)  # values set by the user take precedence
+SPIN_COUNT = (
+    "1000"  # GNU OpenMP, a few microseconds: 7 % faster than 0 when idle; 10,000 loses a third under contention
+)
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 TOKENIZERS, RAYON = "TOKENIZERS_PARALLELISM", "RAYON_NUM_THREADS"
 
 
 @contextmanager
 def passive_waiting() -> Iterator[None]:
-    """Import a library that brings OpenMP in here, and its threads sleep while they wait.
+    """Make OpenMP of a library that is imported in this context sleep while waiting.
 
-    OpenMP reads its environment once, when it is loaded, so that the environment is as before afterwards.
+    OpenMP reads the environment only once, when it is loaded, so the environment is restored afterwards.
     """
     if any(name in os.environ for name in WAIT_VARIABLES):
         yield
@@ -35,37 +42,37 @@ def passive_waiting() -> Iterator[None]:
 
 
 def load_torch() -> Any:
-    """torch, with OpenMP threads that sleep while they wait."""
+    """Import torch with OpenMP threads that sleep while waiting."""
     with passive_waiting():
         return import_module("torch")
 
 
 def count_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def get_max_threads() -> int:
-    """How many threads may work here: one for each core, or as `limit_threads` says."""
+    """Return the maximum number of threads: one per core, or the limit of `limit_threads`."""
     with _LOCK:
         return min([count_cores(), *_limits])
 
 
 @contextmanager
 def limit_blas(count: int) -> Iterator[None]:
-    """BLAS on at most so many threads, unless the user chose a number in the environment."""
-    chosen = any(name in os.environ for name in BLAS_VARIABLES)
+    """Limit BLAS to `count` threads, unless the user set a number in the environment."""
+    is_set_by_user = any(name in os.environ for name in BLAS_VARIABLES)
     with _BLAS_LIMITER.limit(
-        sys.maxsize if chosen else count
-    ):  # a limit in any case: `limit_threads` is for new libraries too
+        sys.maxsize if is_set_by_user else count
+    ):  # always enter, so that outer limits apply to newly loaded libraries
         yield
 
 
 @contextmanager
 def limit_threads(count: int | None) -> Iterator[None]:
-    """At most so many threads in every pool; afterwards all is as it was, also where `count` is None.
+    """Limit every thread pool to `count` threads, and restore the pools afterwards, also if `count` is None.
 
-    Only the pool of the tokenizers, once it is made, keeps its size; on one thread it is not used.
+    The pool of tokenizers keeps its size once it is created; with one thread it is not used.
     """
     with ExitStack() as scope:
         _scopes.append(scope)
@@ -75,15 +82,15 @@ def limit_threads(count: int | None) -> Iterator[None]:
                 _limits.append(count)
             scope.callback(_limits.remove, count)
             scope.enter_context(_BLAS_LIMITER.limit(count))
-            chosen = {RAYON: str(min(count, count_cores()))} | ({TOKENIZERS: "false"} if count == 1 else {})
-            scope.enter_context(_set_environment({k: v for k, v in chosen.items() if k not in os.environ}))
+            variables = {RAYON: str(min(count, count_cores()))} | ({TOKENIZERS: "false"} if count == 1 else {})
+            scope.enter_context(_set_environment({k: v for k, v in variables.items() if k not in os.environ}))
         yield
 
 
-def call_at_end(work: Callable[[], Any]) -> None:
-    """What is to be done when the innermost `limit_threads` ends; outside of one, nothing."""
+def call_at_end(callback: Callable[[], Any]) -> None:
+    """Call `callback` when the innermost `limit_threads` ends; do nothing outside of one."""
     if _scopes:
-        _scopes[-1].callback(work)
+        _scopes[-1].callback(callback)
 
 
 @contextmanager
@@ -101,20 +108,20 @@ def _set_environment(values: dict[str, str]) -> Iterator[None]:
 
 
 class _BlasLimiter:
-    """The BLAS libraries of this process; of several limits at once, also from several threads, the smallest holds."""
+    """Limits the BLAS libraries of this process; the smallest of simultaneous limits applies, across threads."""
 
     def __init__(self) -> None:
         self.limits: list[int] = []
-        self.libraries: dict[str, tuple[Any, int]] = {}  # with the threads that each had before
+        self.libraries: dict[str, tuple[Any, int]] = {}  # with its original number of threads
 
     @contextmanager
     def limit(self, count: int) -> Iterator[None]:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with _LOCK:
-            for one in ThreadpoolController().lib_controllers:  # anew, for a library may have been loaded meanwhile
-                if one.user_api == "blas":
-                    self.libraries.setdefault(one.filepath, (one, one.num_threads))
+            for library in ThreadpoolController().lib_controllers:  # anew, for a library may have been loaded meanwhile
+                if library.user_api == "blas":
+                    self.libraries.setdefault(library.filepath, (library, library.num_threads))
             self.limits.append(count)
             self._apply_limits()
         try:
