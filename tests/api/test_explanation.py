@@ -88,15 +88,15 @@ def test_explain_an_encoder_and_mistakes(encoder: Path, tmp_path: Path) -> None:
     assert made.table is not None
     for choices, problem in (
         ({"show": "everything"}, "show must be one of attention, alignment, beams, steps, positions"),
-        ({"show": "attention", "words": True}, "words is not for attention; leave it out, or take another show"),
-        ({"target": "x", "num_beams": 2}, "target gives what is written, .* leave num_beams and max_length out"),
+        ({"show": "attention", "words": True}, "words does not apply to attention; omit it, or use another show"),
+        ({"target": "x", "num_beams": 2}, "target sets the output, .* omit num_beams and max_length"),
         ({"word": "good", "all_words": True}, "word and all_words exclude each other"),
-        ({"show": "alignment"}, 'An alignment needs .*; show="attention" is for this one'),
+        ({"show": "alignment"}, 'An alignment needs .*; use show="attention" for this model'),
         ({"output": tmp_path / "a.pdf"}, r"a\.pdf must end in \.svg"),
     ):
         with pytest.raises(InputError, match=problem):
             clearhead.explain(encoder, "a good film", **choices)
-    with pytest.raises(InputError, match=r'There is no text to explain: .*, or take show="positions"'):
+    with pytest.raises(InputError, match=r'There is no text to explain: .*, or use show="positions"'):
         clearhead.explain(encoder)
 
 

@@ -131,7 +131,7 @@ def test_the_page_says_so(trained_task: tuple[str, Predictor, PartExamples, Path
     assert "Word importance by occlusion" in text
     assert "“" in text or "No single word changes the probability" in text
     assert ("The lines are above the words" in text) == (task in ("tag", "aspect"))
-    assert ("Only words of the question were left out" in text) == (task == "span")
+    assert ("Only words of the question are removed" in text) == (task == "span")
     assert "(none)" in text or task in ("span", "choice")
     assert all(str(example.selected.row) in text for example in examples.worst)
 

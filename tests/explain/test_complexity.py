@@ -155,7 +155,7 @@ def test_nonsense_is_never_printed(noise: float, bursts: float) -> None:
                 assert fit.power == pytest.approx(truth, abs=0.5)
         if not made.resolved:
             assert made.rounds == MAX_ROUNDS
-            assert "measure again on an idle machine, with longer texts or more repeats" in made.notes
+            assert "not resolved: measure again on an idle machine, with longer texts or more repeats" in made.notes
     assert unknown >= 4
 
 
@@ -170,7 +170,7 @@ def test_a_crossing_that_the_repeats_do_not_agree_on_is_not_told() -> None:
     ]
     at = find_crossover(times, 64)
     assert (at.length, at.resolved) == (None, False)
-    assert at.describe([100, 200, 400]).startswith("width 64: where the two cross is not resolved")
+    assert at.describe([100, 200, 400]).startswith("width 64: the crossover is not resolved")
 
 
 def test_the_same_times_give_the_same_numbers() -> None:

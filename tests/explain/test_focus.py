@@ -127,7 +127,7 @@ def test_what_is_shown_and_what_is_hidden_add_up() -> None:
             assert share.any() == hides
             np.testing.assert_allclose(probs.sum(-1) + share, 1, atol=5e-4)
     columns, rows, _ = attention_table(trace, layer=0)
-    assert columns == ("word", "looks at", "special tokens (hidden)")
+    assert columns == ("token", "attends to", "special tokens (hidden)")
     assert float(rows[0][2]) == pytest.approx(float(trace.attention(0)[0, 2]), abs=0.0051)
     cells = ElementTree.fromstring(attention_heatmap_svg(trace, 0, 1)).iter(f"{SPACE}rect")
     marked = (one.attrib for one in cells if one.get("data-prob"))

@@ -77,7 +77,7 @@ def test_layer_is_chosen_and_named() -> None:
     assert find_informative_layer(view_part(trace), [LECTURE.index("it")]) == 3
     svg = attention_svg(trace, word="it")
     assert "layer 3, all 3 heads, from “it”" in svg
-    assert "chosen because" in svg
+    assert "chosen because its attention is the most focused" in svg
     assert "chosen because" not in attention_svg(trace, word="it", layer=3)
     resting = np.tile(np.eye(len(LECTURE), dtype="f4")[0], (3, len(LECTURE), 1))  # everything looks at [CLS]
     assert (
@@ -125,7 +125,7 @@ def test_heat_map_and_its_triangle() -> None:
     at = {(int(cell.attrib["data-query"]), int(cell.attrib["data-key"])) for cell in cells}
     assert all(key <= query for query, key in at)
     assert all((query, query) in at for query in range(4) if trace.layers[1].probs[2, query, query] > 1e-3)
-    assert "triangle" in svg
+    assert "triangle is the causal mask" in svg
     assert "triangle" not in attention_heatmap_svg(make_trace(), 0, None)
 
 
@@ -194,7 +194,7 @@ def test_wrong_traces_are_refused() -> None:
         attention_svg(replace(trace, tokens=trace.tokens[:-1]))
     broken = trace.layers[0].probs.copy()
     broken[0, 0, 0] = np.nan
-    with pytest.raises(InputError, match="not numbers"):
+    with pytest.raises(InputError, match="non-finite"):
         attention_svg(replace(trace, layers=[replace(trace.layers[0], probs=broken)]))
     with pytest.raises(InputError, match="513 tokens"):
         attention_svg(make_trace(["a"] * 513, layers=1, heads=1, width=2))

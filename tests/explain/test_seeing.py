@@ -82,9 +82,9 @@ def test_the_recurrent_ancestor_with_and_without_attention() -> None:
     assert (found.layers, found.heads) == (1, 1)
     assert "mean of all heads" not in alignment_svg(trace)
     none = trace_generated(recurrent("none"), TEXT, max_length=5)
-    with pytest.raises(InputError, match="no attention from its target to its source, so there is no alignment"):
+    with pytest.raises(InputError, match="no cross-attention, so there is no alignment"):
         alignment_svg(none)
-    with pytest.raises(InputError, match="give trace"):
+    with pytest.raises(InputError, match="pass target= to trace"):
         alignment(make_trace())
     with pytest.raises(InputError, match="no decoder"):
         trace_generated(load_text_model("gpt2"), TEXT)
@@ -167,7 +167,7 @@ def test_groups_and_ends_of_a_tree() -> None:
     tree = beam_tree(load_text_model("gpt2"), TEXT, num_beams=4, num_beam_groups=2, diversity_penalty=0.5, max_length=5)
     assert {node.group for node in tree.nodes} == {0, 1}
     assert sum(node.in_answer for node in tree.nodes) == 5
-    with pytest.raises(InputError, match="no tree"):
+    with pytest.raises(InputError, match="num_beams must be at least 2 to draw a tree, got 1"):
         beam_tree(load_text_model("gpt2"), TEXT, num_beams=1)
     with pytest.raises(InputError, match="no text to decode"):
         beam_tree(load_text_model("t5"), "  ")

@@ -1,7 +1,7 @@
-"""Explain a model: attention, alignments, beam searches, decoding steps, positions and the words that mattered.
+"""Explain a model: attention, alignments, beam search, decoding steps, positions and word importance.
 
-A trace, a search or a table becomes a picture, a page to look around in, a table for a terminal, or plain values.
-`svg` is the only drawing kit; `figure` writes pictures and pages as files.
+Each explanation is available as a picture, an interactive page, a table for the terminal, or plain values. `svg` draws
+all pictures; `figure` writes pictures and pages to files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Alignment: which source words the decoder looked at while it wrote each word, as a matrix."""
+"""Alignment of generated tokens with source tokens, from cross-attention."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ if TYPE_CHECKING:
 @renamed_fields(chosen="layer_selected")
 @dataclass(frozen=True, kw_only=True)
 class AlignmentMatrix:
-    """Where the decoder looked: a row for each word that it wrote, a column for each word that it read."""
+    """Attention from generated tokens (rows) to source tokens (columns)."""
 
     target: list[Token]
     source: list[Token]
-    probs: Array  # (target, source), as the model has them; with `special`, each row sums to one
+    probs: Array  # (target, source), not renormalized; with `special`, rows sum to 1
     layer: int
     head: int | None  # None: the mean of all heads
-    layers: int  # that the model has
+    layers: int  # of the model
     heads: int  # of this layer
-    layer_selected: bool  # nobody asked for this layer
-    words: bool  # the tokens of a word are taken together
-    special_share: Array  # (target,): what each row gives to source tokens that are hidden
+    layer_selected: bool  # whether the layer was selected automatically
+    words: bool  # whether the tokens of a word are merged
+    special_share: Array  # (target,): probability on hidden source tokens
 
     def __repr__(self) -> str:
-        head = "mean of the heads" if self.head is None else f"head {self.head}"
-        size = f"{len(self.target)} written and {len(self.source)} read tokens"
+        head = "mean of all heads" if self.head is None else f"head {self.head}"
+        size = f"{len(self.target)} target and {len(self.source)} source tokens"
         return short_repr("AlignmentMatrix", size, f"layer {self.layer} of {self.layers}", head)
 
     def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
-        """Each written word with the source words that it looked at most."""
+        """List each target token with the `top` source tokens that get most attention."""
         words = []
         for token, probs in zip(self.target, self.probs, strict=True):
             best = np.argsort(-probs, kind="stable")[:top].tolist()
@@ -67,7 +67,7 @@ class AlignmentMatrix:
         return words
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values: tokens as the tokenizer writes them, probabilities to four digits."""
+        """Return plain values: raw tokens, and probabilities rounded to four digits."""
         return {
             "source": [token.raw for token in self.source],
             "target": [token.raw for token in self.target],
@@ -80,30 +80,30 @@ class AlignmentMatrix:
 
 @renamed_parameters(beam="num_beams")
 def trace_generated(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> Trace:
-    """The trace of a text with the target that the model itself writes; `choices` are fields of `Decoding`."""
+    """Trace a text with the target that the model generates; `choices` are fields of `Decoding`."""
     require_text(text)
     writer = TextGenerator(model, num_beams=num_beams, **choices)
     if model.shape.decoder is None:
-        raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
+        raise InputError("This model has no decoder, so there is no target to generate; use model.trace(text).")
     answers = writer.generate_hypotheses(text, None)
     if not answers or not writer.new_ids(answers[0]):
-        raise InputError("The model wrote nothing for this text, so there is no alignment to see.")
+        raise InputError("The model generated no tokens for this text, so there is no alignment.")
     return model.trace(text, target=answers[0].ids)
 
 
 def alignment(
     trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False, special: bool = False
 ) -> AlignmentMatrix:
-    """The cross-attention of a trace with a target, or what a recurrent decoder looked at.
+    """Return the cross-attention of a trace with a target as an alignment.
 
-    Without `layer`, the one that looks most firmly at words; without `head`, the mean of all; with `words`, the tokens
-    of a word are taken together: its columns are added, its rows averaged. Special tokens are hidden without
-    `special`; `special_share` tells what they get.
+    Without `layer`, the layer with the most focused attention is selected; without `head`, heads are averaged. `words`
+    merges the tokens of a word: columns are summed, rows are averaged. Special tokens are hidden unless `special`;
+    `special_share` contains their attention.
     """
     if not trace.cross:
         if trace.target_tokens is None:
-            raise InputError("An alignment needs what was written: give trace() a target, of a model with a decoder.")
-        raise InputError("This model has no attention from its target to its source, so there is no alignment to see.")
+            raise InputError("An alignment needs a target: pass target= to trace() of a model with a decoder.")
+        raise InputError("This model has no cross-attention, so there is no alignment.")
     attention = view_part(trace, "cross", as_alignment=True)
     if layer is None and head is not None:
         check_any_head(attention, head)
@@ -132,19 +132,17 @@ def alignment(
 def alignment_svg(
     trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False, special: bool = False
 ) -> str:
-    """The alignment of a trace as an SVG heat map: target words as rows, source words as columns."""
+    """Draw the alignment of a trace as an SVG heat map: target tokens as rows, source tokens as columns."""
     matrix = alignment(trace, layer=layer, head=head, words=words, special=special)
     which = f", layer {matrix.layer}" if matrix.layers > 1 else ""
     who = "" if matrix.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
-    why = (
-        " The layer is the one that looks most firmly at words." if matrix.layer_selected and matrix.layers > 1 else ""
-    )
+    why = " This layer has the most focused attention." if matrix.layer_selected and matrix.layers > 1 else ""
     note = "Each row sums to 1."
     if matrix.special_share.any():
         note = describe_hidden_share(float(matrix.special_share.mean()))
     caption = (
-        "A row is a word that was written, a column a word that was read; the darker, the more the decoder looked "
-        f"there while it wrote the word. {note} A frame marks the largest of a row.{why}"
+        "Rows: generated tokens; columns: source tokens. The darker the cell, the more attention the decoder paid "
+        f"to the source token. {note} A frame marks the maximum of a row.{why}"
     )
     fill = BLUE if head is None else head_color(head)
     return matrix_svg(
@@ -163,7 +161,7 @@ def alignment_svg(
 def alignment_page(
     trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = "", special: bool = False
 ) -> str:
-    """The standalone page of all attention, opened at the alignment as a heat map."""
+    """Render the standalone attention page, opened at the alignment."""
     matrix = alignment(trace, layer=layer, head=head)
     return attention_page(
         trace, source_note=source_note, layer=matrix.layer, head=head, part="cross", as_alignment=True, special=special
@@ -171,7 +169,7 @@ def alignment_page(
 
 
 def _find_firmest_layer(attention: AttentionView, head: int | None) -> int:
-    """The layer that looks most firmly at words: the largest sum of squares, special tokens left out."""
+    """Return the layer with the largest sum of squared probabilities, excluding special tokens."""
     counts = mask_informative_links(attention)
     firm = []
     for layer in attention.layers:
@@ -184,7 +182,7 @@ def _find_firmest_layer(attention: AttentionView, head: int | None) -> int:
 
 
 def _merge_word_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
-    """One token for each word."""
+    """Merge the tokens of each word into one token."""
     made = []
     for group in groups:
         first = tokens[group[0]]

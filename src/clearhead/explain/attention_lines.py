@@ -1,4 +1,4 @@
-"""The lecture's picture: lines from the word that looks to the words it looks at, darker where it looks harder."""
+"""Draw attention as lines from query tokens to key tokens; the darker, the larger the probability."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ if TYPE_CHECKING:
 
 WIDTH, LEFT, RIGHT, ROW_HEIGHT = 640.0, 200.0, 440.0, 22.0
 SWATCH_WIDTH, SWATCHES_PER_ROW = 46.0, 12
-HEAD_SPREAD = 14.0  # heads leave and arrive side by side, so that no head hides another
+HEAD_SPREAD = 14.0  # heads are drawn side by side, so that none hides another
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineDiagram:
-    """What is drawn: one layer of a view, some heads, lines from some queries to some keys."""
+    """The contents of a picture: layer, heads, queries and keys."""
 
     attention: AttentionView
     layer: int
     heads: list[int]
-    shown_queries: list[int]  # the queries that stand on the left
-    shown_keys: list[int]  # the keys that stand on the right
-    selected_queries: list[int] | None  # the only queries with lines; None: all that are shown
-    word_requested: bool  # whether these words were asked for
+    shown_queries: list[int]  # left column
+    shown_keys: list[int]  # right column
+    selected_queries: list[int] | None  # queries with lines; None: all shown queries
+    word_requested: bool  # whether the caller selected the word
     heading: list[str]
 
     @property
     def queries(self) -> list[int]:
-        """The queries that lines start from."""
+        """The queries with lines."""
         return self.shown_queries if self.selected_queries is None else self.selected_queries
 
     @property
@@ -76,12 +76,12 @@ class LineDiagram:
 
     @property
     def top(self) -> float:
-        """Where the columns begin, below the title and the rows of the legend."""
+        """The top of the columns, below title and legend."""
         rows = -(-len(self.heads) // SWATCHES_PER_ROW) if len(self.heads) > 1 else 0
         return 62.0 + ROW_HEIGHT * rows + LINE_HEIGHT * len(self.heading)
 
     def y(self, row: int) -> float:
-        """The middle of a row."""
+        """Return the vertical center of a row."""
         return self.top + ROW_HEIGHT * (row + 1)
 
 
@@ -95,10 +95,10 @@ def attention_svg(
     special: bool = False,
     all_words: bool = False,
 ) -> str:
-    """Who looks at whom in one layer, as SVG: one head or all together, from one word or from every word.
+    """Draw the attention of one layer as SVG: one head or all heads, from one word or all words.
 
-    Without `word`, the lines start at the most informative word; `all_words` draws those of every word. [CLS], [SEP]
-    and their like are hidden, and the caption says what share of the attention they get; `special=True` shows them.
+    Without `word`, lines start at the most informative word; `all_words` draws the lines of all words. Special tokens
+    such as [CLS] are hidden and the caption reports their share of the attention; `special=True` shows them.
     """
     check_words(word, all_words=all_words)
     attention = view_part(trace, part)
@@ -121,8 +121,8 @@ def attention_svg(
     )
     root = start_picture(WIDTH, _write_title(choice), _describe_strongest_lines(choice), choice.heading)
     _draw_legend(root, choice)
-    add_text(root, "looks (query)", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
-    add_text(root, "at (key)", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
+    add_text(root, "query", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
+    add_text(root, "key", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
     if words is not None:
         _draw_stripes(root, choice)
     _draw_lines(root, choice)
@@ -133,9 +133,9 @@ def attention_svg(
 
 
 def check_words(word: int | str | None, *, all_words: bool) -> None:
-    """Refuse one word and all words at once."""
+    """Raise InputError if both `word` and `all_words` are set."""
     if word is not None and all_words:
-        raise InputError("word and all_words exclude each other: draw the lines of one word, or those of all.")
+        raise InputError("word and all_words exclude each other; set only one of them.")
 
 
 def _draw_column(root: Element, choice: LineDiagram, tokens: list[Token], x: float, anchor: str) -> None:
@@ -179,7 +179,7 @@ def _draw_lines(root: Element, choice: LineDiagram) -> None:
 
 
 def _draw_stripes(root: Element, choice: LineDiagram) -> None:
-    """Behind each key, a stripe per head: who of them looks there."""
+    """Draw a stripe per head behind each key that gets attention."""
     across = (WIDTH - 16 - RIGHT) / len(choice.heads)
     group = add_group(root, class_="stripes")
     for lane, head in enumerate(choice.heads):
@@ -221,7 +221,7 @@ def _write_title(choice: LineDiagram) -> str:
 
 
 def _describe_strongest_lines(choice: LineDiagram) -> str:
-    """The strongest lines in words."""
+    """Describe the strongest lines in words."""
     queries, keys = choice.attention.queries, choice.attention.keys
     looks = []
     for head in choice.heads:
@@ -230,18 +230,18 @@ def _describe_strongest_lines(choice: LineDiagram) -> str:
             if key is not None:
                 looks.append((float(choice.probs[head, query, key]), head, query, key))
     sentences = [
-        f"{queries[query].label} looks at {keys[key].label} with {prob:.2f} (head {head})"
+        f"{queries[query].label} attends to {keys[key].label} with {prob:.2f} (head {head})"
         for prob, head, query, key in sorted(looks, key=lambda strongest: -strongest[0])[:8]
     ]
-    return "The strongest: " + "; ".join(sentences) + "." if sentences else "No line is drawn."
+    return "Strongest lines: " + "; ".join(sentences) + "." if sentences else "No lines."
 
 
 def _write_caption(choice: LineDiagram, *, layer_given: bool) -> str:
     attention, count = choice.attention, len(choice.attention.layers)
     which = f"layer {choice.layer} of 0 to {count - 1}" if count > 1 else "the only layer"
-    why = "" if layer_given or count == 1 else ", chosen because its heads look most firmly at the most different words"
-    colors = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one colour per head"
-    who = " The target looks at the source." if attention.part == "cross" else ""
+    why = "" if layer_given or count == 1 else ", chosen because its attention is the most focused"
+    colors = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one color per head"
+    who = " Target tokens attend to source tokens." if attention.part == "cross" else ""
     left = ""
     if len(choice.shown_keys) < len(attention.keys):
         share = float(sum_hidden_probs(choice.probs[choice.heads][:, choice.queries], choice.shown_keys).mean())
@@ -255,5 +255,5 @@ def _write_caption(choice: LineDiagram, *, layer_given: bool) -> str:
     )
     return (
         f"{attention.name}: {which}{why}; {colors}.{who}{start}{left} "
-        f"The darker the line, the larger the probability; below {MIN_DRAWN_PROB} no line is drawn."
+        f"The darker the line, the larger the probability; lines below {MIN_DRAWN_PROB} are not drawn."
     )

@@ -1,4 +1,4 @@
-"""The tree of a beam search: which beginnings of one text were kept at each step, and which one won."""
+"""Draw the tree of a beam search: the hypotheses of each step and the path of the answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from clearhead.model.generation import TextGenerator
 if TYPE_CHECKING:
     from clearhead.model import Model
 
-MAX_NODES = 1200  # boxes: a picture of more cannot be read
+MAX_NODES = 1200  # a larger picture is not readable
 MAX_WIDTH = 1180.0  # as wide as a picture gets
 BOX_HEIGHT, ROW_GAP, STEP_GAP, MIN_BOX_WIDTH = (
     34.0,
@@ -45,52 +45,52 @@ BOX_HEIGHT, ROW_GAP, STEP_GAP, MIN_BOX_WIDTH = (
 )  # height of a box, between boxes, between steps, narrowest box
 ANSWER_COLOR, FINISHED_COLOR, DROPPED_COLOR = BLUE, GREEN, GRAY
 CAPTION = (
-    "Each column is a step. Every beginning that was kept is continued by every word, and the best of all these are "
-    "kept again: a box has the word, its probability, and the sum of log probabilities so far. Blue is the way to the "
-    "answer; green boxes were finished; grey ones were not continued."
+    "Each column is a step. All hypotheses of the beam are extended by every token, and the best extensions form the "
+    "next beam. A box shows the token, its probability and the sum of log probabilities. Blue: path of the answer; "
+    "green: finished; gray: not continued."
 )
 
 
 @renamed_fields(won="in_answer", kept="is_continued", finished="finished_score")
 @dataclass(frozen=True, kw_only=True)
 class BeamNode:
-    """One hypothesis of the search after one more word."""
+    """A hypothesis of the search after one step."""
 
-    parent: int  # the number of the one it continues; -1: nothing was said before
+    parent: int  # node index; -1: none
     step: int  # from 1
     group: int
     id: int
     token: Token
     score: float  # sum of log probabilities
-    probability: float  # of this word after those before it, penalties included
-    finished_score: float | None  # the score by which it is judged, if it was set aside here
-    is_continued: bool  # it went on
-    in_answer: bool  # it is, or begins, the answer
+    probability: float  # of this token, including penalties
+    finished_score: float | None  # normalized score, if the hypothesis ended here
+    is_continued: bool  # whether it stayed in the beam
+    in_answer: bool  # whether it is on the path of the answer
 
 
 @renamed_fields(beam="num_beams", said="path_to")
 @dataclass(frozen=True, kw_only=True)
 class BeamTree:
-    """All that a beam search kept of one text."""
+    """All hypotheses of a beam search over one text."""
 
     source: str
     num_beams: int
-    opening: str  # what stands before the first word
+    opening: str  # text before the first token
     nodes: list[BeamNode]
-    hypotheses: list[Hypothesis]  # the answers, the best first
+    hypotheses: list[Hypothesis]  # finished, best first
 
     @property
     def answers(self) -> list[tuple[str, float, str]]:
-        """The text of each answer, its score and why it stopped."""
+        """The text, score and stop reason of each answer."""
         return [(one.text, one.score, one.stopped) for one in self.hypotheses]
 
     @property
     def steps(self) -> int:
-        """How many words the longest hypothesis has."""
+        """The number of tokens of the longest hypothesis."""
         return max((node.step for node in self.nodes), default=0)
 
     def path_to(self, number: int) -> list[BeamNode]:
-        """The words of a hypothesis, the first one first."""
+        """Return the nodes of a hypothesis from the first to node `number`."""
         path: list[BeamNode] = []
         while number >= 0:
             path.append(self.nodes[number])
@@ -102,7 +102,7 @@ class BeamTree:
         return short_repr("BeamTree", f"beam {self.num_beams}", f"{len(self.nodes)} hypotheses", best)
 
     def table(self) -> Table:
-        """The answers with their scores."""
+        """Return columns and rows: the answers with their scores."""
         rows = [
             (str(rank), escape_invisible(text), f"{score:.3f}", why)
             for rank, (text, score, why) in enumerate(self.answers, 1)
@@ -110,7 +110,7 @@ class BeamTree:
         return ("", "answer", "score", "stopped by"), rows
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         nodes = [
             {
                 "number": number,
@@ -133,24 +133,26 @@ class BeamTree:
 
 @dataclass(frozen=True, kw_only=True)
 class BoxPosition:
-    """Where a box is drawn."""
+    """The position of a box."""
 
     x: float
     width: float
     y: float  # its middle
-    offset: float  # below the first box of its column
-    line: int  # which line of the picture
+    offset: float  # from the first box of its column
+    line: int  # long trees continue on the next line
 
 
 @renamed_parameters(beam="num_beams")
 def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> BeamTree:
-    """Search the answer to one text and keep every step; `choices` are fields of `clearhead.decode.Decoding`."""
+    """Run a beam search on one text and record every step; `choices` are fields of `clearhead.decode.Decoding`."""
     require_text(text)
     writer = TextGenerator(model, num_beams=num_beams, **({"num_return_sequences": num_beams} | choices))
     if num_beams < 2:
-        raise InputError("A beam of 1 keeps one beginning, which is no tree; take 2 or more, or look at the steps.")
+        raise InputError(
+            "num_beams must be at least 2 to draw a tree, got 1; for greedy decoding, use decoding_steps()."
+        )
     nodes_so_far: list[dict[str, Any]] = []
-    ways: dict[int, list[int]] = {}  # of each group: the hypotheses that go on, in the order of the search
+    ways: dict[int, list[int]] = {}  # of each group: node indices of the beam, in search order
 
     def watch(step: BeamStep) -> None:
         before = ways.get(step.group, [-1])
@@ -174,7 +176,7 @@ def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) ->
 
     answers = writer.generate_hypotheses(text, watch)
     if not answers:
-        raise InputError("There is nothing to decode: the text has no token.")
+        raise InputError("The text has no tokens to decode.")
     words = label_token_ids(model, [node["id"] for node in nodes_so_far])
     nodes = [BeamNode(**node, token=words[node["id"]], in_answer=False) for node in nodes_so_far]
     tree = BeamTree(
@@ -184,7 +186,7 @@ def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) ->
 
 
 def _mark_answer(tree: BeamTree, ids: list[int]) -> list[BeamNode]:
-    """The nodes with the way to the answer marked."""
+    """Mark the nodes on the path of the answer."""
     way: set[int] = set()
     for last, node in enumerate(tree.nodes):
         if (
@@ -201,18 +203,18 @@ def _mark_answer(tree: BeamTree, ids: list[int]) -> list[BeamNode]:
 
 
 def beams_svg(tree: BeamTree) -> str:
-    """The tree as SVG: a column for each step, the best on top, the way to the answer in blue."""
+    """Draw the tree as SVG: a column per step, best hypotheses on top, the path of the answer in blue."""
     if len(tree.nodes) > MAX_NODES:
         raise InputError(
-            f"The tree has {len(tree.nodes):,} boxes, and at most {MAX_NODES:,} are drawn; take a shorter text, a "
-            "smaller beam or a smaller max_length, or save it as .json."
+            f"The tree has {len(tree.nodes):,} nodes, but at most {MAX_NODES:,} are drawn. Use a shorter text, a "
+            "smaller num_beams or max_length, or save it as .json."
         )
     columns: list[list[int]] = [[] for _ in range(tree.steps)]
     for number, node in enumerate(tree.nodes):
         columns[node.step - 1].append(number)
     for column in columns:
         column.sort(key=lambda number: -tree.nodes[number].score)
-    root = start_picture(MAX_WIDTH, f"Beam search, {tree.num_beams} beginnings at a time", _describe_tree(tree))
+    root = start_picture(MAX_WIDTH, f"Beam search with {tree.num_beams} beams", _describe_tree(tree))
     edges, boxes = add_group(root), add_group(root)
     first = 78.0 + BOX_HEIGHT / 2
     at = {-1: BoxPosition(x=24, width=14 * text_width(tree.opening) + 18, y=first, offset=0.0, line=0)}
@@ -220,7 +222,7 @@ def beams_svg(tree: BeamTree) -> str:
     x, top, band, tall, across = 24 + at[-1].width + STEP_GAP, first, 0, 0.0, 0.0
     for step, column in enumerate(columns, 1):
         wide = max(MIN_BOX_WIDTH, *(13 * text_width(tree.nodes[number].token.label) + 18 for number in column))
-        if x + wide > MAX_WIDTH - 24:  # go on below, as lines of a text do
+        if x + wide > MAX_WIDTH - 24:  # continue on the next line
             x, top, band, tall = 24 + STEP_GAP, top + tall + 44, band + 1, 0.0
         add_text(
             root, str(step), x=x + wide / 2, y=top - BOX_HEIGHT / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle"
@@ -283,7 +285,7 @@ def _draw_edge(group: Element, a: BoxPosition, b: BoxPosition, *, won: bool) -> 
     style: dict[str, str | float] = {"fill": "none", "stroke": ANSWER_COLOR if won else PALE_GRAY}
     style["stroke_width"] = 3 if won else 1.2
     x1, y1, x2, y2 = a.x + a.width, a.y, b.x, b.y
-    if a.line != b.line:  # out at the right, in again at the left
+    if a.line != b.line:  # leave at the right edge, enter at the left
         end = x1 + STEP_GAP / 2
         add_curve(group, (x1, y1), (x1, y1), (end, y1), (end, y1), **style)
         x1, y1 = 16.0, b.y - b.offset + a.offset
@@ -329,16 +331,16 @@ def _draw_box(
 
 def _describe_tree(tree: BeamTree) -> str:
     best = "; ".join(f"{shorten(text, 40)} with {score:.3f}" for text, score, _ in tree.answers[:4])
-    return f"A tree of {len(tree.nodes)} beginnings in {tree.steps} steps. The answers: {best}."
+    return f"A tree of {len(tree.nodes)} hypotheses in {tree.steps} steps. Answers: {best}."
 
 
 def save_beams(tree: BeamTree, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
-    """Write the tree: .svg, .png, .html with the answers as a table, or .json."""
+    """Write the tree to .svg, .png, .html (with a table of answers) or .json."""
     return write_figure(
         path,
         svg=lambda: beams_svg(tree),
         page=lambda: figure_page(
-            f"The beam search of “{shorten(tree.source, 60)}”",
+            f"Beam search for “{shorten(tree.source, 60)}”",
             beams_svg(tree),
             tables={"Answers": tree.table()},
             source_note=source_note,

@@ -1,4 +1,4 @@
-"""Self-attention, recurrence and convolution timed over length and width, beside what the lecture's table says."""
+"""Time self-attention, recurrence and convolution over length and width, and compare with their complexity."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from clearhead.progress import KnownCountCallback, from_counts
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 WIDTHS = (128, 256, 512)
 KERNEL = 3
-MAX_ROUNDS = 4  # of repeats, while a growth or a crossing is not resolved
-REPEATS = 5  # and never fewer: one repeat tells more of the machine's mood than of the layer
+MAX_ROUNDS = 4  # further rounds, while a growth or crossing is unresolved
+REPEATS = 5  # the minimum: single measurements are too noisy
 MAX_VALUES = {"lengths": 32_768, "widths": 8192, "kernel": 255, "repeats": 1000}
 MAX_SIZES = 32
 Times = Mapping[tuple[str, int, int], Sequence[float]]
@@ -29,14 +29,14 @@ TIMES_TITLE = "milliseconds, by width d and length n"
 
 @dataclass(frozen=True, kw_only=True)
 class LayerKind:
-    """A row of the lecture's table."""
+    """A row of the complexity table of the Transformer paper."""
 
     name: str
     title: str
-    cost: str  # of one layer over n words of width d
-    steps: str  # that cannot be done at once
-    path: str  # the longest way from one word to another
-    operations: Callable[[int, int, int], int]  # products and sums, of length, width and kernel
+    cost: str  # of one layer over n tokens of width d
+    steps: str  # sequential operations
+    path: str  # maximum path length between two tokens
+    operations: Callable[[int, int, int], int]  # multiply-adds by (length, width, kernel)
 
 
 LAYER_KINDS = (
@@ -72,7 +72,7 @@ LAYER_KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LayerTiming:
-    """One layer at one length and width: the median of its repeats, with the fastest and the slowest."""
+    """Times of one layer at one length and width: median, fastest and slowest."""
 
     layer: str
     length: int
@@ -84,26 +84,26 @@ class LayerTiming:
 
     @property
     def repeats_ms(self) -> tuple[float, ...]:
-        """Every repeat, or what is known of them."""
+        """All samples, or their summary if the samples are missing."""
         return self.samples_ms or (self.fastest_ms, self.ms, self.slowest_ms)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crossover:
-    """From which length on self-attention takes longer than recurrence."""
+    """The length at which self-attention becomes slower than recurrence."""
 
     width: int
-    length: float | None  # None: it is not among those that were measured, or not resolved
-    attention_first: bool  # whether self-attention is the faster one at the smallest length
-    low: float | None = None  # the interval of the length, of about 95 %
+    length: float | None  # None: outside the measured lengths, or not resolved
+    attention_first: bool  # whether self-attention is faster at the smallest length
+    low: float | None = None  # interval of the length, about 95%
     high: float | None = None
-    resolved: bool = True  # whether the repeats agree on it
+    resolved: bool = True  # whether the samples agree
 
     def describe(self, lengths: Sequence[int]) -> str:
-        """In words."""
+        """Describe the crossover in one line."""
         if not self.resolved:
-            where = "" if self.low is None else f", it could be anywhere from {self.low:,.0f} to {self.high:,.0f}"
-            return f"width {self.width:,}: where the two cross is not resolved{where}"
+            where = "" if self.low is None else f" (between {self.low:,.0f} and {self.high:,.0f})"
+            return f"width {self.width:,}: the crossover is not resolved{where}"
         if self.length is not None:
             share = self.length / self.width
             return f"width {self.width:,}: self-attention is faster up to n ≈ {self.length:,.0f} ({share:.1f} d)"
@@ -115,7 +115,7 @@ class Crossover:
 @renamed_fields(lecture="cost_table")
 @dataclass(frozen=True, kw_only=True)
 class Complexity:
-    """What was measured."""
+    """Measured times with growth and crossovers."""
 
     lengths: tuple[int, ...]
     widths: tuple[int, ...]
@@ -124,25 +124,25 @@ class Complexity:
     threads: int
     measured: tuple[LayerTiming, ...]
     crossovers: tuple[Crossover, ...]
-    rounds: int = 1  # of that many repeats each
+    rounds: int = 1  # of `repeats` samples each
 
     def ms(self, layer: str, width: int) -> list[float]:
-        """The times of one layer at one width, over the lengths."""
+        """Return the times of a layer at one width by length."""
         return [timing.ms for timing in self.measured if timing.layer == layer and timing.width == width]
 
     def fit(self, layer: str) -> Growth:
-        """How the time grows with n, and how well that is known: the larger lengths, at the largest width."""
+        """Fit the growth of the time with n over the larger lengths at the largest width."""
         upper = self.lengths[-max(MIN_LENGTHS, len(self.lengths) - len(self.lengths) // 2) :]
         timed = (timing for timing in self.measured if timing.layer == layer and timing.width == self.widths[-1])
         return fit_growth({timing.length: timing.repeats_ms for timing in timed if timing.length in upper})
 
     def growth(self, layer: str) -> float | None:
-        """The power of n that the time grows with; None where it is not resolved."""
+        """Return the exponent of n, or None if not resolved."""
         return self.fit(layer).power
 
     @property
     def resolved(self) -> bool:
-        """Whether every growth and every crossing is known well enough to be printed."""
+        """Whether every growth and crossover is resolved."""
         fitted = len(self.lengths) < MIN_LENGTHS or all(self.growth(kind.name) is not None for kind in LAYER_KINDS)
         return fitted and all(crossing.resolved for crossing in self.crossovers)
 
@@ -152,13 +152,13 @@ class Complexity:
 
     @property
     def title(self) -> str:
-        """What was measured, in one line."""
+        """The measurement settings in one line."""
         rounds = f" x {self.rounds}" if self.rounds > 1 else ""
         settings = f"kernel {self.kernel}, threads: {self.threads}, repeats: {self.repeats}{rounds}"
-        return f"One layer, one text, forward; {settings}"
+        return f"Forward pass of one layer on one text; {settings}"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Names of columns and rows: milliseconds by width and length."""
+        """Return columns and rows: milliseconds by width and length."""
         columns = ["d", "n", *(kind.title for kind in LAYER_KINDS)]
         rows = []
         for width in self.widths:
@@ -170,7 +170,7 @@ class Complexity:
         return columns, rows
 
     def cost_table(self) -> tuple[list[str], list[list[str]]]:
-        """The lecture's table, with the growth that was measured beside it."""
+        """Return columns and rows: the complexity of each layer with its measured growth."""
         columns = ["layer", "cost", "sequential steps", "longest path", "measured"]
         rows = []
         for kind in LAYER_KINDS:
@@ -180,16 +180,20 @@ class Complexity:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the two cross, measured and counted."""
+        """Growth and crossovers in words."""
         crossings = tuple(crossing.describe(self.lengths) for crossing in self.crossovers)
-        grown = f"measured: the power of n that the time grows with (width {self.widths[-1]:,}, the larger lengths)"
+        grown = f"measured: exponent of n in the growth of the time (width {self.widths[-1]:,}, larger lengths)"
         fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in LAYER_KINDS) if len(self.lengths) > 1 else ()
-        again = () if self.resolved else ("measure again on an idle machine, with longer texts or more repeats",)
+        again = (
+            ()
+            if self.resolved
+            else ("not resolved: measure again on an idle machine, with longer texts or more repeats",)
+        )
         counted = "by operation count they cross at n = d; sequential steps make recurrence slower than that"
         return grown, *fits, *crossings, *again, counted
 
     def to_json(self) -> dict[str, Any]:
-        """What `complexity --json` prints."""
+        """Return plain values, as printed by `complexity --json`."""
         table = [
             {
                 "layer": kind.name,
@@ -208,7 +212,7 @@ class Complexity:
         return {**asdict(self), "table": table, "resolved": self.resolved}
 
     def curves(self) -> list[dict[str, Any]]:
-        """For a picture: of each width, each layer's times and the growth of its cost through the last of them."""
+        """Return the measured and theoretical curve of each layer and width; they meet at the largest length."""
         curves = []
         for width in self.widths:
             for kind in LAYER_KINDS:
@@ -229,7 +233,7 @@ class Complexity:
         return curves
 
     def save(self, path: str | Path) -> Path:
-        """Draw it: .svg, .png, or .html with the tables."""
+        """Write a chart to .svg, .png or .html (with the tables)."""
 
         tables = {self.title: self.cost_table(), TIMES_TITLE: self.table()}
         return save_growth(Path(path), self.title, self.curves(), tables, self.notes)
@@ -247,16 +251,16 @@ def complexity(
     threads: int | None = None,
     progress: KnownCountCallback | None = None,
 ) -> Complexity:
-    """Time one layer of self-attention, recurrence and convolution over lengths and widths of a text.
+    """Time one layer of self-attention, recurrence and convolution over sequence lengths and widths.
 
-    All take turns, so that a busy moment of the machine meets each of them; `progress` receives (samples, in all).
-    What the repeats do not resolve is measured again, up to MOST_ROUNDS times, and then said to be unknown.
+    The layers take turns, so that load peaks affect all of them; `progress` receives (samples, total). Unresolved
+    results are measured again, up to MAX_ROUNDS rounds, and then reported as unresolved.
     """
     sizes = {"lengths": sorted(set(lengths)), "widths": sorted(set(widths)), "kernel": [kernel], "repeats": [repeats]}
     for name, values in sizes.items():
         _check_range(name, values)
     if threads is not None and not 1 <= threads <= 1024:
-        raise InputError(f"threads must be from 1 to 1024, and it is {threads}.")
+        raise InputError(f"threads must be from 1 to 1024, got {threads}.")
     require_torch("Timing layers")
     from clearhead.core.complexity import time_layers
 
@@ -274,7 +278,7 @@ def measure_until_resolved(
     kernel: int = KERNEL,
     repeats: int = REPEATS,
 ) -> Complexity:
-    """Rounds of times, in seconds of (layer, length, width), until they resolve what is asked or enough were taken."""
+    """Collect rounds of times in seconds by (layer, length, width) until all results are resolved."""
     seconds: dict[tuple[str, int, int], list[float]] = {}
     for number in range(1, MAX_ROUNDS + 1):
         times, threads = time_round()
@@ -313,14 +317,14 @@ def _summarize_samples(layer: str, length: int, width: int, samples: Sequence[fl
 def _check_range(name: str, values: Sequence[int]) -> None:
     least = REPEATS if name == "repeats" else 1
     if not values or len(values) > MAX_SIZES:
-        raise InputError(f"{name} must be 1 to {MAX_SIZES} different numbers, and there are {len(values)}.")
+        raise InputError(f"{name} must be 1 to {MAX_SIZES} distinct numbers, got {len(values)}.")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_VALUES[name]:
-            raise InputError(f"{name} must be from {least} to {MAX_VALUES[name]:,}, and one is {value}.")
+            raise InputError(f"{name} must be from {least} to {MAX_VALUES[name]:,}, got {value}.")
 
 
 def find_crossover(measured: Sequence[LayerTiming], width: int) -> Crossover:
-    """The length from which on attention is no longer the faster one, on a straight line of logarithms."""
+    """Find the length at which attention becomes slower than recurrence, by log-log interpolation."""
     of = {
         name: {timing.length: timing for timing in measured if timing.width == width and timing.layer == name}
         for name in ("attention", "recurrent")

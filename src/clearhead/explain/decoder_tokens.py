@@ -1,4 +1,4 @@
-"""Ids of a decoder as tokens that people can read."""
+"""Turn the ids of a decoder into readable tokens."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def label_token_ids(model: Model, ids: Sequence[int]) -> dict[int, Token]:
-    """Each of some ids of what a model writes, as a token to show."""
+    """Return a display token for each id of the target vocabulary."""
     tokenizer = model.target_tokenizer or model.tokenizer
-    # a few tokens alone need not show how the vocabulary marks the beginning of a word
+    # a few tokens may not show how the vocabulary marks word starts
     mark = find_start_marker(tokenizer.vocab)
     unique_ids = sorted(set(ids))
     shown_tokens = label_tokens([*([] if mark is None else [mark]), *tokenizer.tokens(unique_ids)])
@@ -25,13 +25,13 @@ def label_token_ids(model: Model, ids: Sequence[int]) -> dict[int, Token]:
 
 
 def require_text(text: str) -> None:
-    """Say what is missing where nothing is given to decode."""
+    """Raise InputError if the text is empty."""
     if not isinstance(text, str) or not text.strip():
-        raise InputError("There is no text to decode: give one with at least a word.")
+        raise InputError("There is no text to decode: pass a text that is not empty.")
 
 
 def describe_opening(model: Model, text: str) -> str:
-    """What stands before the first word: the start symbol, or the end of a prompt."""
+    """Return the text before the first token: the start symbol, or the end of the prompt."""
     if model.shape.decoder is not None:
         return "<start>"
     words = escape_invisible(text).split()

@@ -1,4 +1,4 @@
-"""What `explain` makes: attention, alignment, beams, steps or positions of one text, to look at, save or read."""
+"""Explanations of one text: attention, alignment, beams, steps or positions, to display, save or read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clearhead.core.trace import Trace
     from clearhead.model.model import Model
 
-# the settings of each kind
+# accepted settings by kind
 SETTINGS_BY_KIND: Mapping[str, tuple[str, ...]] = {
     "attention": (
         "second",
@@ -46,24 +46,24 @@ SETTINGS_BY_KIND: Mapping[str, tuple[str, ...]] = {
     "steps": ("target", "num_beams", "top", "max_length"),
     "positions": (),
 }
-PROMPT_MAX_LENGTH = 20  # new tokens of a prompt, which need not have an end
-Table = tuple[Any, ...]  # columns, rows, and for some a title
+PROMPT_MAX_LENGTH = 20  # new tokens after a prompt, which may never reach an end token
+Table = tuple[Any, ...]  # columns, rows and possibly a title
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """One view of one text: a picture in a notebook, a file, a table of words or plain numbers."""
+    """An explanation of one text: displayed in notebooks, saved as a file, or read as a table or plain values."""
 
     kind: str
     summary: str
     facts: Mapping[str, Any] = field(repr=False)  # the most important values
     svg: Callable[[], str] = field(repr=False)
     to_json: Callable[[], dict[str, Any]] = field(repr=False)
-    table: Callable[[], Table] | None = field(repr=False)  # None: there are no words to list
+    table: Callable[[], Table] | None = field(repr=False)  # None: no tokens to list
     write: Callable[[Path], Path] = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a picture (.svg or .png), a page to look around in (.html) or the numbers (.json)."""
+        """Write a picture (.svg or .png), an interactive page (.html) or plain values (.json)."""
         return self.write(Path(path))
 
     def __repr__(self) -> str:
@@ -76,48 +76,46 @@ class Explanation:
 def make_explanation(
     model: Model, text: str | None, show: str | None, settings: Mapping[str, Any], *, source_note: str = ""
 ) -> Explanation:
-    """Look at one text as `show` says; without it, alignment for models that write, attention for others."""
+    """Explain one text; `show` defaults to alignment for encoder-decoder models and attention for others."""
     writes = model.shape.decoder is not None and not settings.keys() & {"part", "word", "second", "all_words"}
     kind = show or ("alignment" if writes else "attention")
     if kind not in SETTINGS_BY_KIND:
-        raise InputError(f"{setting('show')} must be one of {', '.join(SETTINGS_BY_KIND)}, and it is {kind[:40]!r}.")
+        raise InputError(f"{setting('show')} must be one of {', '.join(SETTINGS_BY_KIND)}, got {kind[:40]!r}.")
     _check_settings(kind, settings, text)
     source = "" if text is None else source_prefix(model) + text
     return EXPLAINERS[kind](model, source, settings, source_note)
 
 
 def _check_settings(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
-    """What was asked for fits together."""
+    """Raise InputError for settings that do not apply to this kind or exclude each other."""
     for name in settings:
         if name not in SETTINGS_BY_KIND[kind]:
             what = "A second text" if name == "second" else setting(name)
-            raise InputError(f"{what} is not for {kind}; leave it out, or take another {setting('show')}.")
+            raise InputError(f"{what} does not apply to {kind}; omit it, or use another {setting('show')}.")
     if "target" in settings and {"num_beams", "max_length"} & settings.keys():
         search = f"{setting('num_beams')} and {setting('max_length')}"
-        raise InputError(
-            f"{setting('target')} gives what is written, so there is nothing to search: leave {search} out."
-        )
+        raise InputError(f"{setting('target')} sets the output, so nothing is searched; omit {search}.")
     if kind != "positions" and (text is None or not text.strip()):
         show = setting("show", "positions")
-        raise InputError(f"There is no text to explain: give one after the model, or take {show}.")
+        raise InputError(f"There is no text to explain: pass a text after the model, or use {show}.")
     if "word" in settings and "all_words" in settings:
         both = f"{setting('word')} and {setting('all_words')}"
-        raise InputError(f"{both} exclude each other: draw the lines of one word, or those of all.")
+        raise InputError(f"{both} exclude each other; set only one of them.")
 
 
 def _search_settings(model: Model, settings: Mapping[str, Any], num_beams: int) -> dict[str, Any]:
-    """How words are looked for."""
+    """Return the search settings with their defaults."""
     longest = 128 if model.shape.decoder is not None else PROMPT_MAX_LENGTH
     return {"num_beams": settings.get("num_beams", num_beams), "max_length": settings.get("max_length", longest)}
 
 
 def _trace_text(model: Model, text: str, settings: Mapping[str, Any]) -> Trace:
-    """The trace of a text, with what was given as a target or what the model writes."""
+    """Trace a text with the given target or the one that the model generates."""
     if model.shape.decoder is None or "target" in settings or settings.get("part") == "encoder":
         trace = model.trace(text, settings.get("second"), target=settings.get("target"))
     else:
         trace = trace_generated(model, text, **_search_settings(model, settings, 4))
-    return replace(trace, text=text.removeprefix(source_prefix(model)))  # as it was typed
+    return replace(trace, text=text.removeprefix(source_prefix(model)))  # without the task prefix
 
 
 def _explain_attention(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
@@ -139,7 +137,7 @@ def _explain_attention(model: Model, text: str, settings: Mapping[str, Any], not
 def _explain_alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
     if model.shape.decoder is None:
         show = setting("show", "attention")
-        raise InputError(f"An alignment needs a model with an encoder and a decoder; {show} is for this one.")
+        raise InputError(f"An alignment needs a model with an encoder and a decoder; use {show} for this model.")
     view = {name: settings[name] for name in ("layer", "head", "words", "special") if name in settings}
     trace = _trace_text(model, text, settings)
     links = alignment(trace, **view)
@@ -147,10 +145,10 @@ def _explain_alignment(model: Model, text: str, settings: Mapping[str, Any], not
     def table() -> Table:
         rows = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in sources)) for word, sources in links.rows()]
         if not links.special_share.any():
-            return ("written", "looked at"), rows, join_heading(trace)
+            return ("target", "source tokens"), rows, join_heading(trace)
         shares = (f"{float(share):.2f}" for share in links.special_share)
         with_shares = [(*row, share) for row, share in zip(rows, shares, strict=True)]
-        return ("written", "looked at", "special tokens (hidden)"), with_shares, join_heading(trace)
+        return ("target", "source tokens", "special tokens (hidden)"), with_shares, join_heading(trace)
 
     sizes = f"{len(links.source)} source and {len(links.target)} target tokens"
     return Explanation(
@@ -174,7 +172,7 @@ def _explain_beams(model: Model, text: str, settings: Mapping[str, Any], note: s
     tree = beam_tree(model, text, **_search_settings(model, settings, 4))
     return Explanation(
         kind="beams",
-        summary=f"{len(tree.nodes)} beginnings in {tree.steps} steps, {len(tree.answers)} answers",
+        summary=f"{len(tree.nodes)} hypotheses in {tree.steps} steps, {len(tree.answers)} answers",
         facts={"answers": tree.to_json()["answers"]},
         svg=lambda: beams_svg(tree),
         to_json=tree.to_json,

@@ -1,4 +1,4 @@
-"""A picture as a file: SVG, PNG, a standalone page with it and its numbers, or JSON; the suffix says which."""
+"""Write figures to files: SVG, PNG, a standalone page with tables, or JSON, by suffix."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ STYLE = (
 
 
 def check_figure_path(path: str | os.PathLike[str]) -> Path:
-    """Refuse a file that cannot be written as a picture, before anything is computed."""
+    """Raise InputError if a figure cannot be written to this path, before anything is computed."""
     file = Path(path)
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        raise InputError(f"{file.name} must end in .svg, .png, .html or .json: that says what to write.")
+        raise InputError(f"{file.name} must end in .svg, .png, .html or .json.")
     if file.is_dir():
-        raise InputError(f"{file} is a folder; name a file in it.")
+        raise InputError(f"{file} is a folder; pass a file name.")
     if kind == ".png":
         require_matplotlib()
     return file
@@ -49,7 +49,7 @@ def write_figure(
     page: Callable[[], str],
     data: Callable[[], Mapping[str, Any]],
 ) -> Path:
-    """Write the form that the suffix asks for; only that one is made."""
+    """Write the format given by the suffix; only this one is computed."""
     target = check_figure_path(path)
     kind = target.suffix.lower()
     if kind == ".png":
@@ -66,7 +66,7 @@ def write_figure(
 def figure_page(
     title: str, svg: str, *, note: str = "", tables: Mapping[str, Table] | None = None, source_note: str = ""
 ) -> str:
-    """A page that needs nothing else and runs nothing: a picture, a sentence or two, and the numbers as tables."""
+    """Render a standalone page without scripts: a picture, notes and tables."""
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
@@ -87,7 +87,7 @@ def figure_page(
 def write_captioned_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, direction: str | None = None
 ) -> str:
-    """A table of plain texts below a caption; `direction` is that of the texts in its cells."""
+    """Render a table with a caption; `direction` is the text direction of its cells."""
     lines = (write_row(write_cell(_escape_text(cell), dir=direction) for cell in row) for row in rows)
     return write_table(
         lines, [write_cell(_escape_text(column), "col") for column in columns], caption=_escape_text(caption)

@@ -1,4 +1,4 @@
-"""What a picture of attention shows: which tokens, the word it opens on, and the share it hides."""
+"""Select the tokens and the initial word of an attention picture, and report hidden attention."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ UNKNOWN = ("[UNK]", "<unk>")
 
 
 def select_tokens(tokens: Sequence[Token], special: bool) -> list[int]:
-    """Places of the tokens to show: without special ones unless asked for, or unless there is nothing else."""
+    """Return the indices of the tokens to show: without special tokens, unless `special` or there are no others."""
     return [index for index, token in enumerate(tokens) if special or not token.special] or list(range(len(tokens)))
 
 
 def needs_special_tokens(attention: AttentionView, special: bool, words: Sequence[int] | None) -> bool:
-    """Whether special tokens are shown: when asked for, or when the requested word is one of them."""
+    """Whether special tokens are shown: if `special`, or if the requested word is one."""
     return special or any(attention.queries[index].special for index in words or ())
 
 
 def find_requested_word(attention: AttentionView, word: int | str | None) -> list[int] | None:
-    """Places of the word that was asked for, among all tokens; None when nobody asked."""
+    """Return the token indices of the requested word, or None without one."""
     return None if word is None else find_word(attention.queries, word)
 
 
 def find_informative_word(attention: AttentionView) -> list[int]:
-    """Places of the word a picture opens on when none was asked for; the first of several that are equal.
+    """Return the token indices of the word that a picture opens on if none is requested.
 
-    In an encoder, the word that the other words look at most: the probability that the tokens of other words give it,
-    averaged over these tokens, all heads and all layers; of several pieces, the one that gets most counts. In a causal
-    model, where only later words can look at a word, and in cross-attention, the word that looks at others most firmly:
-    the sum of squared probabilities. Special tokens do not count, and punctuation is never chosen.
+    In an encoder, this is the word with the most attention from other words, averaged over their tokens, all heads and
+    all layers; of its tokens, the one with most attention counts. In causal models and in cross-attention, it is the
+    word with the most focused attention (sum of squared probabilities). Special tokens do not count, and punctuation is
+    never selected. Ties go to the first word.
     """
     words = _find_words(attention.queries)
     if not words:
@@ -53,7 +53,7 @@ def find_informative_word(attention: AttentionView) -> list[int]:
 
 
 def _find_words(tokens: Sequence[Token]) -> list[list[int]]:
-    """Words with a letter or a digit, without the punctuation that a tokenizer counts to them."""
+    """Return the words with letters or digits, without attached punctuation."""
     words = []
     for group in group_by_word(tokens):
         spoken = [index for index in group if _has_letters(tokens[index])]
@@ -72,7 +72,7 @@ def _mean_attention_to(mean: Array, tokens: Sequence[Token], word: Sequence[int]
 
 
 def _mask_other_words(attention: AttentionView) -> Array:
-    """From and to other tokens that are not special: for texts too short for more choice."""
+    """Mask the links between different tokens that are not special, for very short texts."""
     counts = np.ones((len(attention.queries), len(attention.keys)), bool)
     counts[[token.special for token in attention.queries]] = False
     counts[:, [token.special for token in attention.keys]] = False
@@ -82,12 +82,12 @@ def _mask_other_words(attention: AttentionView) -> Array:
 
 
 def sum_hidden_probs(probs: Array, keys: Sequence[int]) -> Array:
-    """The probability of each query that goes to keys that are not shown; the last axis of probs is the keys'."""
+    """Return the probability of each query on hidden keys; the last axis of `probs` is the keys."""
     hidden = np.ones(probs.shape[-1], bool)
     hidden[list(keys)] = False
     return probs[..., hidden].sum(-1)  # type: ignore[no-any-return]
 
 
 def describe_hidden_share(share: float, what: str = "Special tokens are hidden") -> str:
-    """The share that a picture leaves out, in words."""
+    """Describe the share of attention on hidden tokens."""
     return f"{what}: they get {share:.0%} of the attention; the probabilities are the model's own, not renormalized."

@@ -1,4 +1,4 @@
-"""How a time grows with a length: the power that fits, how well it fits, and whether the repeats resolve it."""
+"""Fit how time grows with length: exponent, interval, quality of fit, and whether the samples resolve it."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-RESAMPLES = 200  # resamples of the repeats; their seed is fixed, so that the same times give the same numbers
-MAX_INTERVAL_WIDTH = 0.5  # an interval of the power that is wider than this resolves nothing
-MIN_R2 = 0.95  # of a time that grows; one that does not grow fits no line
-FLAT_POWER = 0.3  # a power below which a time hardly grows; no layer becomes faster by more than this
-MIN_LENGTHS = 3  # two lie on a line whatever they are
-MAX_CROSSING_RATIO = 2.0  # the largest factor between the ends of the interval of a crossing
+RESAMPLES = 200  # bootstrap resamples, with a fixed seed so that equal times give equal results
+MAX_INTERVAL_WIDTH = 0.5  # wider intervals of the exponent count as unresolved
+MIN_R2 = 0.95  # of growing times; constant times fit no line
+FLAT_POWER = 0.3  # exponents up to this count as constant; below its negative, the times are disturbed
+MIN_LENGTHS = 3  # two points always fit a line
+MAX_CROSSING_RATIO = 2.0  # largest ratio of the interval bounds of a crossing
 
 Samples = Mapping[int, Sequence[float]]  # length to milliseconds of each repeat
 
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """The power of n that a time grows with, its interval of about 95 %, and the quality of the fit."""
+    """The exponent of n, its interval (about 95%), and the quality of the fit."""
 
     power: float | None  # None: not resolved
     low: float | None = None
     high: float | None = None
     r2: float | None = None
-    spread: float | None = None  # of the repeats: half of the middle half's range, as a share of the median
-    reason: str | None = None  # it is not resolved
+    spread: float | None = None  # half the interquartile range of the samples, relative to the median
+    reason: str | None = None  # why the exponent is not resolved
 
     @property
     def label(self) -> str:
-        """The power alone, as a cell of a table."""
+        """The exponent as a table cell."""
         return "unresolved" if self.power is None else f"n^{self.power:.2f}"
 
     def __str__(self) -> str:
@@ -42,13 +42,13 @@ class Growth:
 
 
 def fit_growth(samples: Samples) -> Growth:
-    """The slope of the logarithms of the medians; refused where repeats or lengths disagree too much.
+    """Fit the slope of the log medians; unresolved if samples or lengths disagree too much.
 
-    The interval joins what resampling the repeats changes and the standard error of the line.
+    The interval combines the bootstrap over the samples with the standard error of the line.
     """
     lengths = sorted(samples)
     if len(lengths) < MIN_LENGTHS:
-        return Growth(power=None, reason="a growth needs at least three lengths")
+        return Growth(power=None, reason="at least three lengths are needed")
     power: float | None
     power, r2, error = _fit_line(lengths, [statistics.median(samples[length]) for length in lengths])
     draws = sorted(
@@ -59,9 +59,9 @@ def fit_growth(samples: Samples) -> Growth:
     spread = max(_relative_spread(samples[length]) for length in lengths)
     why = None
     if high - low > MAX_INTERVAL_WIDTH:
-        why = f"its power lies anywhere from {low:.1f} to {high:.1f}"
+        why = f"the exponent could be anywhere from {low:.1f} to {high:.1f}"
     elif power < -FLAT_POWER:
-        why = f"the times fall with n (n^{power:.2f}), so that something else took its share of the machine"
+        why = f"the times fall with n (n^{power:.2f}), probably because of other load on the machine"
     elif power > FLAT_POWER and r2 < MIN_R2:
         why = f"the times follow no power of n (R² {r2:.2f})"
     if why is not None:
@@ -70,7 +70,7 @@ def fit_growth(samples: Samples) -> Growth:
 
 
 def estimate_crossing_interval(first: Samples, second: Samples) -> tuple[float | None, float | None, bool]:
-    """Where the first becomes the slower one, from when to when, and whether the repeats agree on it."""
+    """Return the interval of the length at which the first becomes slower, and whether the samples agree on it."""
     lengths = sorted(first)
     resampled = zip(_resample(first, lengths), _resample(second, lengths, seed=1), strict=True)
     crossings = [
@@ -78,7 +78,7 @@ def estimate_crossing_interval(first: Samples, second: Samples) -> tuple[float |
         for first_draw, second_draw in resampled
     ]
     lengths_found = sorted(length for length, _ in crossings if length is not None)
-    # a few resamples may differ: the interval leaves out one in forty on either side
+    # the interval leaves out 2.5% of the resamples on either side
     if len(lengths_found) < 0.025 * len(crossings):
         begins = [earlier for _, earlier in crossings]
         return None, None, max(begins.count(True), begins.count(False)) >= 0.95 * len(begins)
@@ -89,8 +89,8 @@ def estimate_crossing_interval(first: Samples, second: Samples) -> tuple[float |
 
 
 def find_crossing(lengths: Sequence[int], first: Sequence[float], second: Sequence[float]) -> tuple[float | None, bool]:
-    """The length from which on the first is no longer the faster one, and whether it is so at the smallest length."""
-    # how much slower the first is, as a logarithm: below 0 while it is the faster one
+    """Return the length at which the first becomes slower, and whether it is faster at the smallest length."""
+    # log ratio of the times: negative while the first is faster
     behind = [math.log(a / b) for a, b in zip(first, second, strict=True)]
     for index in range(1, len(lengths)):
         if behind[index - 1] < 0 <= behind[index]:
@@ -101,7 +101,7 @@ def find_crossing(lengths: Sequence[int], first: Sequence[float], second: Sequen
 
 
 def _fit_line(lengths: Sequence[int], times: Sequence[float]) -> tuple[float, float, float]:
-    """Slope, R² and the slope's standard error of the straight line through the logarithms."""
+    """Return slope, R² and standard error of the slope of a log-log line."""
     x, y = [math.log(length) for length in lengths], [math.log(time) for time in times]
     slope, begin = statistics.linear_regression(x, y)
     residual = sum((b - begin - slope * a) ** 2 for a, b in zip(x, y, strict=True))

@@ -1,4 +1,4 @@
-"""How the time of a layer grows with the length of a text: a picture with a panel for each width, or a page with it."""
+"""Draw how the time of each layer grows with sequence length, with a panel per width."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clearhead.files import atomic_file
 SUFFIXES = (".svg", ".png", ".html")
 COLORS = {"attention": TEAL, "projected": PALE_TEAL, "recurrent": RED, "convolution": ORANGE}
 PANELS_PER_ROW = 4  # panels side by side
-CAPTION = "Measured: solid. Dashed: the growth of the cost alone, drawn through the last point that was measured."
+CAPTION = "Solid: measured. Dashed: theoretical growth through the last measured point."
 STYLE = (
     "body{font-family:system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1f2328;"
     "background:#fbfaf6}table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.2rem .8rem;"
@@ -27,19 +27,19 @@ STYLE = (
 
 
 def check_picture(path: Path) -> None:
-    """Refuse what cannot be drawn before anything is measured."""
+    """Raise an error if the chart cannot be written, before anything is measured."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path.name} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it.")
+        raise InputError(f"{path} is a folder; pass a file name.")
     if find_spec("matplotlib") is None:
-        raise MissingExtraError("Drawing this", "train")
+        raise MissingExtraError("Drawing charts", "train")
 
 
 def save_growth(
     path: Path, title: str, curves: Sequence[Mapping[str, Any]], tables: Mapping[str, Table], notes: Sequence[str]
 ) -> Path:
-    """Write the picture; a curve has a width, a layer, a title, a cost, lengths, ms and theory."""
+    """Write the chart; a curve has a width, a layer, a title, a cost, lengths, ms and theory."""
     check_picture(path)
     kind = path.suffix.lower()
     if kind == ".html":
@@ -56,7 +56,7 @@ def _draw_picture(title: str, curves: Sequence[Mapping[str, Any]], kind: str) ->
     from matplotlib.figure import Figure
 
     widths = sorted({curve["width"] for curve in curves})
-    # letters stay letters in an SVG, and the same picture is the same bytes
+    # keep text as text in SVG, and equal charts equal bytes
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "clearhead", "font.size": 9}):
         across = min(len(widths), PANELS_PER_ROW)
         down = -(-len(widths) // across)
@@ -76,7 +76,7 @@ def _draw_picture(title: str, curves: Sequence[Mapping[str, Any]], kind: str) ->
 
 
 def _draw_panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> None:
-    """One width: both axes by factors, and a line where n is d."""
+    """Draw one width with log-log axes and a line at n = d."""
     for curve in curves:
         color = COLORS.get(curve["layer"], SOFT)
         label = f"{curve['title']}: {curve['cost']}"
@@ -95,7 +95,7 @@ def _draw_panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> 
 
 
 def _write_page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str]) -> str:
-    """A page that needs nothing else."""
+    """Render a standalone page."""
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width">',

@@ -1,4 +1,4 @@
-"""The texts of a trace above its picture: in lines that fit, or in one line for a page."""
+"""The traced texts as a heading of pictures and pages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from clearhead.explain.tokens import label_tokens, spell_text
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
 
-MAX_HEADING_LINES = 2  # of one text above a picture; more of it would not be read
+MAX_HEADING_LINES = 2  # of one text above a picture
 
 
 def heading_texts(trace: Trace) -> list[str]:
-    """The texts of a trace as they were given: one, a pair, or a source and what was written."""
+    """Return the texts of a trace: one, a pair, or a source and its target."""
     target = trace.target
     if target is None and trace.target_tokens is not None:
         target = spell_text(label_tokens(trace.next_tokens or trace.target_tokens))
@@ -27,14 +27,14 @@ def heading_texts(trace: Trace) -> list[str]:
 
 
 def join_heading(trace: Trace, most: float = 200.0) -> str:
-    """The texts in one line, for a page; each of several keeps its share."""
+    """Join the texts in one line; several texts are shortened equally."""
     texts = heading_texts(trace)
     joined = " | ".join(shorten(text, most / len(texts)) for text in texts) if texts else ""
     return joined.replace(" | →", " →")
 
 
 def wrap_heading(trace: Trace, most: float) -> list[str]:
-    """The texts in lines of at most `most` em: one text in two lines, several in a line each."""
+    """Break the texts into lines of at most `most` em: one text in up to two lines, several in one line each."""
     texts = heading_texts(trace)
     if len(texts) != 1 or text_width(texts[0]) <= most:
         return [shorten(text, most) for text in texts]

@@ -1,4 +1,4 @@
-"""Attention as a matrix: a row for each query, a column for each key, darker where the probability is larger."""
+"""Draw attention as a heat map: queries as rows, keys as columns; the darker, the larger the probability."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LABEL_ANGLE = 60  # degrees: labels above the columns stand steep enough not to meet
-MAX_HEADING_EM = 32.0  # em: the longest line of a heading
+LABEL_ANGLE = 60  # degrees, steep enough that column labels do not overlap
+MAX_HEADING_EM = 32.0  # em
 
 
 def attention_heatmap_svg(
     trace: Trace, layer: int | None = None, head: int | None = None, part: str = "encoder", *, special: bool = False
 ) -> str:
-    """One head's probabilities, or the mean of all heads, as an SVG matrix of query by key.
+    """Draw the probabilities of one head, or the mean of all heads, as an SVG matrix of queries by keys.
 
-    Special tokens are hidden, and the caption says what share of the attention they get; `special=True` shows them.
+    Special tokens are hidden, and the caption reports their share of the attention; `special=True` shows them.
     """
     attention = view_part(trace, part)
     layer = find_informative_layer(attention, None, None) if layer is None else check_layer(attention, layer)
@@ -50,10 +50,10 @@ def attention_heatmap_svg(
     )
     who = "mean of all heads" if head is None else f"head {head}"
     title = f"{attention.name}, layer {layer}, {who}"
-    causal = " No word looks to its right: the white triangle is the mask." if is_causal(attention) else ""
+    causal = " The white triangle is the causal mask." if is_causal(attention) else ""
     rows, columns = select_tokens(attention.queries, special), select_tokens(attention.keys, special)
     caption = (
-        f"{title}. A row is the token that looks (query), a column where it looks (key); "
+        f"{title}. Rows: queries; columns: keys; "
         f"{describe_row_sums(probs[rows], columns)} The darker, the larger the probability.{causal}"
     )
     fill = BLUE if head is None else head_color(head)
@@ -70,7 +70,7 @@ def attention_heatmap_svg(
 
 
 def describe_row_sums(probs: Array, columns: Sequence[int]) -> str:
-    """What the rows of (queries, keys) sum to when only some columns are shown."""
+    """Describe the row sums when only some columns are shown."""
     if len(columns) == probs.shape[1]:
         return "each row sums to 1."
     return describe_hidden_share(float(sum_hidden_probs(probs, columns).mean()), "special tokens are hidden")
@@ -89,9 +89,9 @@ def matrix_svg(
     heading: Sequence[str] = (),
     shown: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> str:
-    """Probabilities of (queries, keys) as a picture; `marked`: a frame around the largest of each row.
+    """Draw probabilities of (queries, keys) as a heat map; `marked` frames the maximum of each row.
 
-    `shown` are the rows and columns to draw; without it, all.
+    `shown` contains the rows and columns to draw (default: all).
     """
     at_row, at_column = shown or (range(probs.shape[0]), range(probs.shape[1]))
     probs = probs[list(at_row)][:, list(at_column)]
@@ -104,7 +104,7 @@ def matrix_svg(
     across = max(
         420.0, left + cell * columns + 20 + above / 2, 30 + HEADING_EM * max(map(text_width, heading), default=0.0)
     )
-    left += max(0.0, across - left - cell * columns - 20 - above / 2) / 2  # a small matrix stands in the middle
+    left += max(0.0, across - left - cell * columns - 20 - above / 2) / 2  # center small matrices
     top = 56.0 + 0.9 * above + LINE_HEIGHT * len(heading)
     about = f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns)."
     root = start_picture(across, title, about, heading)

@@ -1,4 +1,4 @@
-"""Which words mattered: each is left out in turn and the answer read again, by whatever it is that answers rows."""
+"""Word importance by occlusion: remove each word in turn and measure how the prediction changes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from clearhead.progress import Progress, no_progress
 from clearhead.tasks.examples import WordImportance
 from clearhead.tasks.occlusion import OcclusionPlan, group_words
 
-MAX_GROUPS = 40  # of a text that are left out one by one; longer texts lose several words at once
-MIN_GROUPS = 8  # with fewer pieces of a long text, nothing is learned about words
-MAX_CHARACTERS = 20_000  # of a text that is taken apart
-MAX_TIME_SHARE = 1 / 3  # of the time that is left may go to the next row
-BATCH_TIME_FACTOR = 0.5  # of the time of one text alone that each of many takes
-TIME_LIMIT_SECONDS = 4.0  # for all rows together
+MAX_GROUPS = 40  # word groups of a text; in longer texts, a group has several words
+MIN_GROUPS = 8  # with fewer groups, a long text is skipped
+MAX_CHARACTERS = 20_000  # longer texts are skipped
+MAX_TIME_SHARE = 1 / 3  # of the remaining time for the next row
+BATCH_TIME_FACTOR = 0.5  # time of a text in a batch, relative to a single text
+TIME_LIMIT_SECONDS = 4.0  # for all rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class OccludedRow:
-    """A row taken apart."""
+    """The word importances of a row."""
 
-    full_value: float  # what is watched, with nothing left out
+    full_value: float  # measured value of the full text
     words: tuple[WordImportance, ...]
-    scored: int  # texts that were read for it
+    scored: int  # number of scored texts
 
 
 def occlude_row(
     scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, *, seconds: float = TIME_LIMIT_SECONDS
 ) -> OccludedRow | None:
-    """How much each word of a row matters; None where it is too long for the time, or one word alone."""
+    """Compute the importance of each word of a row; None if the row is too long or has a single word."""
     if len(row.text) + len(row.text_b or "") > MAX_CHARACTERS:
         return None
     try:
         return _weigh_words(scorer, row, columns, watching, seconds)
-    except InputError:  # what is left has no tokens for this model
+    except InputError:  # the remaining text has no tokens
         return None
 
 
@@ -74,11 +74,11 @@ def occlude_rows(
     seconds: float = TIME_LIMIT_SECONDS,
     progress: Progress = no_progress,
 ) -> list[OccludedRow | None]:
-    """Several rows one after the other, the first ones first, for about so many seconds together."""
+    """Compute word importances of rows in order, within about `seconds` in total."""
     results: list[OccludedRow | None] = []
     if rows:
-        occlude_row(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # the first answer is slow
-    too_long = MAX_CHARACTERS + 1  # characters that there was no time for
+        occlude_row(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # warm up: the first prediction is slow
+    too_long = MAX_CHARACTERS + 1  # characters of the shortest row that took too long
     started = time.perf_counter()
     for index, (row, watching) in enumerate(rows):
         left = seconds - (time.perf_counter() - started)

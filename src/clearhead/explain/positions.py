@@ -1,4 +1,4 @@
-"""How a model knows where a word stands: its table of positions as a picture, and how alike the positions are."""
+"""Draw the position encoding of a model, and the similarity of its positions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MAX_POSITIONS = 512  # positions in a picture
+MAX_POSITIONS = 512  # drawn
 FORMULA = "PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d))"
 
 
 @renamed_fields(likeness="similarity")
 @dataclass(frozen=True, kw_only=True)
 class Positions:
-    """A table of positions: a row for each position (or distance), a column for each dimension (or head)."""
+    """A position table: rows are positions (or distances), columns are dimensions (or heads)."""
 
     kind: str  # sinusoidal, sinusoidal_halves, learned, rotary or buckets
     title: str
@@ -54,7 +54,7 @@ class Positions:
 
     @property
     def similarity(self) -> Array | None:
-        """The cosine of each two positions' vectors; None where a row is no vector."""
+        """Cosine similarity of all pairs of positions; None for bucketed distances."""
         if self.kind == "buckets":
             return None
         rows = self.table.astype(np.float64)
@@ -63,7 +63,7 @@ class Positions:
         return cosines
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, to five digits."""
+        """Return plain values, rounded to five digits."""
         return {
             "kind": self.kind,
             "note": self.note,
@@ -75,7 +75,7 @@ class Positions:
 
 
 def sinusoids(count: int, width: int, *, halves: bool = False) -> Array:
-    """The 2017 table, (positions, width): sines and cosines interleaved, or in two halves."""
+    """Return the sinusoidal table (positions, width): sines and cosines interleaved, or in two halves."""
     numbers, even = np.arange(count)[:, None], np.arange(0, width, 2)
     # PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)
     angles = numbers / 10000.0 ** (even / width)
@@ -88,12 +88,12 @@ def sinusoids(count: int, width: int, *, halves: bool = False) -> Array:
 
 
 def positions(model: Model, count: int = 64) -> Positions:
-    """The positions of a model, the first `count` of them: fixed waves, a learned table, rotations or distances."""
+    """Return the first `count` positions of a model: sinusoidal, learned, rotary or bucketed distances."""
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_POSITIONS:
-        raise InputError(f"count must be a whole number from 2 to {MAX_POSITIONS}, and it is {count!r:.40}.")
+        raise InputError(f"count must be an integer from 2 to {MAX_POSITIONS}, got {count!r:.40}.")
     shape = model.shape.stack
     if shape.recurrent is not None:
-        raise InputError("A recurrent network has no table of positions: it knows the order because it reads in order.")
+        raise InputError("A recurrent network has no position table, because it reads in order.")
     if shape.positions.startswith("sinusoidal"):
         return _sinusoidal_positions(shape, count)
     if shape.positions == "learned":
@@ -103,14 +103,14 @@ def positions(model: Model, count: int = 64) -> Positions:
     if shape.relative == "buckets":
         return _bucket_positions(model, count)
     raise InputError(
-        f"There is no picture of this model's positions ({shape.relative}); there is one of sinusoidal, learned and "
-        "rotary positions, and of T5's distances."
+        f"Positions of this kind ({shape.relative}) cannot be drawn; expected sinusoidal, learned or rotary positions, "
+        "or the distance buckets of T5."
     )
 
 
 def _sinusoidal_positions(shape: Shape, count: int) -> Positions:
     halves = shape.positions == "sinusoidal_halves"
-    how = "all sines stand before all cosines" if halves else "sines and cosines take turns"
+    how = "all sines precede all cosines" if halves else "sines and cosines alternate"
     return Positions(
         kind=shape.positions,
         title=f"Sinusoidal positions, width {shape.width}",
@@ -118,8 +118,8 @@ def _sinusoidal_positions(shape: Shape, count: int) -> Positions:
         table=sinusoids(count, shape.width, halves=halves),
         axes=("position", "dimension"),
         note=(
-            f"{FORMULA}; {how}. Each position gets a pattern of waves, fast ones and ever slower ones, that is added "
-            "to its word's vector; the nearer two positions are, the more alike their patterns."
+            f"{FORMULA}; {how}. Each position has a pattern of waves of decreasing frequency that is added to the "
+            "token embedding; the nearer two positions are, the more similar their patterns."
         ),
     )
 
@@ -134,8 +134,8 @@ def _learned_positions(model: Model, count: int) -> Positions:
         table=rows,
         axes=("position", "dimension"),
         note=(
-            "Each position has a vector that was learned like a word's and is added to it. Nothing says that near "
-            "positions must be alike; where they are, it was learned."
+            "Each position has a learned vector that is added to the token embedding. Similarity of near positions is "
+            "learned, not built in."
         ),
     )
 
@@ -150,9 +150,9 @@ def _rotary_positions(shape: Shape, count: int) -> Positions:
         table=np.concatenate([np.sin(angles), np.cos(angles)], 1),
         axes=("position", "sines, then cosines"),
         note=(
-            "Nothing is added to the words: queries and keys are turned by an angle that grows with their position "
-            f"(base {shape.rope_theta:g}), so that their product knows the distance. Drawn are the sines and cosines "
-            "of the angles."
+            "Queries and keys are rotated by an angle that grows with the position "
+            f"(base {shape.rope_theta:g}), so that their dot product depends on the distance. The table has the sines "
+            "and cosines of the angles."
         ),
     )
 
@@ -169,14 +169,14 @@ def _bucket_positions(model: Model, count: int) -> Positions:
         table=table[_find_buckets(gaps, shape)],
         axes=("distance", "head"),
         note=(
-            "Nothing is added to the words: each head adds a learned number to its scores for the distance from the "
-            "word that looks to the word it looks at. Near distances have their own number, far ones share one."
+            "Each head adds a learned bias to its attention scores that depends on the distance between query "
+            "and key. Small distances have their own bias, large ones share a bucket."
         ),
     )
 
 
 def _find_buckets(gaps: Array, shape: Shape) -> Array:
-    """Which bucket a distance falls in, for a stack that sees both sides."""
+    """Return the bucket of each distance, for a bidirectional stack."""
     half = shape.buckets // 2
     exact, distance = half // 2, np.abs(gaps)
     ratio = np.log(np.maximum(distance, 1) / exact) / np.log(shape.bucket_max_distance / exact)
@@ -186,7 +186,7 @@ def _find_buckets(gaps: Array, shape: Shape) -> Array:
 
 
 def positions_svg(found: Positions) -> str:
-    """The table as a heat map, and beside it how alike each two positions are."""
+    """Draw the table as a heat map, next to the similarity of all pairs of positions."""
     like = found.similarity
     rows, columns = found.table.shape
     side = 300.0
@@ -196,12 +196,12 @@ def positions_svg(found: Positions) -> str:
     root = start_picture(across, found.title, found.note)
     top = 84.0
     limit = float(np.abs(found.table).max()) or 1.0
-    if found.kind == "learned":  # a few loud dimensions would hide the others
+    if found.kind == "learned":  # a few large dimensions would hide the others
         limit = float(np.quantile(np.abs(found.table), 0.98)) or limit
     _draw_heatmap(root, found.table / limit, (left, top, wide, side), found.axes, found.first)
     if like is not None:
         _draw_heatmap(root, like, (left + wide + 88, top, side, side), (found.axes[0], found.axes[0]), found.first)
-        names = ("the table", "how alike two positions are (cosine)")
+        names = ("position table", "cosine similarity of positions")
         for name, x in zip(names, (left + wide / 2, left + wide + 88 + side / 2), strict=True):
             add_text(root, name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
     _draw_color_scale(root, across / 2, top + side + 60, limit)
@@ -239,7 +239,7 @@ def _draw_heatmap(
 
 
 def _draw_color_scale(root: Element, middle: float, y: float, limit: float) -> None:
-    """Which color means what."""
+    """Draw the color scale."""
     pixels = encode_png(map_diverging_colors(np.linspace(-1, 1, 91)[None]))
     add_image(root, pixels, x=middle - 90, y=y, width=180, height=10, preserveAspectRatio="none")
     for offset, value in ((-90, -limit), (0, 0.0), (90, limit)):
@@ -248,10 +248,10 @@ def _draw_color_scale(root: Element, middle: float, y: float, limit: float) -> N
 
 
 def save_positions(found: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
-    """Write the picture: .svg, .png, .html, or the table as .json."""
+    """Write the picture to .svg, .png or .html, or the table to .json."""
     return write_figure(
         path,
         svg=lambda: positions_svg(found),
-        page=lambda: figure_page("Where a word stands", positions_svg(found), source_note=source_note),
+        page=lambda: figure_page("Position encoding", positions_svg(found), source_note=source_note),
         data=found.to_json,
     )

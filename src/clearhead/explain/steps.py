@@ -1,4 +1,4 @@
-"""Step by step: what the decoder could have said at each place, how likely, and what it said."""
+"""Show decoding step by step: the candidates at each step, their probabilities, and the chosen token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from clearhead.model import Model
 
 MAX_TOP = 50
-MAX_STEPS = 256  # panels: a picture of more cannot be read
+MAX_STEPS = 256  # panels; a larger picture is not readable
 PANELS_PER_ROW, PANEL_WIDTH, BAR_HEIGHT, LABEL_WIDTH = (
     4,
     226.0,
@@ -48,41 +48,41 @@ GREEDY = "the decoder picks the word with the highest probability"
 @renamed_fields(said="is_chosen")
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A word that could come next."""
+    """A candidate for the next token."""
 
     id: int
     token: Token
-    probability: float  # softmax over the whole vocabulary, as the model has it
-    allowed: bool  # no rule of the folder or of the settings forbids it here
+    probability: float  # softmax over the whole vocabulary
+    allowed: bool  # not forbidden by a decoding rule
     is_chosen: bool
 
 
 @renamed_fields(said="chosen")
 @dataclass(frozen=True, kw_only=True)
 class DecodingStep:
-    """One place of an answer: its word, and the likeliest ones."""
+    """One decoding step: the chosen token and the most likely candidates."""
 
     chosen: Candidate
-    rank: int  # of what was said, from 1
-    candidates: tuple[Candidate, ...]  # the likeliest first
+    rank: int  # of the chosen token, from 1
+    candidates: tuple[Candidate, ...]  # most likely first
 
 
 @renamed_fields(how="strategy")
 @dataclass(frozen=True, kw_only=True)
 class DecodedText:
-    """An answer with what the decoder thought at each word."""
+    """A decoded text with the candidates of each step."""
 
     source: str
     text: str
-    strategy: str  # how the words were chosen
-    opening: str  # what stands before the first of them
+    strategy: str  # how tokens were chosen
+    opening: str  # text before the first token
     steps: tuple[DecodingStep, ...]
 
     def __repr__(self) -> str:
         return short_repr("DecodedText", repr(self.text), f"{len(self.steps)} steps", self.strategy)
 
     def table(self) -> Table:
-        """A row for each word: the word, its probability, what else was likely."""
+        """Return columns and rows: each token with its probability and the other candidates."""
         rows = []
         for number, step in enumerate(self.steps, 1):
             others = [
@@ -91,10 +91,10 @@ class DecodedText:
                 if not candidate.is_chosen
             ]
             rows.append((str(number), step.chosen.token.label, f"{step.chosen.probability:.3f}", "  ".join(others)))
-        return ("step", "word", "p", "other candidates"), rows
+        return ("step", "token", "p", "other candidates"), rows
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
 
         def plain(candidate: Candidate) -> dict[str, Any]:
             share = round(candidate.probability, 6)
@@ -116,13 +116,13 @@ class DecodedText:
 def decoding_steps(
     model: Model, text: str, *, target: str | None = None, top: int = 5, num_beams: int = 1, **choices: Any
 ) -> DecodedText:
-    """The answer to one text word by word, with the `top` likeliest candidates of each place.
+    """Decode one text step by step, with the `top` most likely candidates of each step.
 
-    With `target` that text is followed instead, as in teacher forcing; `choices` are fields of `Decoding`.
+    With `target`, its tokens are forced (teacher forcing); `choices` are fields of `Decoding`.
     """
     require_text(text)
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MAX_TOP:
-        raise InputError(f"top must be a whole number from 1 to {MAX_TOP}, and it is {top!r:.40}.")
+        raise InputError(f"top must be an integer from 1 to {MAX_TOP}, got {top!r:.40}.")
     if target is None:
         writer = TextGenerator(model, num_beams=num_beams, **choices)
         answers = writer.generate_hypotheses(text, None)
@@ -139,7 +139,7 @@ def decoding_steps(
         writer = TextGenerator(model, **(choices | {"max_length": len(ids) + 1}))
         how = "the target that was given"
     if not ids:
-        raise InputError("There is nothing to see step by step: no word was written.")
+        raise InputError("The model generated no tokens, so there are no steps to show.")
     thought = []
     for word, (logits, allowed) in zip(ids, writer.teacher_force(text, ids), strict=True):
         probs = np.exp(logits.astype(np.float64) - float(logits.max()))
@@ -173,7 +173,7 @@ def decoding_steps(
 
 
 def _encode_target(model: Model, target: str) -> list[int]:
-    """The ids of a target; how a prompt goes on has no symbols around it."""
+    """Encode a target; a continuation of a prompt has no special tokens."""
     encoding = (model.target_tokenizer or model.tokenizer).encode(target)
     if model.shape.decoder is not None:
         return list(encoding.ids)
@@ -181,31 +181,32 @@ def _encode_target(model: Model, target: str) -> list[int]:
 
 
 def steps_svg(decoded: DecodedText) -> str:
-    """A panel for each word: bars of the candidates' probabilities, what was said in blue."""
+    """Draw a panel per step with bars of the candidates; the chosen token is blue."""
     count = len(decoded.steps)
     if count > MAX_STEPS:
         raise InputError(
-            f"The answer has {count} words, and at most {MAX_STEPS} are drawn; take a smaller max_length, or .json."
+            f"The answer has {count} tokens, but at most {MAX_STEPS} are drawn. "
+            "Use a smaller max_length, or save it as .json."
         )
     across = min(PANELS_PER_ROW, count)
     wide = max(480.0, across * PANEL_WIDTH + 32)
     high = BAR_HEIGHT * max(len(_list_bars(step)) for step in decoded.steps) + 44
     summary = "; ".join(f"{step.chosen.token.label} {step.chosen.probability:.2f}" for step in decoded.steps[:12])
-    title = "Word by word: " + shorten(escape_invisible(decoded.text), 0.058 * wide)
-    root = start_picture(wide, title, f"The words and their probabilities: {summary}.")
+    title = "Decoding steps: " + shorten(escape_invisible(decoded.text), 0.058 * wide)
+    root = start_picture(wide, title, f"Tokens with their probabilities: {summary}.")
     left = (wide - across * PANEL_WIDTH) / 2
     for number in range(count):
         _draw_panel(root, decoded, number, left + PANEL_WIDTH * (number % across), 50 + high * (number // across))
     barred = any(not candidate.allowed for step in decoded.steps for candidate in step.candidates)
     caption = (
-        "Each panel is a step: the likeliest next words with their probabilities, and in blue what was said: "
-        f"{decoded.strategy}. It is fed back for the next step."
-    ) + (" Pink words are likely, but forbidden there." if barred else "")
+        "Each panel is a step with the most likely next tokens and their probabilities. Blue: the chosen token "
+        f"({decoded.strategy}). It becomes input of the next step."
+    ) + (" Pink tokens are forbidden at this step." if barred else "")
     return finish_picture(root, wide, 50 + high * -(-count // across) + 12, caption)
 
 
 def _list_bars(step: DecodingStep) -> list[Candidate]:
-    """The candidates, and what was said if it is not among them."""
+    """Return the candidates, and the chosen token if it is not among them."""
     return [*step.candidates, *([] if any(candidate.is_chosen for candidate in step.candidates) else [step.chosen])]
 
 
@@ -252,14 +253,14 @@ def _draw_panel(root: Element, decoded: DecodedText, number: int, x: float, y: f
 
 
 def save_steps(decoded: DecodedText, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
-    """Write the steps: .svg, .png, .html with the numbers as a table, or .json."""
+    """Write the steps to .svg, .png, .html (with a table) or .json."""
     return write_figure(
         path,
         svg=lambda: steps_svg(decoded),
         page=lambda: figure_page(
-            f"“{shorten(decoded.source, 60)}”, word by word",
+            f"Decoding steps for “{shorten(decoded.source, 60)}”",
             steps_svg(decoded),
-            tables={"The words": decoded.table()},
+            tables={"Steps": decoded.table()},
             source_note=source_note,
         ),
         data=decoded.to_json,

@@ -1,4 +1,4 @@
-"""Tokens as people read them: word pieces, bytes, control characters and very long texts made fit to show."""
+"""Make tokens readable: subword markers, bytes, control characters and very long tokens."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ _SYMBOLS = {"": "(empty)", " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 @dataclass(frozen=True)
 class Token:
-    """One token: as the tokenizer writes it, as people read it, and short enough for a picture."""
+    """A token: raw, as readable text, and as a label."""
 
     raw: str
-    text: str  # the piece without its marks
-    label: str  # what a picture shows
-    tooltip: str  # what a tooltip shows
+    text: str  # without subword markers
+    label: str  # shortened, for pictures
+    tooltip: str  # full label, for tooltips
     starts_word: bool  # whether a word starts here
     special: bool
 
 
 def label_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -> list[Token]:
-    """From the tokenizer's pieces (##ing, Ġthe, ▁the) to tokens with friendly labels.
+    """Convert raw tokens (##ing, Ġthe, ▁the) to tokens with readable labels.
 
-    `inserted` tells which tokens the tokenizer put in; those with a special token's name count as such, too.
+    `inserted` marks tokens that the tokenizer added; tokens with the name of a special token are special, too.
     """
     specials = [raw in SPECIAL or bool(inserted and inserted[index]) for index, raw in enumerate(tokens)]
     tokens_read = []
     for raw, (text, starts), special in zip(tokens, strip_subword_markers(tokens, specials), specials, strict=True):
         label = escape_invisible(_SYMBOLS.get(text, text))
         if not starts and text[:1].isalnum():
-            label = f"-{label}"  # as in hyphenation: it belongs to the piece before
+            label = f"-{label}"  # as in hyphenation: a continuation of the previous token
         plain = escape_invisible(raw) or "(empty)"
         tooltip = plain if plain == label else f"{label} (token: {plain})"
         tokens_read.append(Token(raw, text, shorten(label), tooltip, starts, special))
@@ -62,13 +62,13 @@ def label_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) 
 
 
 def spell_text(tokens: Sequence[Token]) -> str:
-    """The text that the tokens spell, without special tokens; as much as a heading can hold."""
+    """Join the tokens to text without special tokens, shortened for a heading."""
     pieces = (" " * token.starts_word + shorten(token.text, 30) for token in tokens if not token.special)
     return shorten(escape_invisible("".join(pieces)).strip(), 200)
 
 
 def group_by_word(tokens: Sequence[Token]) -> list[list[int]]:
-    """The places of each word's tokens."""
+    """Group token indices by word."""
     groups: list[list[int]] = []
     for index, token in enumerate(tokens):
         if not groups or token.starts_word or token.special or tokens[index - 1].special:
@@ -78,7 +78,7 @@ def group_by_word(tokens: Sequence[Token]) -> list[list[int]]:
 
 
 def spell_words(tokens: Sequence[Token], indices: Sequence[int]) -> list[str]:
-    """The different words at these places, pieces in a row joined, short enough to show."""
+    """Return the distinct words at these indices; consecutive subwords are joined."""
     runs: list[list[int]] = []
     for index in indices:
         joins = runs and runs[-1][-1] == index - 1 and not tokens[index].starts_word and not tokens[index].special
@@ -91,9 +91,9 @@ def spell_words(tokens: Sequence[Token], indices: Sequence[int]) -> list[str]:
 
 
 def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:
-    """Places of a word: an index, or a text (each token of that text, or the pieces that together spell it)."""
+    """Return the token indices of a word, given as an index or as text (of a token, or of several subwords)."""
     if isinstance(word, bool) or not isinstance(word, int | str):
-        raise InputError(f"word must be a token's number or its text, and it is {type(word).__name__}.")
+        raise InputError(f"word must be a token index or a text, got {type(word).__name__}.")
     if isinstance(word, int):
         return [_check_index(word, len(tokens))]
     for same in (lambda text: text, str.casefold):
@@ -105,11 +105,11 @@ def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:
     if re.fullmatch(r"[0-9]{1,9}", word):
         return [_check_index(int(word), len(tokens))]
     have = ", ".join(token.label for token in tokens[:40]) + (", ..." if len(tokens) > 40 else "")
-    raise InputError(f"There is no token {escape_invisible(word)[:60]!r} in this text; its tokens are {have}.")
+    raise InputError(f"There is no token {escape_invisible(word)[:60]!r} in this text; expected one of {have}.")
 
 
 def _find_spelling(tokens: Sequence[Token], target: str, same: object) -> list[int]:
-    """The pieces in a row that together give the word, wherever it stands."""
+    """Return the indices of all token sequences that spell the word."""
     matches: list[int] = []
     for first in range(len(tokens)):
         spelled = ""
@@ -124,5 +124,5 @@ def _find_spelling(tokens: Sequence[Token], target: str, same: object) -> list[i
 
 def _check_index(index: int, count: int) -> int:
     if not 0 <= index < count:
-        raise InputError(f"word {index} is out of range: the {count} tokens are numbered 0 to {count - 1}.")
+        raise InputError(f"word {index} is out of range: the {count} tokens are numbered from 0 to {count - 1}.")
     return index

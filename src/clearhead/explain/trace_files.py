@@ -1,4 +1,4 @@
-"""A trace's attention as a file: a picture, a page, or numbers."""
+"""Write the attention of a trace to a file: a picture, a page, or plain values."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def attention_data(
     part: str | None = None,
     special: bool = False,
 ) -> dict[str, Any]:
-    """Plain values for JSON: everything, or only one part, layer, head or word; special tokens only with `special`.
+    """Return plain values for JSON: all, or one part, layer, head or word; special tokens only with `special`.
 
     The keys:
 
         {"text": ..., "second": ..., "target": ..., "special": false,
          "tokens": [...], "positions": [...], "target_tokens": [...] or null, "target_positions": [...] or null,
-         "informative": {"encoder": [the most informative word's places], ...},
+         "informative": {"encoder": [indices of the most informative word], ...},
          "layers": [{"layer": 0, "heads": [0, ...], "queries": [0, ...], "probs": [head][query][key],
                      "special_share": [head][query]}, ...],
          "decoder": [the same], "cross": [the same; queries are target tokens, keys are tokens]}
@@ -109,9 +109,9 @@ def save_attention(
     special: bool = False,
     all_words: bool = False,
 ) -> Path:
-    """Write a picture (.svg, .png), a page (.html) or numbers (.json); a page opens at the layer, head and word.
+    """Write a picture (.svg, .png), an interactive page (.html) or plain values (.json).
 
-    Without `word`, pictures and pages open on the most informative word, or with `all_words` on all of them.
+    Without `word`, pictures and pages open on the most informative word, or with `all_words` on all words.
     """
     check_words(word, all_words=all_words)
     options: dict[str, Any] = {"layer": layer, "head": head, "word": word, "special": special}
@@ -134,7 +134,7 @@ def save_alignment(
     source_note: str = "",
     special: bool = False,
 ) -> Path:
-    """Write which source words each written word looked at: .svg, .png, .json, or .html with every layer and head."""
+    """Write the alignment to .svg, .png, .json, or .html with all layers and heads."""
     options: dict[str, Any] = {"layer": layer, "head": head, "special": special}
 
     def page() -> str:

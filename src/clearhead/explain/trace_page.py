@@ -1,4 +1,4 @@
-"""One standalone page with every layer and head of a trace, to look around in."""
+"""Render an interactive standalone page with all layers and heads of a trace."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-PROB_STEPS = 10_000  # probabilities are kept as whole numbers of 1/10000
-MAX_PROBS = 6_000_000  # about 16 MB of page; more would not be pleasant to open
-MAX_VECTOR_VALUES = 200_000  # numbers of queries, keys and scores together; more are left out
-SUBTITLE = "Where each word looks"
-ALIGNMENT_SUBTITLE = "Alignment: where the decoder looked while it wrote each word"
+PROB_STEPS = 10_000  # probabilities are stored in units of 1/10000
+MAX_PROBS = 6_000_000  # a page of about 16 MB
+MAX_VECTOR_VALUES = 200_000  # of queries, keys and scores; larger traces omit them
+SUBTITLE = "Attention of each word"
+ALIGNMENT_SUBTITLE = "Alignment: attention of each generated word to the source"
 SCRIPTS = ("data.js", "parts.js", "lines.js", "heat.js", "overview.js", "steps.js", "page.js")
 
 
@@ -104,13 +104,13 @@ def _check_size(views: list[AttentionView]) -> None:
     count = sum(layer.probs.size for attention in views for layer in attention.layers)
     if count > MAX_PROBS:
         raise InputError(
-            f"This trace has {count:,} probabilities, and a page holds at most {MAX_PROBS:,}. "
-            "Take a shorter text, or save one layer as .svg or .json."
+            f"This trace has {count:,} probabilities, but a page holds at most {MAX_PROBS:,}. "
+            "Use a shorter text, or save one layer as .svg or .json."
         )
 
 
 def _fits_vectors(views: list[AttentionView]) -> bool:
-    """Whether queries, keys and scores are few enough to go into the page."""
+    """Whether queries, keys and scores fit into the page."""
     layers = [layer for attention in views for layer in attention.layers]
     return sum(layer.queries.size + layer.keys.size + layer.scores.size for layer in layers) <= MAX_VECTOR_VALUES
 
@@ -119,7 +119,7 @@ def _part_data(attention: AttentionView, opening: list[int], vectors: bool) -> d
     return {
         "part": attention.part,
         "name": attention.name,
-        "opening": opening,  # the pieces of the word that it opens on; none: all words
+        "opening": opening,  # token indices of the initial word; empty: all words
         "queries": [_token_data(token) for token in attention.queries],
         "keys": [_token_data(token) for token in attention.keys],
         "layers": [_layer_data(layer, vectors) for layer in attention.layers],
@@ -144,7 +144,7 @@ def _layer_data(layer: LayerTrace, vectors: bool) -> dict[str, Any]:
 
 
 def _quantize(array: Array) -> dict[str, Any]:
-    """Vectors as 16-bit numbers and what one of them is worth: good to 1/65534 of the largest."""
+    """Quantize vectors to int16 with their scale; the error is at most 1/65534 of the maximum."""
     unit = float(np.abs(array).max(initial=0.0)) / 32767 or 1.0
     return {"unit": unit, "values": _base64(np.round(array.astype(np.float64) / unit).astype("<i2"))}
 
@@ -154,7 +154,7 @@ def _base64(array: Array) -> str:
 
 
 def _escape_json(text: str) -> str:
-    """JSON that cannot end its script element or open a comment in it."""
+    """Escape JSON so that it cannot end its script element or open a comment."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

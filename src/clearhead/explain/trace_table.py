@@ -1,4 +1,4 @@
-"""Attention as a table for a terminal: each word with the words it looks at most."""
+"""Show attention as a table for the terminal: each token with the tokens that it attends to most."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from clearhead.explain.trace_view import (
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
 
-TOP_WORDS = 3  # words that each word looks at
+TOP_WORDS = 3  # keys shown per query
 Table = tuple[tuple[str, ...], list[tuple[str, ...]], str]
 
 
@@ -40,10 +40,10 @@ def attention_table(
     special: bool = False,
     all_words: bool = False,
 ) -> Table:
-    """Columns, rows and a title: where each word looks in one layer, in one head or on the average of all.
+    """Return columns, rows and a title: the attention of one layer, in one head or averaged over heads.
 
-    Without `word`, the most informative word is marked and chooses the layer; special tokens are hidden unless
-    `special`, and the last column says what they get.
+    Without `word`, the most informative word is marked and determines the layer. Special tokens are hidden unless
+    `special`, and the last column contains their share of the attention.
     """
     check_words(word, all_words=all_words)
     attention = view_part(trace, part or (list_parts(trace) or ["encoder"])[0])
@@ -69,4 +69,4 @@ def attention_table(
         rows.append((("▸ " if query in marked else "") + attention.queries[query].label, looks, *share))
     who = f"head {head}" if head is not None else f"mean of {len(attention.probs(at))} heads"
     title = f"{join_heading(trace)}\n{attention.name}, layer {at} of 0 to {len(attention.layers) - 1}, {who}"
-    return ("word", "looks at", *(("special tokens (hidden)",) if hides else ())), rows, title
+    return ("token", "attends to", *(("special tokens (hidden)",) if hides else ())), rows, title

@@ -1,4 +1,4 @@
-"""One kind of attention of a trace, checked and ready to draw: whose tokens look, where, with what probability."""
+"""One kind of attention of a trace, checked and ready to draw: queries, keys and probabilities."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PARTS = ("encoder", "decoder", "cross")
-MAX_TOKENS = 512  # a picture of more than this cannot be read
+MAX_TOKENS = 512  # larger pictures are not readable
 MIN_DRAWN_PROB = 0.01  # lines below this probability are not drawn
 
 
 @dataclass(frozen=True)
 class AttentionView:
-    """One part of a trace."""
+    """The attention of one part of a trace: encoder, decoder or cross."""
 
     part: str
     name: str
@@ -31,17 +31,17 @@ class AttentionView:
     layers: list[LayerTrace]
 
     def probs(self, layer: int) -> Array:
-        """(heads, queries, keys) of one layer."""
+        """Return the probabilities (heads, queries, keys) of one layer."""
         return self.layers[layer].probs
 
     @property
     def heads(self) -> int:
-        """The number of heads of the widest layer."""
+        """The largest number of heads of a layer."""
         return max(len(layer.probs) for layer in self.layers)
 
 
 def list_parts(trace: Trace) -> list[str]:
-    """The kinds of attention that a trace has."""
+    """List the kinds of attention that a trace contains."""
     return [part for part in PARTS if _part_layers(trace, part)]
 
 
@@ -50,24 +50,24 @@ def _part_layers(trace: Trace, part: str) -> list[LayerTrace]:
 
 
 def view_part(trace: Trace, part: str = "encoder", *, as_alignment: bool = False) -> AttentionView:
-    """One part of a trace, or a sentence that says why it cannot be drawn.
+    """Return one part of a trace, or raise InputError if it cannot be drawn.
 
-    `as_alignment` names a target's places by the words that were written there, not by those that were read.
+    `as_alignment` labels target positions with the generated token instead of the input token.
     """
     have = list_parts(trace)
     if not have:
         raise InputError(
-            "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target, "
-            "and if it was made with attention."
+            "This trace has no attention: no layer was recorded. A recurrent model needs a target and must be created "
+            "with attention."
         )
     if part not in have:
-        raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
+        raise InputError(f"part must be one of {', '.join(have)} for this trace, got {part!r}.")
     source, target = label_trace_tokens(trace, as_alignment=as_alignment)
     queries, keys = source if part == "encoder" else target, target if part == "decoder" else source
     most = max(len(queries), len(keys))
     if most > MAX_TOKENS:
         raise InputError(
-            f"The text has {most} tokens; attention is drawn for at most {MAX_TOKENS}. Take a shorter text."
+            f"The text has {most} tokens; attention is drawn for at most {MAX_TOKENS}. Use a shorter text."
         )
     layers = _part_layers(trace, part)
     for layer in layers:
@@ -77,19 +77,19 @@ def view_part(trace: Trace, part: str = "encoder", *, as_alignment: bool = False
                 f"expected (heads, {len(queries)}, {len(keys)}) for these tokens."
             )
         if not np.isfinite(layer.probs).all():
-            raise InputError(f"Layer {layer.layer} of the {part} has probabilities that are not numbers.")
+            raise InputError(f"Layer {layer.layer} of the {part} has non-finite probabilities.")
     names = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
     name = names[part] if "decoder" in have or part != "encoder" else "Self-attention"
     return AttentionView(part, name, queries, keys, layers)
 
 
 def label_trace_tokens(trace: Trace, *, as_alignment: bool = False) -> tuple[list[Token], list[Token]]:
-    """The tokens of the text and of the target, as they were read or written; special ones are marked."""
+    """Return the display tokens of the text and of the target."""
     target, special = trace.target_tokens or [], trace.next_special
     if as_alignment and trace.next_tokens:
         target = trace.next_tokens
     elif special is not None:
-        special = [True, *special[:-1]]  # the start, and what was written before
+        special = [True, *special[:-1]]  # inputs are shifted by one: start symbol first
     return _label_tokens(trace.tokens, trace.special), _label_tokens(target, special)
 
 
@@ -98,33 +98,33 @@ def _label_tokens(tokens: list[str], special: list[bool] | None) -> list[Token]:
 
 
 def check_layer(attention: AttentionView, layer: int) -> int:
-    """The layer's number, if there is such a layer."""
+    """Return the layer index, or raise InputError if out of range."""
     return _check_index("layer", layer, len(attention.layers))
 
 
 def check_head(attention: AttentionView, layer: int, head: int) -> int:
-    """The head's number, if the layer has such a head."""
+    """Return the head index, or raise InputError if the layer has no such head."""
     return _check_index("head", head, len(attention.probs(layer)))
 
 
 def check_any_head(attention: AttentionView, head: int) -> int:
-    """The head's number, if some layer has such a head."""
+    """Return the head index, or raise InputError if no layer has such a head."""
     return check_head(attention, max(range(len(attention.layers)), key=lambda layer: len(attention.probs(layer))), head)
 
 
 def _check_index(what: str, value: int, count: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InputError(f"{what} must be a number, and it is {value!r}.")
+        raise InputError(f"{what} must be an integer, got {value!r}.")
     if not 0 <= value < count:
-        raise InputError(f"There is no {what} {value}: they are numbered 0 to {count - 1}.")
+        raise InputError(f"There is no {what} {value}: they are numbered from 0 to {count - 1}.")
     return int(value)
 
 
 def mask_informative_links(attention: AttentionView) -> Array:
-    """Which looks tell something: (queries, keys) of True and False.
+    """Return a mask (queries, keys) of informative links.
 
-    Not those from or to special tokens, to the word itself, to its direct neighbours, or to the first word of a causal
-    model: heads rest there when they have nothing to say.
+    It excludes links from or to special tokens, to the token itself, to its direct neighbors, and to the first token of
+    a causal model: heads attend there when they have nothing to contribute.
     """
     counts = np.ones((len(attention.queries), len(attention.keys)), bool)
     counts[[token.special for token in attention.queries]] = False
@@ -138,9 +138,9 @@ def mask_informative_links(attention: AttentionView) -> Array:
 
 
 def find_informative_layer(attention: AttentionView, words: list[int] | None = None, head: int | None = None) -> int:
-    """The layer whose heads, together, look most firmly at the most different words.
+    """Return the layer with the most focused attention: the largest sum of squared probabilities.
 
-    A word counts by the square of its strongest head's probability.
+    Each link counts with the probability of its strongest head.
     """
     rows = list(range(len(attention.queries))) if words is None else words
     counts = mask_informative_links(attention)
@@ -158,7 +158,7 @@ def find_informative_layer(attention: AttentionView, words: list[int] | None = N
 def find_strongest_link(
     attention: AttentionView, layer: int, words: list[int] | None, head: int | None
 ) -> tuple[int, int]:
-    """The head and the word with the strongest look that tells something."""
+    """Return the head and the query of the strongest informative link."""
     probs = np.where(mask_informative_links(attention), attention.probs(layer), 0.0)
     heads = list(range(len(probs))) if head is None else [head]
     rows = list(range(len(attention.queries))) if words is None else words
@@ -168,7 +168,7 @@ def find_strongest_link(
 
 
 def is_causal(attention: AttentionView) -> bool:
-    """Whether nothing looks to its right: the triangle."""
+    """Whether no token attends to later tokens."""
     if attention.part == "cross" or len(attention.queries) < 2:
         return False
     return all(float(np.triu(layer.probs, 1).max()) == 0.0 for layer in attention.layers)

@@ -39,6 +39,7 @@ METRIC_NAMES = {
 }
 COST_NAMES = {  # key -> (display name, unit)
     "seconds": ("Total time", "duration"),
+    "fitting seconds": ("Fitting time", "duration"),
     "training seconds": ("Training time", "duration"),
     "tokens per second": ("Tokens per second", "count"),
     "peak memory MB": ("Peak memory", "megabytes"),
