@@ -77,10 +77,10 @@ def test_both_models_use_the_same_split(trained: Run) -> None:
 def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
     rows = make_reviews(60, seed=5)
     page = trained.folder / "turned.html"
-    whole = evaluate(trained.folder, rows)
+    evaluation = evaluate(trained.folder, rows)
     opposite = {"positive": "negative", "negative": "positive"}
     flipped = [row | {"spans": [span | {"label": opposite[span["label"]]} for span in row["spans"]]} for row in rows]
-    assert whole.metrics["f1"].value > 0.8
+    assert evaluation.metrics["f1"].value > 0.8
     assert evaluate(trained.folder, flipped, report=page).metrics["f1"].value < 0.3
     assert "<mark" in page.read_text()  # what is true and what was said, in the text
 

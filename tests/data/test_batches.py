@@ -27,19 +27,19 @@ LENGTHS = st.lists(st.integers(0, 600), max_size=300)
 def test_budgets(
     lengths: list[int], budget: int, seed: int, epoch: int, max_rows: int | None, shuffle: bool, bucket: int
 ) -> None:
-    def made(turn: int) -> list[list[int]]:
+    def batches_of(epoch_number: int) -> list[list[int]]:
         batches = token_batches(
-            lengths, budget_tokens=budget, seed=seed, epoch=turn, max_rows=max_rows, shuffle=shuffle, bucket=bucket
+            lengths, budget_tokens=budget, seed=seed, epoch=epoch_number, max_rows=max_rows, shuffle=shuffle, bucket=bucket
         )
         return [batch.tolist() for batch in batches]
 
-    batches = made(epoch)
+    batches = batches_of(epoch)
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
         longest = max(lengths[index] for index in batch)
         assert len(batch) == 1 or longest * len(batch) <= budget
         assert max_rows is None or len(batch) <= max_rows
-    assert batches == made(epoch)
+    assert batches == batches_of(epoch)
 
 
 @given(lengths=LENGTHS, rows=st.integers(1, 40), seed=st.integers(0, 9), bucket=st.integers(1, 9))
@@ -51,11 +51,11 @@ def test_rows(lengths: list[int], rows: int, seed: int, bucket: int) -> None:
 
 def test_seed_and_epoch_change_the_batches() -> None:
     lengths = np.random.default_rng(0).integers(5, 60, 1000)
-    seen = set()
+    orders = set()
     for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0)):
         batches = token_batches(lengths, budget_tokens=512, seed=seed, epoch=epoch)
-        seen.add(tuple(tuple(batch.tolist()) for batch in batches))
-    assert len(seen) == 5
+        orders.add(tuple(tuple(batch.tolist()) for batch in batches))
+    assert len(orders) == 5
     first = token_batches([3, 1, 2, 5, 4, 9], rows=2, seed=1, bucket=1)
     assert [batch.tolist() for batch in first] == FIXED  # for ever: a resumed run must see the same
 
@@ -82,8 +82,8 @@ def test_without_shuffle_the_longest_come_first() -> None:
 
 
 def test_what_makes_no_batches() -> None:
-    for wrong in ({}, {"rows": 1, "budget_tokens": 1}, {"rows": 0}, {"budget_tokens": -5}, {"rows": 2, "bucket": 0}):
+    for options in ({}, {"rows": 1, "budget_tokens": 1}, {"rows": 0}, {"budget_tokens": -5}, {"rows": 2, "bucket": 0}):
         with pytest.raises(InputError):
-            token_batches([1, 2], **wrong)  # type: ignore[arg-type]
+            token_batches([1, 2], **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must not be negative"):
         token_batches([-1], rows=1)

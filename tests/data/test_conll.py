@@ -65,8 +65,8 @@ def test_universal_files(tmp_path: Path) -> None:
     lines = ["# sent_id = 1", "1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_"]
     lines += [f"{n}\t{w}\t{w}\t{t}\t_\t_\t0\troot\t_\t_" for n, w, t in ((1, "de", "ADP"), (2, "le", "DET"))]
     source = open_source(write_conll(tmp_path, "\n".join(lines) + "\n\n" + "\n".join(lines) + "\n", "a.conllu"))
-    found = [row.values for row in source.rows() if isinstance(row, Row)]
-    assert [(row["tokens"], row["tags"]) for row in found] == [(["de", "le"], ["ADP", "DET"])] * 2
+    values = [row.values for row in source.rows() if isinstance(row, Row)]
+    assert [(row["tokens"], row["tags"]) for row in values] == [(["de", "le"], ["ADP", "DET"])] * 2
 
 
 def test_wrong_cells_spoil_their_sentence_alone(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_wrong_cells_spoil_their_sentence_alone(tmp_path: Path) -> None:
 
 
 def test_a_file_without_blank_lines_is_one_sentence(tmp_path: Path) -> None:
-    assert [len(one) for one in read_tokens(write_conll(tmp_path, "a O\n" * 5000))] == [5000]
+    assert [len(tokens) for tokens in read_tokens(write_conll(tmp_path, "a O\n" * 5000))] == [5000]
 
 
 @pytest.mark.parametrize("text", ["-DOCSTART- -X- O\n\n-DOCSTART- -X- O\n", "\n\n\n", "# only\n# comments\n"])

@@ -124,10 +124,10 @@ def test_labels_of_training_are_the_labels_of_dev() -> None:
     dev = open_source([{"text": "x", "label": "b"}, {"text": "y", "label": "c"}])
     with pytest.raises(InputError, match="row 2: label 'c' is none of a, b"):
         load_examples(dev, COLUMNS, train.space)
-    kept = load_examples(dev, COLUMNS, train.space, skip_bad_rows=True)
-    assert kept.labels is not None
-    assert kept.labels.tolist() == [1]
-    assert kept.skipped == {"unknown label": 1}
+    dev_examples = load_examples(dev, COLUMNS, train.space, skip_bad_rows=True)
+    assert dev_examples.labels is not None
+    assert dev_examples.labels.tolist() == [1]
+    assert dev_examples.skipped == {"unknown label": 1}
 
 
 def test_several_labels_numbers_ids_and_splits() -> None:
@@ -143,10 +143,10 @@ def test_several_labels_numbers_ids_and_splits() -> None:
     assert examples.labels.tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 1], [1, 0, 1]]
     assert examples.splits == ["train", "dev", "test", "test"]
     assert examples.ids == ["7", "7", "8", ""]
-    some = examples.select([2, 0])
-    assert some.texts == ["z", "x"]
-    assert some.labels is not None
-    assert some.labels.tolist() == [[0, 1, 1], [1, 1, 0]]
+    selected = examples.select([2, 0])
+    assert selected.texts == ["z", "x"]
+    assert selected.labels is not None
+    assert selected.labels.tolist() == [[0, 1, 1], [1, 1, 0]]
     scores = load_examples(open_source([{"text": "x", "label": str(i / 3)} for i in range(9)]), COLUMNS)
     assert scores.labels is not None
     assert scores.labels.dtype == np.float64
@@ -179,10 +179,10 @@ def test_a_table_of_tokens() -> None:
     assert windows.window_rows.tolist() == [0, 1, 1, 1]  # the first text is the long one, so it slides
     assert windows.truncated.tolist() == [0, 0]
     assert windows.lengths.max() == 8
-    both = encode_table(
+    pair_table = encode_table(
         open_source([{"text": "a " * 20, "b": "b " * 20, "label": "m"}] * 2), columns, WordTokenizer(), max_length=8
     )
-    assert both.truncated.tolist() == [35, 35]  # neither fits beside the other: cut, and counted
+    assert pair_table.truncated.tolist() == [35, 35]  # neither fits beside the other: cut, and counted
     with pytest.raises(InputError, match="long='fold'"):
         encode_table(source, columns, WordTokenizer(), long="fold")
     assert read_rows(source, [2])[2].values == rows[1]
@@ -193,8 +193,8 @@ def test_a_stream_of_tables() -> None:
     tables = list(encode_stream(open_source(rows), COLUMNS, WordTokenizer(), chunk=1000))
     assert [len(table) + len(table.bad) for table in tables] == [1000, 1000, 500]
     assert tables[0].labels is None
-    known = list(encode_stream(open_source(rows), COLUMNS, WordTokenizer(), read_labels(["a"])))
-    assert known[0].labels is not None
+    labeled_tables = list(encode_stream(open_source(rows), COLUMNS, WordTokenizer(), read_labels(["a"])))
+    assert labeled_tables[0].labels is not None
     one_time_source = open_source(row for row in rows)
     with pytest.raises(InputError, match="only once"):
         encode_table(one_time_source, COLUMNS, WordTokenizer())
@@ -225,5 +225,5 @@ def test_memory_holds_the_ids_and_little_else(tmp_path: Path) -> None:
 
     few, many = 2000, 8000
     peak(10)  # what is imported on the way
-    each = (peak(many) - peak(few)) / (many - few)
-    assert each < 130  # bytes a row, 26 of them ids; a text like these is a string of 110 more
+    bytes_per_row = (peak(many) - peak(few)) / (many - few)
+    assert bytes_per_row < 130  # bytes a row, 26 of them ids; a text like these is a string of 110 more

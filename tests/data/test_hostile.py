@@ -198,11 +198,11 @@ def test_a_pipe_among_texts_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "good").mkdir()
     (tmp_path / "good" / "1.txt").write_text("fine words")
     os.mkfifo(tmp_path / "good" / "2.txt")
-    found: list[list[str]] = []
-    reader = threading.Thread(target=lambda: found.append(list_bad_rows(open_source(tmp_path))), daemon=True)
+    texts_read: list[list[str]] = []
+    reader = threading.Thread(target=lambda: texts_read.append(list_bad_rows(open_source(tmp_path))), daemon=True)
     reader.start()
     reader.join(10)
-    assert found == [["row 2: good/2.txt: not a regular file"]]
+    assert texts_read == [["row 2: good/2.txt: not a regular file"]]
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "\udcff"])

@@ -59,8 +59,8 @@ def test_exact_and_near_duplicates() -> None:
 def test_unlike_texts_are_not_near() -> None:
     plain = draw_texts(1000, words=12)
     half = [
-        " ".join([*text.split()[:5], *other.split()[5:]])
-        for text, other in zip(plain, draw_texts(1000, 5, 12), strict=True)
+        " ".join([*text.split()[:5], *unrelated_text.split()[5:]])
+        for text, unrelated_text in zip(plain, draw_texts(1000, 5, 12), strict=True)
     ]
     assert inspect_data(label_texts(plain + half)).near.rows <= 2  # 3 of 17 triples are shared: 0.18
     assert inspect_data(label_texts(["yes", "no", "ok then"] * 3)).near.rows == 0
@@ -68,10 +68,10 @@ def test_unlike_texts_are_not_near() -> None:
 
 def test_leaks_between_files_and_splits() -> None:
     plain = draw_texts(300, words=30)
-    near = [f"{text} once more" for text in plain[10:15]]
+    near_duplicates = [f"{text} once more" for text in plain[10:15]]
     inspection = inspect_data(
         label_texts(plain),
-        dev=label_texts([*plain[:7], *near, *draw_texts(100, 9)]),
+        dev=label_texts([*plain[:7], *near_duplicates, *draw_texts(100, 9)]),
         test=label_texts(draw_texts(50, 8)),
     )
     assert inspection.parts == {"train": 300, "dev": 112, "test": 50}

@@ -62,9 +62,9 @@ def test_encoding() -> None:
         several.encode("a;d")
     number = LabelSpace(kind="number")
     assert number.encode("3.5") == 3.5
-    for wrong in ("x", "nan", "inf", "1_000", True, None, "9" * 99):
+    for value in ("x", "nan", "inf", "1_000", True, None, "9" * 99):
         with pytest.raises(InputError, match="not a number"):
-            number.encode(wrong)
+            number.encode(value)
 
 
 def test_a_column_of_texts_holds_no_labels() -> None:

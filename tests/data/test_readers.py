@@ -126,8 +126,8 @@ def test_a_header_can_be_said(write: Write) -> None:
     path = write("a.csv", "good,film\nbad,film\n")
     assert open_source(path, header=True).columns == ("good", "film")
     assert open_source(path, header=False).columns == ("column1", "column2")
-    named = open_source(path, header=["text", "label"])
-    assert read_values(named) == [{"text": "good", "label": "film"}, {"text": "bad", "label": "film"}]
+    with_header = open_source(path, header=["text", "label"])
+    assert read_values(with_header) == [{"text": "good", "label": "film"}, {"text": "bad", "label": "film"}]
 
 
 def test_names_of_columns_are_unique(write: Write) -> None:
@@ -147,8 +147,8 @@ def test_quotes(write: Write) -> None:
     assert [row["text"] for row in read_values(wrapped)] == ['He said "hi"', "a\tb", "plain"]
     escaped = open_source(write("b.csv", 'text,label\n"He said \\"hi\\", twice",x\n"a, b",y\n'))
     assert read_values(escaped)[0]["text"] == 'He said "hi", twice'
-    said = open_source(write("c.tsv", 'text\tlabel\n"a"\tx\nb\ty\n'), quotes=True)
-    assert read_values(said)[0]["text"] == "a"
+    with_quotes = open_source(write("c.tsv", 'text\tlabel\n"a"\tx\nb\ty\n'), quotes=True)
+    assert read_values(with_quotes)[0]["text"] == "a"
 
 
 def test_bad_rows_of_a_table(write: Write) -> None:
@@ -286,8 +286,8 @@ def test_names_of_columns_are_kept_as_they_are(name: str, write: Write) -> None:
     assert source.columns == names
     columns = guess_columns(source)
     assert (columns.text, columns.text_b, columns.label) == ("#1 String", "#2 String", "Quality")
-    named = guess_columns(source, "#1 String", "#2 String", "Quality")
-    assert (named.text, named.text_b, named.label) == ("#1 String", "#2 String", "Quality")
+    guessed_columns = guess_columns(source, "#1 String", "#2 String", "Quality")
+    assert (guessed_columns.text, guessed_columns.text_b, guessed_columns.label) == ("#1 String", "#2 String", "Quality")
     assert open_source(write("odd.csv", "#text,# label\na,1\nb,0\n")).columns == ("#text", "# label")
     assert guess_columns(open_source(write("odd.csv", "#text,#label\na b c,1\nb c d,0\n"))).text == "#text"
 
@@ -334,9 +334,9 @@ def test_python_values() -> None:
     assert [row.problem for row in list_bad_rows(open_source([ROWS[0], 5, None]))] == ["not an object"] * 2
     with pytest.raises(InputError, match="different lengths: a: 2, b: 1"):
         open_source({"a": ["x", "y"], "b": ["z"]})
-    for wrong in (None, 5, b"bytes", {"a": "text"}, {}, object()):
+    for value in (None, 5, b"bytes", {"a": "text"}, {}, object()):
         with pytest.raises(InputError):
-            open_source(wrong)
+            open_source(value)
 
 
 def test_pandas(monkeypatch: pytest.MonkeyPatch) -> None:

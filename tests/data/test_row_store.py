@@ -37,15 +37,15 @@ class CountingReader:
 
 def make_rows(count: int, seed: int = 0) -> list[Row | BadRow]:
     draw = random.Random(seed)
-    made: list[Row | BadRow] = []
+    rows: list[Row | BadRow] = []
     for number in range(1, count + 1):
         text = "".join(draw.choice('aé\ud800\U0001f600 "\\\n') for _ in range(draw.randrange(30)))
         values: dict[str, Any] = {"text": text, "label": draw.choice([None, 1, 2.5, float("inf"), True, "x", -0.0])}
         if number % 7 == 0:
             values = {"text": ["a", {"b": [1, None]}], "other": {}}
         bad = BadRow(number, "broken", "an \ud800excerpt", number + 1, "a problem")
-        made.append(bad if number % 5 == 0 else Row(number, values, None if number % 2 else number))
-    return made
+        rows.append(bad if number % 5 == 0 else Row(number, values, None if number % 2 else number))
+    return rows
 
 
 def test_every_pass_gives_the_same_rows_and_the_file_is_read_once() -> None:
@@ -62,11 +62,11 @@ def test_passes_may_be_under_way_together() -> None:
     reader = CountingReader(make_rows(900))
     store, draw = RowStore(reader, ("text", "label")), random.Random(1)
     passes = [store() for _ in range(4)]
-    seen: list[list[Row | BadRow]] = [[] for _ in passes]
-    while any(len(some) < 900 for some in seen):
+    rows_by_pass: list[list[Row | BadRow]] = [[] for _ in passes]
+    while any(len(pass_rows) < 900 for pass_rows in rows_by_pass):
         index = draw.randrange(4)
-        seen[index] += islice(passes[index], draw.randrange(200))
-    assert all(some == reader.rows for some in seen)
+        rows_by_pass[index] += islice(passes[index], draw.randrange(200))
+    assert all(pass_rows == reader.rows for pass_rows in rows_by_pass)
     assert reader.passes == 1
 
 
@@ -97,17 +97,17 @@ def test_without_room_the_file_is_read_again(monkeypatch: pytest.MonkeyPatch) ->
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_of_another_kind_is_not_stored(odd: object) -> None:
-    some: list[Row | BadRow] = [Row(number, {"text": odd if number == 300 else "a"}) for number in range(1, 601)]
-    reader = CountingReader(some)
+    rows: list[Row | BadRow] = [Row(number, {"text": odd if number == 300 else "a"}) for number in range(1, 601)]
+    reader = CountingReader(rows)
     store = RowStore(reader, ("text",))
     early = store()
     first = list(islice(early, 20))
     for _ in range(2):
         again = list(store())
-        assert again == some
+        assert again == rows
         assert isinstance(again[299], Row)
         assert again[299].values["text"] is odd
-    assert [*first, *early] == some
+    assert [*first, *early] == rows
 
 
 def test_a_pass_that_was_broken_off_is_begun_anew() -> None:

@@ -55,13 +55,15 @@ def test_what_is_the_same_never_straddles(
     rows: list[tuple[int, int, int]], seed: int, grouped: bool, kind: str
 ) -> None:
     labels, texts, groups = (np.array(column) for column in zip(*rows, strict=True))
-    own = groups if grouped else None
-    parts = split_rows(labels, texts, own, seed=seed, kind=kind)
+    group_ids = groups if grouped else None
+    parts = split_rows(labels, texts, group_ids, seed=seed, kind=kind)
     for same in (texts, groups) if grouped else (texts,):
         for value in set(same.tolist()):
             assert len(set(parts[same == value].tolist())) == 1
     order = np.random.default_rng(seed).permutation(len(rows))  # the order of rows does not matter
-    again = split_rows(labels[order], texts[order], None if own is None else own[order], seed=seed, kind=kind)
+    again = split_rows(
+        labels[order], texts[order], None if group_ids is None else group_ids[order], seed=seed, kind=kind
+    )
     assert (again == parts[order]).all()
     assert "train" in parts
 

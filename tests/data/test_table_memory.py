@@ -43,15 +43,15 @@ class LetterTokenizer:
 def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"text": "x" * (1 + index % 40)} for index in range(200)]
     source, columns = open_source(rows), Columns(text="text")
-    whole = encode_table(source, columns, LetterTokenizer())
+    full_table = encode_table(source, columns, LetterTokenizer())
     monkeypatch.setattr(table, "CHUNK_CHARACTERS", 100)
     letters = LetterTokenizer()
     bounded = encode_table(source, columns, letters)
     assert max(letters.batch_sizes) <= 100 + 40
     assert len(letters.batch_sizes) > 10
-    assert np.array_equal(bounded.ids, whole.ids)
-    assert np.array_equal(bounded.rows, whole.rows)
+    assert np.array_equal(bounded.ids, full_table.ids)
+    assert np.array_equal(bounded.rows, full_table.rows)
     streamed = list(encode_stream(source, columns, LetterTokenizer(), chunk=50))
-    assert sum(map(len, streamed)) == len(whole)
+    assert sum(map(len, streamed)) == len(full_table)
     checked: list[Any] = list(check_rows(source, columns))
-    assert np.array_equal(encode_rows(checked, columns, LetterTokenizer()).ids, whole.ids)
+    assert np.array_equal(encode_rows(checked, columns, LetterTokenizer()).ids, full_table.ids)

@@ -117,9 +117,9 @@ def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: P
     assert f"sweep: {best.layer}, {best.pooling} has the best accuracy" in run.notes[0]
     assert "5-fold cross-validation on 160 training rows" in run.notes[0]
     assert "sum_last_four skipped: needs 4 layers, the model has 2." in run.notes
-    written = json.loads((run.folder / "metrics.json").read_text())["sweep"]
-    assert written == run.to_json()["sweep"]
-    assert set(written[0]) == {"layer", "pooling", "score", "spread", "seconds"}
+    stored_sweep = json.loads((run.folder / "metrics.json").read_text())["sweep"]
+    assert stored_sweep == run.to_json()["sweep"]
+    assert set(stored_sweep[0]) == {"layer", "pooling", "score", "spread", "seconds"}
     page = (run.folder / "report.html").read_text()
     assert "Which layer" in page
     assert "Layers and poolings compared" in page

@@ -101,7 +101,7 @@ def test_pretraining_too(tmp_path: Path, family: str) -> None:
 
 def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = write_planted_text(tmp_path / "text.txt", 30, 5)
-    whole = clearhead.pretrain(text, output=tmp_path / "whole", report=False, **LANGUAGE_MODEL)
+    uninterrupted = clearhead.pretrain(text, output=tmp_path / "whole", report=False, **LANGUAGE_MODEL)
 
     remove = shutil.rmtree
 
@@ -117,7 +117,7 @@ def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeyp
         with pytest.raises(KeyboardInterrupt):
             clearhead.pretrain(text, output=tmp_path / "half", report=False, **LANGUAGE_MODEL)
     half = clearhead.pretrain(resume=tmp_path / "half", report=False)
-    assert half.held_out == whole.held_out
+    assert half.held_out == uninterrupted.held_out
 
 
 def test_it_is_kept_where_that_is_wanted(tmp_path: Path, tiny: str) -> None:

@@ -50,15 +50,17 @@ def test_every_column_and_the_order_are_kept(ending: str, words: Run, tmp_path: 
         0,
         {"text": "text"},
     )
-    written: list[dict[str, Any]] = (
+    output_rows: list[dict[str, Any]] = (
         read_objects(output) if "json" in ending else read_table(output, "\t" if ending == ".tsv" else ",")
     )
-    assert list(written[0]) == ["n", "text", "z", "a", "prediction", "probability", "truncated", "windows"]
-    assert [{key: row[key] for key in rows[0]} for row in written] == rows
+    assert list(output_rows[0]) == ["n", "text", "z", "a", "prediction", "probability", "truncated", "windows"]
+    assert [{key: row[key] for key in rows[0]} for row in output_rows] == rows
     answers = predict(words.folder, source)
-    assert [row["prediction"] for row in written] == [answer.label for answer in answers]
-    assert [float(row["probability"]) for row in written] == [round(answer.probability or 0, 6) for answer in answers]
-    assert {(str(row["truncated"]), str(row["windows"])) for row in written} == {("0", "1")}
+    assert [row["prediction"] for row in output_rows] == [answer.label for answer in answers]
+    assert [float(row["probability"]) for row in output_rows] == [
+        round(answer.probability or 0, 6) for answer in answers
+    ]
+    assert {(str(row["truncated"]), str(row["windows"])) for row in output_rows} == {("0", "1")}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in.csv", output.name])  # no temporary files
 
 
@@ -68,9 +70,14 @@ def test_values_keep_their_types_in_json(words: Run, tmp_path: Path) -> None:
     predict_file(words.folder, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     assert {key: read_objects(tmp_path / "out.jsonl")[0][key] for key in rows[0]} == rows[0]
     predict_file(words.folder, tmp_path / "in.jsonl", tmp_path / "out.csv")
-    written = read_table(tmp_path / "out.csv")[0]
-    assert (written["id"], written["tags"], written["sure"], written["score"]) == ("7", "x|y", "true", "1.5")
-    assert json.loads(written["more"]) == {"a": [1, None]}
+    output_row = read_table(tmp_path / "out.csv")[0]
+    assert (output_row["id"], output_row["tags"], output_row["sure"], output_row["score"]) == (
+        "7",
+        "x|y",
+        "true",
+        "1.5",
+    )
+    assert json.loads(output_row["more"]) == {"a": [1, None]}
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
@@ -80,9 +87,9 @@ def test_a_column_that_comes_late_is_kept(ending: str, words: Run, tmp_path: Pat
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     predict_file(words.folder, source, tmp_path / f"out{ending}")
-    written = read_objects(tmp_path / "out.jsonl") if ending == ".jsonl" else read_table(tmp_path / "out.csv")
-    assert written[1400]["note"] == "look here"
-    assert not written[0]["note"]
+    output_rows = read_objects(tmp_path / "out.jsonl") if ending == ".jsonl" else read_table(tmp_path / "out.csv")
+    assert output_rows[1400]["note"] == "look here"
+    assert not output_rows[0]["note"]
     buffer = io.BytesIO()
     if ending == ".csv":
         with pytest.raises(InputError, match="has a column 'note' that the first rows do not have; write JSON lines"):
@@ -118,9 +125,9 @@ def test_any_form_goes_in(kind: str, words: Run, tmp_path: Path) -> None:
         source = tmp_path / "in.csv"
         source.write_bytes(("id,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts))).encode("latin-1"))
     predict_file(words.folder, source, tmp_path / "out.jsonl")
-    written = read_objects(tmp_path / "out.jsonl")
-    assert [row["text"] for row in written] == texts
-    assert [row["prediction"] for row in written][:2] == ["good", "bad"]
+    output_rows = read_objects(tmp_path / "out.jsonl")
+    assert [row["text"] for row in output_rows] == texts
+    assert [row["prediction"] for row in output_rows][:2] == ["good", "bad"]
 
 
 def test_probabilities_of_every_label(fitted: Run, reviews: Path, tmp_path: Path) -> None:
@@ -136,8 +143,8 @@ def test_several_labels_and_numbers(several: Run, number: Run, tmp_path: Path) -
     summary = predict_file(several.folder, make_multilabel_rows(30), tmp_path / "several.csv")
     assert summary.columns == {"text": "text"}
     answers = predict(several.folder, make_multilabel_rows(30))
-    written = read_table(tmp_path / "several.csv")
-    assert [row["prediction"] for row in written] == ["|".join(answer.labels or ()) for answer in answers]
+    output_rows = read_table(tmp_path / "several.csv")
+    assert [row["prediction"] for row in output_rows] == ["|".join(answer.labels or ()) for answer in answers]
     predict_file(several.folder, make_multilabel_rows(30), tmp_path / "several.jsonl")
     assert [row["prediction"] for row in read_objects(tmp_path / "several.jsonl")] == [
         list(a.labels or ()) for a in answers
@@ -164,13 +171,13 @@ def test_abstentions_are_empty_and_marked(words: Run, tmp_path: Path) -> None:
     texts = ["it was good and great", "the film", "it was bad and sad"]
     predictor = load_predictor(words.folder, abstain_below=0.9)
     summary = predict_file(predictor, texts, tmp_path / "out.csv")
-    written = read_table(tmp_path / "out.csv")
-    assert [(row["prediction"], row["abstained"]) for row in written] == [
+    output_rows = read_table(tmp_path / "out.csv")
+    assert [(row["prediction"], row["abstained"]) for row in output_rows] == [
         ("good", "false"),
         ("", "true"),
         ("bad", "false"),
     ]
-    assert float(written[1]["probability"]) < 0.9
+    assert float(output_rows[1]["probability"]) < 0.9
     assert summary.abstained == 1
     predict_file(words.folder, texts, tmp_path / "free.csv")
     assert "abstained" not in read_table(tmp_path / "free.csv")[0]
@@ -195,10 +202,10 @@ def test_bad_rows_are_refused_before_anything_is_written(words: Run, tmp_path: P
 
 def test_rows_without_a_text_keep_their_place(words: Run, tmp_path: Path) -> None:
     summary = predict_file(words.folder, write_bad_file(tmp_path), tmp_path / "out.csv", skip_bad_rows=True)
-    written = read_table(tmp_path / "out.csv")
+    output_rows = read_table(tmp_path / "out.csv")
     expected = [("1", "good"), ("2", ""), ("3", "bad"), ("5", ""), ("6", "bad")]  # the fourth line is not a row
-    assert [(row["n"], row["prediction"]) for row in written] == expected
-    assert [row["windows"] for row in written] == ["1", "", "1", "", "1"]
+    assert [(row["n"], row["prediction"]) for row in output_rows] == expected
+    assert [row["windows"] for row in output_rows] == ["1", "", "1", "", "1"]
     assert summary.rows == 5
     assert summary.skipped == {"empty text": 2, "wrong number of cells": 1}
     assert len(predict(words.folder, write_bad_file(tmp_path), skip_bad_rows=True)) == 3

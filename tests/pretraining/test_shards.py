@@ -39,8 +39,8 @@ def read_ids(corpus: Corpus) -> list[int]:
 @pytest.mark.parametrize("shard", [1, 100, 1 << 20])
 def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, shard: int) -> None:
     corpus = make_corpus(tmp_path, "x", tokenizer, read_documents, shard_tokens=shard)
-    lines = [line for one in DOCUMENTS for line in one]
-    assert read_ids(corpus) == [one for piece in tokenizer.encode_plain(lines) for one in piece]
+    lines = [line for piece in DOCUMENTS for line in piece]
+    assert read_ids(corpus) == [token_id for ids in tokenizer.encode_plain(lines) for token_id in ids]
     assert corpus.sentences == len(lines)
     assert corpus.index.notes == ["read"]
     bounds_of = [corpus.sentence_bounds(number) for number in range(corpus.documents)]

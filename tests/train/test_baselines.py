@@ -42,8 +42,8 @@ def test_an_explicit_learning_rate_is_kept(tiny: str, tmp_path: Path) -> None:
     explicit = train(
         make_sentiment_rows(40), output=tmp_path / "given", model=tiny, epochs=1, learning_rate=1e-4, report=False
     )
-    chosen = train(make_sentiment_rows(40), output=tmp_path / "chosen", model=tiny, epochs=1, report=False)
-    plans = [json.loads((run.folder / "run.json").read_text())["plan"] for run in (explicit, chosen)]
+    default_run = train(make_sentiment_rows(40), output=tmp_path / "chosen", model=tiny, epochs=1, report=False)
+    plans = [json.loads((run.folder / "run.json").read_text())["plan"] for run in (explicit, default_run)]
     assert [plan["settings"]["learning_rate"] for plan in plans] == [1e-4, default_learning_rate(32)]
     assert [plan["auto_rate"] for plan in plans] == [False, False]  # a resumed run keeps the chosen rate
 
@@ -53,8 +53,8 @@ def test_settings_are_chosen_once_for_rows_labels_and_width(tiny: str) -> None:
 
     model = clearhead.load(tiny, "core", head="classify", labels=("a", "b"), fresh=True)
     space = LabelSpace(names=tuple(map(str, range(77))))
-    chosen = choose_settings(make_plan({}), TASKS["classify"], space, 2_700, model.shape)
-    assert (chosen.epochs, chosen.learning_rate, chosen.head_start) == (10, default_learning_rate(32), "random")
+    settings = choose_settings(make_plan({}), TASKS["classify"], space, 2_700, model.shape)
+    assert (settings.epochs, settings.learning_rate, settings.head_start) == (10, default_learning_rate(32), "random")
     probed = choose_settings(make_plan({"head_start": "probe"}), TASKS["classify"], space, 2_700, model.shape)
     assert (probed.epochs, probed.head_start, probed.head_learning_rate) == (6, "probe", None)
     explicit = choose_settings(
@@ -173,8 +173,8 @@ def describe_weights(dev_rows: int, **progress: Any) -> str | None:
 
 def test_the_kept_epoch_is_reported() -> None:
     assert describe_weights(0) is None
-    chosen = describe_weights(100, scores=[0.5, 0.8, 0.7], best_score=0.8, best_epoch=1)
-    assert chosen == "Kept epoch 2 of 3: dev accuracy 0.8000."
+    description = describe_weights(100, scores=[0.5, 0.8, 0.7], best_score=0.8, best_epoch=1)
+    assert description == "Kept epoch 2 of 3: dev accuracy 0.8000."
     rising = describe_weights(100, scores=[0.5, 0.7, 0.8], best_score=0.8, best_epoch=2)
     assert rising is not None
     assert "more epochs may help (epochs=6)" in rising

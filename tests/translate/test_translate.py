@@ -112,7 +112,7 @@ def test_evaluate_finds_the_rows_held_out(translator_run: clearhead.Run, tmp_pat
 def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
     choices: dict[str, Any] = {**TRANSLATOR_SETTINGS, "epochs": 3, "config": CONFIGS["transformer"], "vocab_size": 100}
     rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(200))
-    whole = clearhead.train(rows, output=tmp_path / "whole", **choices)
+    complete_run = clearhead.train(rows, output=tmp_path / "whole", **choices)
 
     class StopError(Exception): ...
 
@@ -123,7 +123,7 @@ def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
     with pytest.raises(StopError):
         clearhead.train(rows, output=tmp_path / "half", events=RunEvents(training_step=stop), **choices)
     again = clearhead.train(resume=tmp_path / "half")
-    assert again.metrics == whole.metrics
+    assert again.metrics == complete_run.metrics
     uninterrupted, resumed = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "half"))
     assert uninterrupted == resumed
 

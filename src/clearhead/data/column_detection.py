@@ -33,12 +33,17 @@ def find_text_pair(stats: list[ColumnStats], label: str | None, layout: ColumnLa
     by_name = {normalize_name(column.name): column for column in reversed(stats) if column.name != label}
     for first, second in layout.pair_names:
         if first in by_name and second in by_name:
-            left, right = by_name[first], by_name[second]
-            if any(column.is_numeric or column.is_list or not column.filled_count for column in (left, right)):
+            first_column, second_column = by_name[first], by_name[second]
+            if any(
+                column.is_numeric or column.is_list or not column.filled_count
+                for column in (first_column, second_column)
+            ):
                 continue
-            by_cells = left.is_text and (right.is_text or not right.is_label or second == "aspect")  # aspects recur
+            by_cells = first_column.is_text and (
+                second_column.is_text or not second_column.is_label or second == "aspect"
+            )  # aspects recur
             if by_cells or (first, second) in TEXT_PAIR_NAMES:
-                return left.name, right.name
+                return first_column.name, second_column.name
     return None
 
 
@@ -60,9 +65,9 @@ def find_text_column(source: Source, candidates: list[ColumnStats], stats: list[
             f"Name the text column with {text_setting}."
         )
     if len(texts) > 1 and texts[1].mean_characters > 0.5 * texts[0].mean_characters:
-        both = f"{format_column(texts[0].name)} and {format_column(texts[1].name)}"
+        names = f"{format_column(texts[0].name)} and {format_column(texts[1].name)}"
         raise InputError(
-            f"{both} of {source.name} both look like texts: {_format_stats(stats)}. Name the text column with "
+            f"{names} of {source.name} both look like texts: {_format_stats(stats)}. Name the text column with "
             f"{setting('text', 'COLUMN')} (and the second one with {setting('text_b')} for a task on pairs), or use "
             f"{setting('task', 'translate')} if one is a translation of the other."
         )

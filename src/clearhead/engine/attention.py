@@ -150,7 +150,10 @@ def self_attention(
     new_cache = None
     if inputs.past:
         past = inputs.past[layer]
-        k, v = (g.add("Concat", old, split_heads(g, new, shape), axis=2) for old, new in zip(past, (k, v), strict=True))
+        k, v = (
+            g.add("Concat", cached, split_heads(g, new, shape), axis=2)
+            for cached, new in zip(past, (k, v), strict=True)
+        )
         new_cache = (k, v)
     if shape.relative == "disentangled":
         score_bias = _add_disentangled_bias(builder, shape, q, k, name, scale, score_bias)
