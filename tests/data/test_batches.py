@@ -29,7 +29,13 @@ def test_budgets(
 ) -> None:
     def batches_of(epoch_number: int) -> list[list[int]]:
         batches = token_batches(
-            lengths, budget_tokens=budget, seed=seed, epoch=epoch_number, max_rows=max_rows, shuffle=shuffle, bucket=bucket
+            lengths,
+            budget_tokens=budget,
+            seed=seed,
+            epoch=epoch_number,
+            max_rows=max_rows,
+            shuffle=shuffle,
+            bucket=bucket,
         )
         return [batch.tolist() for batch in batches]
 

@@ -287,7 +287,11 @@ def test_names_of_columns_are_kept_as_they_are(name: str, write: Write) -> None:
     columns = guess_columns(source)
     assert (columns.text, columns.text_b, columns.label) == ("#1 String", "#2 String", "Quality")
     guessed_columns = guess_columns(source, "#1 String", "#2 String", "Quality")
-    assert (guessed_columns.text, guessed_columns.text_b, guessed_columns.label) == ("#1 String", "#2 String", "Quality")
+    assert (guessed_columns.text, guessed_columns.text_b, guessed_columns.label) == (
+        "#1 String",
+        "#2 String",
+        "Quality",
+    )
     assert open_source(write("odd.csv", "#text,# label\na,1\nb,0\n")).columns == ("#text", "# label")
     assert guess_columns(open_source(write("odd.csv", "#text,#label\na b c,1\nb c d,0\n"))).text == "#text"
 
