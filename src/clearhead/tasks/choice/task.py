@@ -32,11 +32,24 @@ from clearhead.tasks.choice.rows import (
 )
 from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
 
+LABEL_NOTATIONS = {
+    "0": "labels count options from 0",
+    "1": "labels count options from 1",
+    "A": "labels are letters",
+    "text": "labels are texts of options",
+}
+
+
+def describe_labels(space: LabelSpace) -> str:
+    """Describe how labels refer to options."""
+    return LABEL_NOTATIONS.get(space.scheme or "", "one correct option")
+
+
 OPTION_ROWS = RowCodec(
     label_kinds=("options",),
     layout=CHOICE_COLUMNS,
     label_counter=OptionCounter,
-    describe_labels=lambda space: "one correct option",
+    describe_labels=describe_labels,
     row_from_texts=row_from_texts,
     plain_view=PlainView(
         make_label=make_plain_label, rename_columns=make_plain_columns, needs_label_space=True, has_shared_texts=True

@@ -41,7 +41,7 @@ def make_plain_label(row: TextRow, space: LabelSpace | None) -> str | None:
 
 def describe_labels(space: LabelSpace) -> str:
     """Describe whether every question has an answer."""
-    return "answers in passages; some have none" if space.scheme == "some" else "answers in passages"
+    return "some questions have no answer" if space.scheme == "some" else "every question has an answer"
 
 
 SPAN_ROWS = RowCodec(
