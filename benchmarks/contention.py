@@ -1,19 +1,18 @@
-"""Beside other busy processes: what is left of training, features, fits and embedding, against a fair share.
+"""Throughput of training, features, fits and embedding next to other busy processes, compared with a fair share.
 
     python benchmarks/contention.py [--quick] [--rounds 5] [--seconds 2] [--jobs finetune,fit] [--spinning]
 
-Every job is a process of its own that works for some seconds when it is told to. Each round measures all jobs alone,
-beside one process that only computes, and beside two of them. On c cores with k such processes a scheduler that is
-fair to threads gives c threads c / (c + k) of the machine. What it really gives, also where others use the machine, is
-measured in the same round by a yardstick: c processes that count and never wait for each other. The share of a job is
+Every job runs in its own process and works for a few seconds on request. Each round measures every job without load,
+next to one busy process, and next to two. On c cores with k busy processes, a scheduler that is fair to threads gives
+c threads c / (c + k) of the machine. What the scheduler really gives, even if others use the machine, is measured in
+the same round by a yardstick: c processes that count and never wait for each other. The share of a job is
 
-    (its speed beside k processes / its speed alone) / (the same of the yardstick)
+    (its speed next to k busy processes / its speed without load) / (the same ratio of the yardstick)
 
-1 is fair; a job on fewer threads than cores can have more. The promise: the median over the rounds is never below 0.6.
-The exit code is 1 where it is. `--spinning` also runs each job as it was before: OpenMP's and the engine's threads
-spin, BLAS uses all cores, tiny models use all threads. It is shown beside, and nothing is promised about it. Speeds are
-real ones (tokens, texts or fits a second), so that both can be compared; on a machine that has other work, alone is not
-alone, and the first line says how much of the machine others used.
+1 is fair; a job with fewer threads than cores can have more. Target: the median over the rounds is at least 0.6, else
+the exit code is 1. `--spinning` also runs each job with the former settings, for comparison only: threads of OpenMP and
+of the engine spin, BLAS uses all cores, tiny models use all threads. Speeds are tokens, texts or fits per second, so
+that both can be compared. The first line of the output reports how much of the machine other processes use.
 """
 
 from __future__ import annotations
@@ -32,62 +31,62 @@ from itertools import product
 from pathlib import Path
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-BESIDE = (0, 1, 2)  # processes that only compute
-PROMISE = 0.6
+BUSY_COUNTS = (0, 1, 2)  # busy processes next to a job
+MIN_SHARE = 0.6
 YARDSTICK = "yardstick"
-SPINNING = {  # as it was: what is set wins over what clearhead chooses
+SPINNING = {  # the former settings: environment variables override the choices of clearhead
     "GOMP_SPINCOUNT": "300000",
     "OPENBLAS_NUM_THREADS": str(CORES),
     "OMP_NUM_THREADS": str(CORES),
 }
 
 
-class Pace:
-    """Work is counted until a turn is over; then its speed is printed, and the next turn waited for."""
+class SpeedMeter:
+    """Counts work until a measurement is over, prints the speed and waits for the next measurement."""
 
     def __init__(self) -> None:
-        self.end = self.begun = self.done = 0.0
+        self.end = self.started = self.amount = 0.0
 
-    def count(self, amount: float) -> None:
-        """So much more is done."""
-        self.done += amount
+    def add(self, amount: float) -> None:
+        """Count work that was done; block between measurements."""
+        self.amount += amount
         if time.perf_counter() < self.end:
             return
-        if self.begun:
-            print(json.dumps(self.done / (time.perf_counter() - self.begun)), flush=True)
+        if self.started:
+            print(json.dumps(self.amount / (time.perf_counter() - self.started)), flush=True)
         else:
             print("ready", flush=True)
         line = sys.stdin.readline()
         if not line:
             os._exit(0)
-        self.begun, self.done = time.perf_counter(), 0.0
-        self.end = self.begun + float(line)
+        self.started, self.amount = time.perf_counter(), 0.0
+        self.end = self.started + float(line)
 
 
-def texts() -> list[str]:
-    """Sentences of many lengths."""
+def make_texts() -> list[str]:
+    """Pair the sample sentences to texts of many lengths."""
     from clearhead.deploy.sentences import SENTENCES
 
     return [f"{first} {second}" for first, second in product(SENTENCES, SENTENCES) if first != second]
 
 
-def finetune(pace: Pace, folder: Path) -> None:
-    """`clearhead train`: tokens of steps of the default model."""
+def finetune(meter: SpeedMeter, folder: Path) -> None:
+    """Fine-tune the default model as `clearhead train` does; count tokens."""
     import clearhead
     from clearhead.jobs.events import RunEvents
 
-    rows = [{"text": text, "label": "long" if len(text) > 80 else "short"} for text in texts()]
-    told = RunEvents(training_step=lambda step: pace.count(step.tokens))
-    clearhead.train(rows, output=folder / "run", epochs=1000, save_every=1e6, report=False, events=told)
+    rows = [{"text": text, "label": "long" if len(text) > 80 else "short"} for text in make_texts()]
+    events = RunEvents(training_step=lambda step: meter.add(step.tokens))
+    clearhead.train(rows, output=folder / "run", epochs=1000, save_every=1e6, report=False, events=events)
 
 
-def pretrain(pace: Pace, folder: Path) -> None:
-    """`clearhead pretrain` of a tiny model: tokens of its steps."""
+def pretrain(meter: SpeedMeter, folder: Path) -> None:
+    """Pre-train a tiny model as `clearhead pretrain` does; count tokens."""
     import clearhead
     from clearhead.jobs.events import RunEvents
 
-    (folder / "text.txt").write_text("\n".join(texts()))
-    told = RunEvents(training_step=lambda step: pace.count(step.tokens))
+    (folder / "text.txt").write_text("\n".join(make_texts()))
+    events = RunEvents(training_step=lambda step: meter.add(step.tokens))
     config = '{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}'
     clearhead.pretrain(
         folder / "text.txt",
@@ -99,65 +98,65 @@ def pretrain(pace: Pace, folder: Path) -> None:
         batch_tokens=1024,
         save_every=1e6,
         report=False,
-        events=told,
+        events=events,
     )
 
 
-def features(pace: Pace, folder: Path) -> None:  # noqa: ARG001
-    """Features of texts: tokens through the engine, many texts at a time."""
+def compute_features(meter: SpeedMeter, folder: Path) -> None:  # noqa: ARG001
+    """Embed many texts per call; count tokens."""
     import clearhead
 
-    model, some = clearhead.load("default", head=None), texts()[:64]
-    tokens = sum(len(one) for one in model.tokenizer.encode_ids(some))
+    model, texts = clearhead.load("default", head=None), make_texts()[:64]
+    tokens = sum(len(token_ids) for token_ids in model.tokenizer.encode_ids(texts))
     while True:
-        model.embed(some)
-        pace.count(tokens)
+        model.embed(texts)
+        meter.add(tokens)
 
 
-def embed(pace: Pace, folder: Path) -> None:  # noqa: ARG001
-    """Single texts in the engine, each on all its threads: texts."""
+def embed(meter: SpeedMeter, folder: Path) -> None:  # noqa: ARG001
+    """Embed one text per call on all threads; count texts."""
     import clearhead
 
-    model, some = clearhead.load("default", head=None), texts()[:64]
+    model, texts = clearhead.load("default", head=None), make_texts()[:64]
     while True:
-        for text in some:
+        for text in texts:
             model.embed([text])
-            pace.count(1)
+            meter.add(1)
 
 
-def fit(pace: Pace, folder: Path) -> None:  # noqa: ARG001
-    """The logistic regressions of `--layers sweep` on 2,000 rows: fits."""
+def fit(meter: SpeedMeter, folder: Path) -> None:  # noqa: ARG001
+    """Fit logistic regressions as `--layers sweep` does, on 2,000 rows; count fits."""
     import numpy as np
 
     from clearhead.classic import fit_linear
     from clearhead.data import LabelSpace
 
-    draw = np.random.default_rng(0)
-    matrix = draw.normal(size=(2000, 384))
-    truth = (matrix[:, :40].sum(1) + 3 * draw.normal(size=2000) > 0).astype(np.int64)
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(2000, 384))
+    labels = (matrix[:, :40].sum(1) + 3 * rng.normal(size=2000) > 0).astype(np.int64)
     while True:
-        fit_linear(matrix, truth, LabelSpace(names=("no", "yes"), kind="classes"), strength=0.001)
-        pace.count(1)
+        fit_linear(matrix, labels, LabelSpace(names=("no", "yes"), kind="classes"), strength=0.001)
+        meter.add(1)
 
 
-def count(pace: Pace, folder: Path) -> None:  # noqa: ARG001
-    """A part of the yardstick."""
+def count_numbers(meter: SpeedMeter, folder: Path) -> None:  # noqa: ARG001
+    """Count numbers: one process of the yardstick."""
     while True:
         sum(range(20_000))
-        pace.count(1)
+        meter.add(1)
 
 
-JOBS: dict[str, Callable[[Pace, Path], None]] = {
+JOBS: dict[str, Callable[[SpeedMeter, Path], None]] = {
     "finetune": finetune,
-    "features": features,
+    "features": compute_features,
     "fit": fit,
     "embed": embed,
     "pretrain": pretrain,
 }
 
 
-def child(name: str, *, spinning: bool) -> None:
-    """Be one of the jobs."""
+def run_job(name: str, *, spinning: bool) -> None:
+    """Run a job in this process."""
     if spinning:
         import clearhead.engine.session as session
 
@@ -165,11 +164,11 @@ def child(name: str, *, spinning: bool) -> None:
             "session.intra_op.allow_spinning": str(int(threads > 1))
         }
     with tempfile.TemporaryDirectory() as folder:
-        (JOBS | {YARDSTICK: count})[name](Pace(), Path(folder))
+        (JOBS | {YARDSTICK: count_numbers})[name](SpeedMeter(), Path(folder))
 
 
-class Job:
-    """Processes that work at once when they are told to."""
+class MeasuredJob:
+    """The processes of a job, which work at the same time on request."""
 
     def __init__(self, name: str, *, spinning: bool = False) -> None:
         self.name, self.spinning = name, spinning
@@ -186,123 +185,135 @@ class Job:
             )
             for _ in range(CORES if name == YARDSTICK else 1)
         ]
-        self.answers()
-        self.speeds: dict[int, list[float]] = {beside: [] for beside in BESIDE}
+        self.read_lines()
+        self.speeds: dict[int, list[float]] = {busy_count: [] for busy_count in BUSY_COUNTS}
 
-    def answers(self) -> list[str]:
-        """A line of each process."""
+    def read_lines(self) -> list[str]:
+        """Read a line from each process."""
         lines = [process.stdout.readline() for process in self.processes if process.stdout is not None]
         if not all(lines):
-            raise SystemExit(f"{self.name} stopped while it was measured")
+            raise SystemExit(f"{self.name} stopped during its measurement")
         return lines
 
-    def take(self, seconds: float) -> float:
-        """The speed of one turn."""
+    def measure(self, seconds: float) -> float:
+        """Let the job work, and return its speed."""
         for process in self.processes:
             assert process.stdin is not None
             print(seconds, file=process.stdin, flush=True)
-        return sum(float(line) for line in self.answers())
+        return sum(float(line) for line in self.read_lines())
 
     def close(self) -> None:
-        """End the processes."""
+        """Kill the processes."""
         for process in self.processes:
-            with process:  # its pipes are closed, and it is waited for
+            with process:  # closes its pipes and waits for it
                 process.kill()
 
 
 @contextmanager
-def busy(beside: int) -> Iterator[None]:
-    """Processes that only compute, while this lasts."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(beside)]
+def busy_processes(busy_count: int) -> Iterator[None]:
+    """Keep a number of busy processes running."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy_count)]
     try:
         yield
     finally:
-        for other in others:
-            other.kill()
-            other.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
-def used_by_others(seconds: float = 1.0) -> float | None:
-    """The share of the machine that is used while every process of ours waits."""
-    place = Path("/proc/stat")
-    if not place.exists():
+def measure_other_load(seconds: float = 1.0) -> float | None:
+    """Measure the share of the machine that is used while all processes of the benchmark wait."""
+    stat_path = Path("/proc/stat")
+    if not stat_path.exists():
         return None
 
-    def read() -> tuple[int, int]:
-        figures = [int(figure) for figure in place.read_text().split("\n", 1)[0].split()[1:9]]
+    def read_counters() -> tuple[int, int]:
+        figures = [int(counter) for counter in stat_path.read_text().split("\n", 1)[0].split()[1:9]]
         return sum(figures), figures[3] + figures[4]
 
-    before, idle = read()
+    total_before, idle_before = read_counters()
     time.sleep(seconds)
-    after, later = read()
-    return 1 - (later - idle) / max(after - before, 1)
+    total_after, idle_after = read_counters()
+    return 1 - (idle_after - idle_before) / max(total_after - total_before, 1)
 
 
-def shares(speeds: dict[int, list[float]], yardstick: dict[int, list[float]], beside: int) -> list[float]:
-    """Of each round: what a job keeps beside so many processes, against what the yardstick keeps."""
-    mine = [busy / alone for busy, alone in zip(speeds[beside], speeds[0], strict=True)]
-    fair = [busy / alone for busy, alone in zip(yardstick[beside], yardstick[0], strict=True)]
-    return [one / other for one, other in zip(mine, fair, strict=True)]
+def compute_shares(speeds: dict[int, list[float]], yardstick: dict[int, list[float]], busy_count: int) -> list[float]:
+    """Compare the slowdown of a job with that of the yardstick, round by round."""
+    job_ratios = [busy / alone for busy, alone in zip(speeds[busy_count], speeds[0], strict=True)]
+    yardstick_ratios = [busy / alone for busy, alone in zip(yardstick[busy_count], yardstick[0], strict=True)]
+    return [
+        job_ratio / yardstick_ratio for job_ratio, yardstick_ratio in zip(job_ratios, yardstick_ratios, strict=True)
+    ]
 
 
-def table(jobs: list[Job], yardstick: Job) -> tuple[list[str], list[str]]:
-    """The lines to print, and what is below the promise."""
-    lines = [f"{'':<20}{'alone':>10}" + "".join(f"{f'beside {k}':>10}{'share':>7}{'(range)':>14}" for k in BESIDE[1:])]
+def make_table(jobs: list[MeasuredJob], yardstick: MeasuredJob) -> tuple[list[str], list[str]]:
+    """Format the table, and list the jobs below the target."""
+    lines = [
+        f"{'':<20}{'alone':>10}"
+        + "".join(f"{f'beside {busy_count}':>10}{'share':>7}{'(range)':>14}" for busy_count in BUSY_COUNTS[1:])
+    ]
     failed = []
     for job in [*jobs, yardstick]:
         title = f"{job.name}, spinning" if job.spinning else job.name
         line = f"{title:<20}{statistics.median(job.speeds[0]):>10,.1f}"
-        for beside in BESIDE[1:]:
-            found = shares(job.speeds, yardstick.speeds, beside)
-            if job is yardstick:  # what it keeps, beside what c / (c + k) would be
-                found = [one / alone for one, alone in zip(job.speeds[beside], job.speeds[0], strict=True)]
-            middle = statistics.median(found)
-            line += f"{statistics.median(job.speeds[beside]):>10,.1f}{middle:>7.2f}"
-            line += f"{f'({min(found):.2f}-{max(found):.2f})':>14}"
-            if middle < PROMISE and not job.spinning and job is not yardstick:
-                failed.append(f"{title} beside {beside}: {middle:.2f} of its fair share")
+        for busy_count in BUSY_COUNTS[1:]:
+            shares = compute_shares(job.speeds, yardstick.speeds, busy_count)
+            if job is yardstick:  # its own slowdown, to be compared with c / (c + k)
+                shares = [loaded / alone for loaded, alone in zip(job.speeds[busy_count], job.speeds[0], strict=True)]
+            median_share = statistics.median(shares)
+            line += f"{statistics.median(job.speeds[busy_count]):>10,.1f}{median_share:>7.2f}"
+            line += f"{f'({min(shares):.2f}-{max(shares):.2f})':>14}"
+            if median_share < MIN_SHARE and not job.spinning and job is not yardstick:
+                failed.append(f"{title} next to {busy_count}: {median_share:.2f} of its fair share")
         lines.append(line)
-    fair = ", ".join(f"{CORES / (CORES + beside):.2f} beside {beside}" for beside in BESIDE[1:])
-    return [*lines, f"the yardstick's share is of its own speed alone; fair on an idle machine: {fair}"], failed
+    fair_shares = ", ".join(f"{CORES / (CORES + busy_count):.2f} beside {busy_count}" for busy_count in BUSY_COUNTS[1:])
+    return [
+        *lines,
+        f"share of the yardstick: relative to its own speed without load; fair on an idle machine: {fair_shares}",
+    ], failed
 
 
 def main() -> None:
-    """Print a table, and fail where a job has less than it was promised."""
+    """Print a table, and fail if a job is below the target."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="turns of half a second")
+    parser.add_argument("--quick", action="store_true", help="measure half a second per round")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn, at least")
-    parser.add_argument("--jobs", default=",".join(JOBS), help="some of them, with commas")
-    parser.add_argument("--spinning", action="store_true", help="also as it was before")
+    parser.add_argument("--seconds", type=float, default=2.0, help="seconds per measurement, at least")
+    parser.add_argument("--jobs", default=",".join(JOBS), help="comma-separated jobs")
+    parser.add_argument("--spinning", action="store_true", help="also measure the former settings, for comparison")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(given.child, spinning=given.spinning)
+    arguments = parser.parse_args()
+    if arguments.child:
+        run_job(arguments.child, spinning=arguments.spinning)
         return
-    names = given.jobs.split(",")
-    if wrong := [name for name in names if name not in JOBS]:
-        raise SystemExit(f"there is no job {wrong[0]}; there are {', '.join(JOBS)}")
-    seconds, rounds = 0.5 if given.quick else given.seconds, max(given.rounds, 5)
-    yardstick = Job(YARDSTICK)
-    jobs = [Job(name, spinning=old) for name in names for old in ((False, True) if given.spinning else (False,))]
+    names = arguments.jobs.split(",")
+    if unknown := [name for name in names if name not in JOBS]:
+        raise SystemExit(f"unknown job {unknown[0]}; available: {', '.join(JOBS)}")
+    seconds, rounds = 0.5 if arguments.quick else arguments.seconds, max(arguments.rounds, 5)
+    yardstick = MeasuredJob(YARDSTICK)
+    jobs = [
+        MeasuredJob(name, spinning=spinning)
+        for name in names
+        for spinning in ((False, True) if arguments.spinning else (False,))
+    ]
     try:
-        others = used_by_others()
-        known = "" if others is None else f"; other processes use {100 * others:.0f} % of the machine"
-        print(f"{CORES} cores, {rounds} rounds of {seconds:g} s{known}")
+        other_load = measure_other_load()
+        load_note = "" if other_load is None else f"; other processes use {100 * other_load:.0f} % of the machine"
+        print(f"{CORES} cores, {rounds} rounds of {seconds:g} s{load_note}")
         for job in (*jobs, yardstick):
-            job.take(seconds)  # warm
+            job.measure(seconds)  # warm up
         for _ in range(rounds):
-            for beside in BESIDE:
-                with busy(beside):
+            for busy_count in BUSY_COUNTS:
+                with busy_processes(busy_count):
                     for job in (*jobs, yardstick):
-                        job.speeds[beside].append(job.take(seconds))
+                        job.speeds[busy_count].append(job.measure(seconds))
     finally:
         for job in (*jobs, yardstick):
             job.close()
-    lines, failed = table(jobs, yardstick)
+    lines, failed = make_table(jobs, yardstick)
     print("\n".join(lines))
     if failed:
-        raise SystemExit(f"promised at least {PROMISE} of a fair share; " + "; ".join(failed))
+        raise SystemExit(f"below the target of {MIN_SHARE} of a fair share: " + "; ".join(failed))
 
 
 if __name__ == "__main__":

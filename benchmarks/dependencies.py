@@ -1,4 +1,4 @@
-"""What each dependency costs: installed size and the CPU time of its import, the interpreter's own taken off.
+"""The cost of each dependency: installed size, and CPU time of the import without that of the interpreter.
 
     python benchmarks/dependencies.py
 
@@ -28,7 +28,7 @@ PACKAGES = {
     "scikit-learn": "sklearn",
     "matplotlib": "matplotlib",
     "pyarrow": "pyarrow",
-    # considered, and not imported by the package
+    # considered, but not imported by the package
     "safetensors": "safetensors",
     "sentencepiece": "sentencepiece",
     "regex": "regex",
@@ -36,35 +36,35 @@ PACKAGES = {
 }
 
 
-def megabytes(package: str) -> float:
-    """The size of a package's own files."""
+def measure_megabytes(package: str) -> float:
+    """Measure the files of a package."""
     files = distribution(package).files or []
-    places = [Path(str(file.locate())) for file in files]
-    return sum(place.stat().st_size for place in places if place.is_file()) / 1e6
+    paths = [Path(str(file.locate())) for file in files]
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
-def milliseconds(code: str, repeat: int = 5) -> float:
-    """The median CPU time of a fresh interpreter running a line."""
-    spent = []
+def measure_import_ms(code: str, repeat: int = 5) -> float:
+    """Measure the median CPU time of a fresh interpreter that runs a line of code."""
+    times = []
     for _ in range(repeat):
         before = os.times()
         subprocess.run([sys.executable, "-c", code], check=True)
         after = os.times()
-        children = after.children_user + after.children_system - before.children_user - before.children_system
-        spent.append(children * 1000)
-    return statistics.median(spent)
+        child_seconds = after.children_user + after.children_system - before.children_user - before.children_system
+        times.append(child_seconds * 1000)
+    return statistics.median(times)
 
 
 def main() -> None:
     """Print a line per package."""
-    alone = milliseconds("pass")
+    interpreter_ms = measure_import_ms("pass")
     for package, module in PACKAGES.items():
         try:
-            size = megabytes(package)
+            size = measure_megabytes(package)
         except PackageNotFoundError:
             print(f"{package:<18}not installed")
             continue
-        print(f"{package:<18}{size:>8.1f} MB{milliseconds(f'import {module}') - alone:>8.0f} ms")
+        print(f"{package:<18}{size:>8.1f} MB{measure_import_ms(f'import {module}') - interpreter_ms:>8.0f} ms")
 
 
 if __name__ == "__main__":

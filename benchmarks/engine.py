@@ -1,15 +1,16 @@
-"""The engine beside what others run encoders with on a CPU: speed, latency, load, memory and what int8 loses.
+"""The engine compared with other CPU runtimes for encoders: speed, latency, load time, memory and the loss by int8.
 
     python benchmarks/engine.py [--rows sentences,passages,base] [--rounds 7] [--threads 2] [--out FOLDER] [--quick]
 
-Rows: MiniLM (the default model) on 400 sst2 sentences; MiniLM on 64 passages of 250 tokens cut from squad; a BERT-base
-of random weights on 128 sentences. Columns are in engine_columns.py; OpenVINO and CTranslate2 are there if they are
-installed. Every column is a process of its own with the same threads, all take turns at the same texts, and ratios
-are medians over rounds. Others get the best of 1, 8 or 32 texts a call, on one session with all threads or on workers
-with one each, chosen beforehand. One text is timed with its tokenisation. Load is a fresh process up to its first
-answer, imports included; memory is what that process holds after a pass over some texts. Cosines are with the vectors
-of sentence-transformers. The peak is one large matrix product, in float by torch or ONNX Runtime (the faster), in int8
-by ONNX Runtime. Each round is a file in FOLDER (without it, benchmarks/out/engine), and the same command goes on.
+Rows: MiniLM (the default model) on 400 sst2 sentences; MiniLM on 64 passages of 250 tokens from squad; a BERT-base with
+random weights on 128 sentences. The contenders are defined in engine_contenders.py; OpenVINO and CTranslate2 take part
+if they are installed. Every contender runs in its own process with the same number of threads; all take turns on the
+same texts, and ratios are medians over rounds. For the others, the best of 1, 8 or 32 texts per call, on one session
+with all threads or on workers with one thread each, is chosen beforehand. Latency of one text includes tokenization.
+Load is the time from the start of a process to its first answer, imports included; memory is its resident size after a
+pass over some texts. Cosines are relative to the vectors of sentence-transformers. The peak is one large matrix
+product, in float by torch or ONNX Runtime (the faster), in int8 by ONNX Runtime. Each round is stored as a file in
+FOLDER (default: benchmarks/out/engine), and the same command resumes an interrupted benchmark.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from time import perf_counter
 from typing import Any
 
 import engine_table
-from engine_columns import COLUMNS, PEAK, PEAK_COLUMN
-from engine_peers import settings
+from engine_contenders import CONTENDERS, PEAK_CONTENDER, PEAK_SHAPE
+from engine_peers import list_settings
 
 from clearhead.deploy.process import WorkerProcess
 from clearhead.errors import ClearheadError
@@ -38,277 +39,291 @@ from clearhead.errors import ClearheadError
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("CLEARHEAD_DATA") or HERE.parents[1] / "shared" / "data")
 WEIGHTS = Path(os.environ.get("CLEARHEAD_WEIGHTS") or HERE.parents[1] / "shared" / "weights")
-PASSAGE = 248  # tokens, and two special ones
-PATIENCE = 1800.0  # seconds for an answer
-COMPARED = 64  # texts whose vectors are compared
-ALONE = 40  # single texts in a round
+PASSAGE_TOKENS = 248  # without the two special tokens
+TIMEOUT = 1800.0  # seconds per answer
+COMPARED_TEXTS = 64  # texts for cosines
+SINGLE_TEXTS = 40  # texts per round that are embedded one by one
 STARTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One model on one kind of text."""
+class Workload:
+    """A model with a kind of text."""
 
     title: str
-    model: Callable[[Path], Path]  # where its folder is; may be made below the folder of results
+    model: Callable[[Path], Path]  # returns the model folder; may create it in the output folder
     texts: Callable[[int], list[str]]
     count: int
     quick: int
 
 
-def need(path: Path, variable: str) -> Path:
-    """A file or folder that must be there."""
+def require_path(path: Path, variable: str) -> Path:
+    """Return a path that must exist."""
     if not path.exists():
-        raise SystemExit(f"{path} is not there; set {variable} to the folder it is in")
+        raise SystemExit(f"{path} not found; set {variable} to the folder that contains it")
     return path
 
 
-def minilm(_: Path) -> Path:
-    """The default model."""
+def minilm_folder(_: Path) -> Path:
+    """Locate the default model."""
     from clearhead.checkpoint.hub import locate
 
     return locate("default").folder
 
 
-def bert_base(out: Path) -> Path:
-    """A BERT-base whose weights are drawn, with the real vocabulary."""
+def make_bert_base(out: Path) -> Path:
+    """Create a BERT-base with random weights and the real vocabulary."""
     folder = out / "bert-base"
-    if not (folder / "clearhead.json").exists():  # the last file that is written
+    if not (folder / "clearhead.json").exists():  # written last
         import clearhead
         from clearhead.text import load_tokenizer
 
-        words = need(WEIGHTS / "tokenizers" / "bert-base-uncased", "CLEARHEAD_WEIGHTS")
-        tokenizer = load_tokenizer(words, "bert", {"model_type": "bert"}).source
+        tokenizer_folder = require_path(WEIGHTS / "tokenizers" / "bert-base-uncased", "CLEARHEAD_WEIGHTS")
+        tokenizer = load_tokenizer(tokenizer_folder, "bert", {"model_type": "bert"}).source
         clearhead.create("bert", "base", tokenizer=tokenizer, device="cpu").save(folder)
     return folder
 
 
-def sentences(count: int) -> list[str]:
-    """Sentences of mixed length, evenly from the file."""
-    lines = need(DATA / "sst2" / "dev.tsv", "CLEARHEAD_DATA").read_text(encoding="utf-8").splitlines()[1:]
+def read_sentences(count: int) -> list[str]:
+    """Read sentences of mixed length, evenly spaced in the file."""
+    lines = require_path(DATA / "sst2" / "dev.tsv", "CLEARHEAD_DATA").read_text(encoding="utf-8").splitlines()[1:]
     texts = [line.split("\t")[0] for line in lines]
-    return [texts[place * len(texts) // count] for place in range(count)]
+    return [texts[index * len(texts) // count] for index in range(count)]
 
 
-def passages(count: int) -> list[str]:
-    """Passages of one length in MiniLM's tokens, cut from paragraphs laid end to end."""
+def make_passages(count: int) -> list[str]:
+    """Cut concatenated paragraphs into passages of the same number of MiniLM tokens."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(minilm(Path()) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(minilm_folder(Path()) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     contexts: dict[str, None] = {}
-    with gzip.open(need(DATA / "squad" / "dev.jsonl.gz", "CLEARHEAD_DATA"), "rt", encoding="utf-8") as file:
+    with gzip.open(require_path(DATA / "squad" / "dev.jsonl.gz", "CLEARHEAD_DATA"), "rt", encoding="utf-8") as file:
         for line in file:
             contexts[json.loads(line)["context"]] = None
             if len(contexts) > 3 * count:
                 break
-    whole = " ".join(contexts)
-    places = tokenizer.encode(whole, add_special_tokens=False).offsets
-    pieces = (places[begin : begin + PASSAGE] for begin in range(0, len(places) - PASSAGE, PASSAGE))
-    return [whole[piece[0][0] : piece[-1][1]] for piece, _ in zip(pieces, range(count), strict=False)]
+    text = " ".join(contexts)
+    offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+    windows = (
+        offsets[start : start + PASSAGE_TOKENS] for start in range(0, len(offsets) - PASSAGE_TOKENS, PASSAGE_TOKENS)
+    )
+    return [text[window[0][0] : window[-1][1]] for window, _ in zip(windows, range(count), strict=False)]
 
 
-ROWS = {
-    "sentences": Row(title="MiniLM, sentences", model=minilm, texts=sentences, count=400, quick=24),
-    "passages": Row(title="MiniLM, passages of 250 tokens", model=minilm, texts=passages, count=64, quick=4),
-    "base": Row(title="BERT-base shape, sentences", model=bert_base, texts=sentences, count=128, quick=4),
+WORKLOADS = {
+    "sentences": Workload(title="MiniLM, sentences", model=minilm_folder, texts=read_sentences, count=400, quick=24),
+    "passages": Workload(
+        title="MiniLM, passages of 250 tokens", model=minilm_folder, texts=make_passages, count=64, quick=4
+    ),
+    "base": Workload(
+        title="BERT-base shape, sentences", model=make_bert_base, texts=read_sentences, count=128, quick=4
+    ),
 }
 
 
-class Contest:
-    """One row being measured; all that is known of it lies in a folder."""
+class Comparison:
+    """The measurement of one workload, stored in a folder."""
 
     def __init__(self, name: str, out: Path, threads: int, *, quick: bool) -> None:
-        self.row, self.threads, self.quick = ROWS[name], threads, quick
+        self.workload, self.threads, self.quick = WORKLOADS[name], threads, quick
         self.folder = out / f"{name}-{threads}{'-quick' if quick else ''}"
         (self.folder / "work").mkdir(parents=True, exist_ok=True)
-        self.model = self.row.model(out)
-        self.texts = self.row.texts(self.row.quick if quick else self.row.count)
-        self.alone = min(ALONE, len(self.texts)) if not quick else 4
+        self.model = self.workload.model(out)
+        self.texts = self.workload.texts(self.workload.quick if quick else self.workload.count)
+        self.single_count = min(SINGLE_TEXTS, len(self.texts)) if not quick else 4
         self.left_out: dict[str, str] = {}
 
-    def command(self, column: str) -> list[str]:
-        """How a column's process is started."""
-        path = self.folder / "work" / f"{column}.json"
+    def command(self, contender: str) -> list[str]:
+        """Write the job of a contender, and return the command that runs it."""
+        path = self.folder / "work" / f"{contender}.json"
         job = {
-            "runtime": column,
+            "runtime": contender,
             "folder": str(self.model),
             "threads": self.threads,
             "texts": self.texts,
             "work": str(self.folder / "work"),
         }
         path.write_text(json.dumps(job), encoding="utf-8")
-        return [sys.executable, str(HERE / "engine_columns.py"), str(path)]
+        return [sys.executable, str(HERE / "engine_contenders.py"), str(path)]
 
     def prepare(self) -> None:
-        """Exports and conversions, once; a column whose files cannot be made is left out and says why."""
-        for name, column in COLUMNS.items():
-            if column.missing is not None:
-                self.left_out[name] = f"{column.missing} is not installed"
-            elif column.prepare is not None:
-                done = subprocess.run(
-                    [*self.command(name), "--prepare"], capture_output=True, text=True, check=False, timeout=PATIENCE
+        """Export and convert once; a contender whose files cannot be made is left out, with the reason."""
+        for name, contender in CONTENDERS.items():
+            if contender.missing_package is not None:
+                self.left_out[name] = f"{contender.missing_package} is not installed"
+            elif contender.prepare is not None:
+                process = subprocess.run(
+                    [*self.command(name), "--prepare"], capture_output=True, text=True, check=False, timeout=TIMEOUT
                 )
-                if done.returncode:
-                    self.left_out[name] = (done.stderr.strip().splitlines() or ["it could not be prepared"])[-1][:200]
+                if process.returncode:
+                    self.left_out[name] = (process.stderr.strip().splitlines() or ["preparation failed"])[-1][:200]
 
     @contextmanager
-    def children(self) -> Iterator[dict[str, WorkerProcess]]:
-        """Every column loaded and waiting."""
-        with ExitStack() as kept:
-            found = {}
-            for name in [*COLUMNS, "peak"]:
-                if name in self.left_out or (name == "peak" and PEAK_COLUMN.missing is not None):
+    def start_processes(self) -> Iterator[dict[str, WorkerProcess]]:
+        """Start all contenders, and wait until they are loaded."""
+        with ExitStack() as stack:
+            processes = {}
+            for name in [*CONTENDERS, "peak"]:
+                if name in self.left_out or (name == "peak" and PEAK_CONTENDER.missing_package is not None):
                     continue
-                child = kept.enter_context(WorkerProcess(name, self.command(name)))
+                process = stack.enter_context(WorkerProcess(name, self.command(name)))
                 try:
-                    answer = child.read_answer(PATIENCE)
+                    reply = process.read_answer(TIMEOUT)
                 except ClearheadError as error:
-                    answer = {"error": str(error)}
-                if "error" in answer:
-                    self.left_out[name] = answer["error"]
-                    child.close(at_once=True)
+                    reply = {"error": str(error)}
+                if "error" in reply:
+                    self.left_out[name] = reply["error"]
+                    process.close(at_once=True)
                 else:
-                    found[name] = child
-            yield found
+                    processes[name] = process
+            yield processes
 
-    def stored(self, name: str, make: Callable[[], Any]) -> Any:
-        """What was measured before, or is measured now."""
+    def load_or_measure(self, name: str, measure: Callable[[], Any]) -> Any:
+        """Load a stored measurement, or measure and store it."""
         path = self.folder / f"{name}.json"
         if path.exists():
             return json.loads(path.read_text(encoding="utf-8"))
-        made = make()
-        half = path.with_suffix(".half")
-        half.write_text(json.dumps(made), encoding="utf-8")
-        half.rename(path)
-        return made
+        result = measure()
+        partial_path = path.with_suffix(".half")
+        partial_path.write_text(json.dumps(result), encoding="utf-8")
+        partial_path.rename(path)
+        return result
 
-    def choose(self, children: dict[str, WorkerProcess]) -> dict[str, Any]:
-        """The best setting of each column that has some, on some of the texts, and the tokens of every text."""
+    def choose_settings(self, processes: dict[str, WorkerProcess]) -> dict[str, Any]:
+        """Choose the fastest setting of each contender that has settings, and count the tokens of every text."""
         best: dict[str, list[int]] = {}
-        for name, child in children.items():
-            if name == "peak" or not COLUMNS[name].tuned:
+        for name, process in processes.items():
+            if name == "peak" or not CONTENDERS[name].has_settings:
                 continue
-            spent: dict[tuple[int, ...], float] = {}
-            for setting in settings(self.threads)[:: 3 if self.quick else 1]:
-                ask(child, do="set", setting=setting)
-                ask(child, do="together", count=min(len(self.texts), 16))
-                runs = [ask(child, do="together", count=min(len(self.texts), 64))["seconds"] for _ in range(2)]
-                spent[tuple(setting)] = min(runs)
-            best[name] = list(min(spent.items(), key=lambda one: one[1])[0])
-        lengths = ask(children["engine"], do="tokens", count=len(self.texts))["tokens"]
+            seconds: dict[tuple[int, ...], float] = {}
+            for setting in list_settings(self.threads)[:: 3 if self.quick else 1]:
+                ask_process(process, do="set", setting=setting)
+                ask_process(process, do="together", count=min(len(self.texts), 16))
+                durations = [
+                    ask_process(process, do="together", count=min(len(self.texts), 64))["seconds"] for _ in range(2)
+                ]
+                seconds[tuple(setting)] = min(durations)
+            best[name] = list(min(seconds.items(), key=lambda pair: pair[1])[0])
+        lengths = ask_process(processes["engine"], do="tokens", count=len(self.texts))["tokens"]
         return {"settings": best, "lengths": lengths, "left_out": self.left_out}
 
-    def round(self, children: dict[str, WorkerProcess], number: int) -> dict[str, Any]:
-        """Every column once at all texts, and at some of them one by one."""
-        made: dict[str, Any] = {name: {} for name in children}
-        for name, child in children.items():
+    def measure_round(self, processes: dict[str, WorkerProcess], round_index: int) -> dict[str, Any]:
+        """Time every contender once on all texts, and on some of them one by one."""
+        figures: dict[str, Any] = {name: {} for name in processes}
+        for name, process in processes.items():
             if name == "peak":
-                made[name] = self.peak(child)
+                figures[name] = self.measure_peak(process)
             else:
-                made[name]["ms"] = ask(child, do="alone", first=number * self.alone, count=self.alone)["ms"]
-        for name, child in children.items():
+                figures[name]["ms"] = ask_process(
+                    process, do="alone", first=round_index * self.single_count, count=self.single_count
+                )["ms"]
+        for name, process in processes.items():
             if name != "peak":
-                made[name]["texts_per_second"] = self.together(child)
-        return made
+                figures[name]["texts_per_second"] = self.measure_throughput(process)
+        return figures
 
-    def together(self, child: WorkerProcess) -> float:
-        """Texts per second."""
-        return len(self.texts) / float(ask(child, do="together", count=len(self.texts))["seconds"])
+    def measure_throughput(self, process: WorkerProcess) -> float:
+        """Measure texts per second."""
+        return len(self.texts) / float(ask_process(process, do="together", count=len(self.texts))["seconds"])
 
-    def peak(self, child: WorkerProcess) -> dict[str, float]:
-        """Operations per second of a large product, in float and int8."""
-        found, times = {}, 4 if self.quick else 40
-        for way in ("torch", "float", "int8"):
-            ask(child, do="set", setting=way)
-            ask(child, do="together", count=2)
-            seconds = ask(child, do="together", count=times)["seconds"]
-            found[way] = times * 2.0 * PEAK[0] * PEAK[1] * PEAK[2] / seconds
-        return {"float": max(found["torch"], found["float"]), "int8": found["int8"]}
+    def measure_peak(self, process: WorkerProcess) -> dict[str, float]:
+        """Measure the operations per second of a large matrix product, in float and int8."""
+        speeds, repeats = {}, 4 if self.quick else 40
+        for variant in ("torch", "float", "int8"):
+            ask_process(process, do="set", setting=variant)
+            ask_process(process, do="together", count=2)
+            seconds = ask_process(process, do="together", count=repeats)["seconds"]
+            speeds[variant] = repeats * 2.0 * PEAK_SHAPE[0] * PEAK_SHAPE[1] * PEAK_SHAPE[2] / seconds
+        return {"float": max(speeds["torch"], speeds["float"]), "int8": speeds["int8"]}
 
-    def start(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """A fresh process of every column in turn: seconds to the first answer, memory after some texts."""
-        made = {}
-        for name in COLUMNS:
+    def measure_starts(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """Start a fresh process of every contender: seconds to the first answer, memory after some texts."""
+        figures = {}
+        for name in CONTENDERS:
             if name in self.left_out:
                 continue
-            begun = perf_counter()
-            with WorkerProcess(name, self.command(name)) as child:
-                child.read_answer(PATIENCE)
-                spent = perf_counter() - begun
-                ask(child, do="set", setting=chosen["settings"].get(name))
-                ask(child, do="together", count=min(len(self.texts), 64))
-                made[name] = {"seconds": spent} | ask(child, do="memory")
-        return made
+            started = perf_counter()
+            with WorkerProcess(name, self.command(name)) as process:
+                process.read_answer(TIMEOUT)
+                seconds = perf_counter() - started
+                ask_process(process, do="set", setting=chosen["settings"].get(name))
+                ask_process(process, do="together", count=min(len(self.texts), 64))
+                figures[name] = {"seconds": seconds} | ask_process(process, do="memory")
+        return figures
 
-    def vectors(self, children: dict[str, WorkerProcess]) -> dict[str, Any]:
-        """The mean and the worst cosine of every column with the first."""
+    def measure_cosines(self, processes: dict[str, WorkerProcess]) -> dict[str, Any]:
+        """Compute the mean and the lowest cosine of every contender with the first."""
         import numpy as np
 
-        made: dict[str, Any] = {}
-        truth = None
-        for name, child in children.items():
+        cosine_stats: dict[str, Any] = {}
+        reference = None
+        for name, process in processes.items():
             if name == "peak":
                 continue
-            found = np.array(ask(child, do="vectors", count=min(len(self.texts), COMPARED))["vectors"])
-            found /= np.linalg.norm(found, axis=1, keepdims=True)
-            truth = found if truth is None else truth
-            cosines = (found * truth).sum(1)
-            made[name] = [float(cosines.mean()), float(cosines.min())]
-        return made
+            vectors = np.array(
+                ask_process(process, do="vectors", count=min(len(self.texts), COMPARED_TEXTS))["vectors"]
+            )
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            reference = vectors if reference is None else reference
+            cosines = (vectors * reference).sum(1)
+            cosine_stats[name] = [float(cosines.mean()), float(cosines.min())]
+        return cosine_stats
 
     def measure(self, rounds: int, starts: int) -> str:
-        """All that is not yet measured, and the table of the whole."""
-        known = all((self.folder / f"round-{number}.json").exists() for number in range(rounds))
-        if not known or not (self.folder / "vectors.json").exists():
+        """Measure what is missing, and format the table."""
+        complete = all((self.folder / f"round-{index}.json").exists() for index in range(rounds))
+        if not complete or not (self.folder / "vectors.json").exists():
             self.prepare()
-            with self.children() as children:
-                chosen = self.stored("chosen", lambda: self.choose(children))
-                for name, child in children.items():
+            with self.start_processes() as processes:
+                chosen = self.load_or_measure("chosen", lambda: self.choose_settings(processes))
+                for name, process in processes.items():
                     if name in chosen["settings"]:
-                        ask(child, do="set", setting=chosen["settings"][name])
+                        ask_process(process, do="set", setting=chosen["settings"][name])
                     if name != "peak":
-                        self.together(child)  # whatever is made at first use is made now
-                for number in range(rounds):
-                    self.stored(f"round-{number}", partial(self.round, children, number))
-                    print(f"{self.row.title}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-                self.stored("vectors", lambda: self.vectors(children))
+                        self.measure_throughput(process)  # warm up
+                for index in range(rounds):
+                    self.load_or_measure(f"round-{index}", partial(self.measure_round, processes, index))
+                    print(f"{self.workload.title}: round {index + 1} of {rounds}", file=sys.stderr, flush=True)
+                self.load_or_measure("vectors", lambda: self.measure_cosines(processes))
         chosen = json.loads((self.folder / "chosen.json").read_text(encoding="utf-8"))
         self.left_out = chosen["left_out"]
-        for number in range(starts):
-            self.stored(f"start-{number}", lambda: self.start(chosen))
+        for index in range(starts):
+            self.load_or_measure(f"start-{index}", lambda: self.measure_starts(chosen))
         config = json.loads((self.model / "config.json").read_text(encoding="utf-8"))
-        return engine_table.section(self.row.title, self.folder, config, self.threads)
+        return engine_table.make_section(self.workload.title, self.folder, config, self.threads)
 
 
-def ask(child: WorkerProcess, **question: Any) -> dict[str, Any]:
-    """An answer, or the end of the benchmark with the column's name; the same command goes on."""
-    found = child.request(question, PATIENCE)
-    if "error" in found:
-        raise SystemExit(f"{child.title}: {found['error']}")
-    return found
+def ask_process(process: WorkerProcess, **request: Any) -> dict[str, Any]:
+    """Return the answer of a process, or stop the benchmark with its name."""
+    reply = process.request(request, TIMEOUT)
+    if "error" in reply:
+        raise SystemExit(f"{process.title}: {reply['error']}")
+    return reply
 
 
 def main() -> None:
-    """Print a table for each row."""
+    """Print a table per workload."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", default=None, help=f"some of {', '.join(ROWS)}, with commas")
+    parser.add_argument("--rows", default=None, help=f"comma-separated: {', '.join(WORKLOADS)}")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "out" / "engine")
-    parser.add_argument("--quick", action="store_true", help="a few texts, one round: to see that it works")
-    given = parser.parse_args()
-    names = (given.rows or ("sentences" if given.quick else ",".join(ROWS))).split(",")
-    if unknown := [name for name in names if name not in ROWS]:
-        raise SystemExit(f"there is no row {unknown[0]}; there are {', '.join(ROWS)}")
-    given.out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--quick", action="store_true", help="smoke test: a few texts, one round")
+    arguments = parser.parse_args()
+    names = (arguments.rows or ("sentences" if arguments.quick else ",".join(WORKLOADS))).split(",")
+    if unknown := [name for name in names if name not in WORKLOADS]:
+        raise SystemExit(f"unknown row {unknown[0]}; available: {', '.join(WORKLOADS)}")
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in names:
-        contest = Contest(name, given.out.resolve(), given.threads, quick=given.quick)
+        comparison = Comparison(name, arguments.out.resolve(), arguments.threads, quick=arguments.quick)
         try:
-            table = contest.measure(1 if given.quick else max(given.rounds, 5), 1 if given.quick else STARTS)
+            table = comparison.measure(
+                1 if arguments.quick else max(arguments.rounds, 5), 1 if arguments.quick else STARTS
+            )
         except ClearheadError as error:
-            raise SystemExit(f"{error} The same command goes on with what is measured.") from None
+            raise SystemExit(f"{error} Run the same command again to resume.") from None
         print(table, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The Markdown of benchmarks/engine.py out of the files that it left: medians, ratios, shares, promises."""
+"""The Markdown tables of benchmarks/engine.py from its stored files: medians, ratios, shares of the peak."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine_columns import COLUMNS
+from engine_contenders import CONTENDERS
 
 PEER = "sentence-transformers"
-HEADS = (
+HEADER = (
     "",
     "texts/s",
     "ratio",
@@ -28,8 +28,8 @@ HEADS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One column's figures."""
+class ContenderFigures:
+    """The figures of a contender."""
 
     speed: float
     ratio: float  # to sentence-transformers, median over rounds
@@ -43,116 +43,132 @@ class Line:
     setting: Sequence[int] | None
 
 
-def operations(config: Mapping[str, Any], lengths: Sequence[int]) -> float:
-    """Operations of the matrix products that a BERT of this shape needs for real tokens, per text on average."""
-    width, inner, layers = (config[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers"))
-    each = 2 * (4 * width * width + 2 * width * inner)
-    return float(layers) * statistics.fmean(length * each + 4 * width * length * length for length in lengths)
+def count_operations(config: Mapping[str, Any], lengths: Sequence[int]) -> float:
+    """Count the matrix product operations of a BERT of this shape for real tokens, per text on average."""
+    width, feed_forward_width, layers = (
+        config[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers")
+    )
+    per_token = 2 * (4 * width * width + 2 * width * feed_forward_width)
+    return float(layers) * statistics.fmean(length * per_token + 4 * width * length * length for length in lengths)
 
 
-def read(folder: Path, pattern: str) -> list[dict[str, Any]]:
-    """Every file of a kind."""
+def read_files(folder: Path, pattern: str) -> list[dict[str, Any]]:
+    """Read all files that match a pattern."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob(pattern))]
 
 
-def lines(folder: Path, config: Mapping[str, Any]) -> dict[str, Line]:
-    """All columns that were measured."""
-    rounds, starts = read(folder, "round-*.json"), read(folder, "start-*.json")
-    (chosen,), (cosines,) = read(folder, "chosen.json"), read(folder, "vectors.json")
-    needed = operations(config, chosen["lengths"])
-    made = {}
-    for name, column in COLUMNS.items():
-        if not all(name in one for one in rounds):
+def compute_figures(folder: Path, config: Mapping[str, Any]) -> dict[str, ContenderFigures]:
+    """Compute the figures of all contenders that were measured."""
+    rounds, starts = read_files(folder, "round-*.json"), read_files(folder, "start-*.json")
+    (settings,), (cosines,) = read_files(folder, "chosen.json"), read_files(folder, "vectors.json")
+    operations = count_operations(config, settings["lengths"])
+    figures = {}
+    for name, contender in CONTENDERS.items():
+        if not all(name in record for record in rounds):
             continue
-        speeds = [one[name]["texts_per_second"] for one in rounds]
-        ratios = [one[name]["texts_per_second"] / one[PEER]["texts_per_second"] for one in rounds if PEER in one]
-        spent = sorted(ms for one in rounds for ms in one[name]["ms"])
-        peaks = [one["peak"]["int8" if column.int8 else "float"] for one in rounds if "peak" in one]
-        made[name] = Line(
+        speeds = [record[name]["texts_per_second"] for record in rounds]
+        ratios = [
+            record[name]["texts_per_second"] / record[PEER]["texts_per_second"] for record in rounds if PEER in record
+        ]
+        latencies = sorted(ms for record in rounds for ms in record[name]["ms"])
+        peaks = [record["peak"]["int8" if contender.int8 else "float"] for record in rounds if "peak" in record]
+        figures[name] = ContenderFigures(
             speed=statistics.median(speeds),
             ratio=statistics.median(ratios) if ratios else float("nan"),
-            p50=statistics.median(spent),
-            p99=spent[min(int(0.99 * len(spent)), len(spent) - 1)],
-            load=statistics.median(one[name]["seconds"] for one in starts),
-            memory=statistics.median(one[name]["resident_mb"] or float("nan") for one in starts),
+            p50=statistics.median(latencies),
+            p99=latencies[min(int(0.99 * len(latencies)), len(latencies) - 1)],
+            load=statistics.median(record[name]["seconds"] for record in starts),
+            memory=statistics.median(record[name]["resident_mb"] or float("nan") for record in starts),
             mean=cosines[name][0],
             worst=cosines[name][1],
-            share=statistics.median(speeds) * needed / max(peaks) if peaks else None,
-            setting=chosen["settings"].get(name),
+            share=statistics.median(speeds) * operations / max(peaks) if peaks else None,
+            setting=settings["settings"].get(name),
         )
-    return made
+    return figures
 
 
-def section(title: str, folder: Path, config: Mapping[str, Any], threads: int) -> str:
-    """One row of the benchmark as Markdown."""
-    found = lines(folder, config)
-    (chosen,), rounds = read(folder, "chosen.json"), read(folder, "round-*.json")
-    tokens = statistics.fmean(chosen["lengths"])
-    measured = f"{len(chosen['lengths'])} texts of {tokens:.0f} tokens, {threads} threads, {len(rounds)} rounds"
-    said = [f"### {title} ({measured})", "", f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
-    for name, one in found.items():
-        setting = "" if one.setting is None else "{} a call, {} x {} threads".format(*one.setting)
-        share = "" if one.share is None else f"{100 * one.share:.0f} %"
+def make_section(title: str, folder: Path, config: Mapping[str, Any], threads: int) -> str:
+    """Format a workload of the benchmark as Markdown."""
+    figures = compute_figures(folder, config)
+    (settings,), rounds = read_files(folder, "chosen.json"), read_files(folder, "round-*.json")
+    tokens = statistics.fmean(settings["lengths"])
+    conditions = f"{len(settings['lengths'])} texts of {tokens:.0f} tokens, {threads} threads, {len(rounds)} rounds"
+    lines = [f"### {title} ({conditions})", "", f"| {' | '.join(HEADER)} |", "|" + "---|" * len(HEADER)]
+    for name, row in figures.items():
+        setting = "" if row.setting is None else "{} a call, {} x {} threads".format(*row.setting)
+        share = "" if row.share is None else f"{100 * row.share:.0f} %"
         cells = (
-            COLUMNS[name].title,
-            f"{one.speed:,.1f}",
-            f"{one.ratio:.2f}",
-            f"{one.p50:.2f}",
-            f"{one.p99:.2f}",
-            f"{one.load:.2f}",
-            f"{one.memory:,.0f}",
-            f"{one.mean:.4f}",
-            f"{one.worst:.4f}",
+            CONTENDERS[name].title,
+            f"{row.speed:,.1f}",
+            f"{row.ratio:.2f}",
+            f"{row.p50:.2f}",
+            f"{row.p99:.2f}",
+            f"{row.load:.2f}",
+            f"{row.memory:,.0f}",
+            f"{row.mean:.4f}",
+            f"{row.worst:.4f}",
             share,
             setting,
         )
-        said.append(f"| {' | '.join(cells)} |")
-    peaks = [one["peak"] for one in rounds if "peak" in one]
+        lines.append(f"| {' | '.join(cells)} |")
+    peaks = [row["peak"] for row in rounds if "peak" in row]
     if peaks:
-        best = {kind: max(one[kind] for one in peaks) / 1e9 for kind in ("float", "int8")}
-        said += ["", f"Peak of one matrix product: {best['float']:.0f} Gop/s in float, {best['int8']:.0f} in int8."]
-    said += [f"Left out: {name}: {why}." for name, why in chosen["left_out"].items()]
-    promised = promises(found)
+        peak = {kind: max(row[kind] for row in peaks) / 1e9 for kind in ("float", "int8")}
+        lines += ["", f"Peak of one matrix product: {peak['float']:.0f} Gop/s in float, {peak['int8']:.0f} in int8."]
+    lines += [f"Left out: {name}: {reason}." for name, reason in settings["left_out"].items()]
+    promised = compute_headline_ratios(figures)
     if promised:
-        said += ["", "| against | measured |", "|---|---|", *(f"| {what} | {value:.2f} |" for what, value in promised)]
-    return "\n".join(said) + "\n"
+        lines += [
+            "",
+            "| against | measured |",
+            "|---|---|",
+            *(f"| {title} | {value:.2f} |" for title, value in promised),
+        ]
+    return "\n".join(lines) + "\n"
 
 
-def promises(found: Mapping[str, Line]) -> list[tuple[str, float]]:
-    """The ratios that issue and docs speak of; above 1 is better than the other."""
-    made: list[tuple[str, float]] = []
-    if "engine" not in found:
-        return made
-    ours, peer = found["engine"], found.get(PEER)
-    floats = {name: one for name, one in found.items() if not COLUMNS[name].int8 and name != "engine"}
-    if floats:
-        best = max(floats, key=lambda name: floats[name].speed)
-        made.append((f"float to the best float peer ({COLUMNS[best].title}), texts/s", ours.speed / floats[best].speed))
-        made.append(
+def compute_headline_ratios(figures: Mapping[str, ContenderFigures]) -> list[tuple[str, float]]:
+    """Compute the ratios that the documentation cites; above 1 is better than the other."""
+    ratios: list[tuple[str, float]] = []
+    if "engine" not in figures:
+        return ratios
+    engine, peer = figures["engine"], figures.get(PEER)
+    float_peers = {name: row for name, row in figures.items() if not CONTENDERS[name].int8 and name != "engine"}
+    if float_peers:
+        best = max(float_peers, key=lambda name: float_peers[name].speed)
+        ratios.append(
             (
-                "the best float peer's p99/p50 to ours",
-                min(one.p99 / one.p50 for one in floats.values()) / (ours.p99 / ours.p50),
+                f"float to the best float peer ({CONTENDERS[best].title}), texts/s",
+                engine.speed / float_peers[best].speed,
             )
         )
-    small = found.get("int8")
-    if small is not None:
-        made.append(("int8 to our float, texts/s", small.speed / ours.speed))
-        equal = {
-            name: one for name, one in found.items() if COLUMNS[name].int8 and name != "int8" and one.mean >= small.mean
+        ratios.append(
+            (
+                "the best float peer's p99/p50 to ours",
+                min(row.p99 / row.p50 for row in float_peers.values()) / (engine.p99 / engine.p50),
+            )
+        )
+    int8 = figures.get("int8")
+    if int8 is not None:
+        ratios.append(("int8 to our float, texts/s", int8.speed / engine.speed))
+        int8_peers = {
+            name: row
+            for name, row in figures.items()
+            if CONTENDERS[name].int8 and name != "int8" and row.mean >= int8.mean
         }
-        if equal:
-            best = max(equal, key=lambda name: equal[name].speed)
-            made.append(
+        if int8_peers:
+            best = max(int8_peers, key=lambda name: int8_peers[name].speed)
+            ratios.append(
                 (
-                    f"int8 to the best int8 peer of equal or better cosine ({COLUMNS[best].title}), texts/s",
-                    small.speed / equal[best].speed,
+                    f"int8 to the best int8 peer of equal or better cosine ({CONTENDERS[best].title}), texts/s",
+                    int8.speed / int8_peers[best].speed,
                 )
             )
     if peer is not None:
-        each = [("float", ours)] + ([] if small is None else [("int8", small)])
-        for name, one in each:
-            made.append((f"{name} to sentence-transformers, texts/s", one.ratio))
-            made.append((f"{name} to sentence-transformers, speed of one text", peer.p50 / one.p50))
-        made.append(("sentence-transformers' load to ours", peer.load / ours.load))
-        made.append(("sentence-transformers' memory to ours", peer.memory / ours.memory))
-    return made
+        variants = [("float", engine)] + ([] if int8 is None else [("int8", int8)])
+        for name, row in variants:
+            ratios.append((f"{name} to sentence-transformers, texts/s", row.ratio))
+            ratios.append((f"{name} to sentence-transformers, speed of one text", peer.p50 / row.p50))
+        ratios.append(("sentence-transformers' load to ours", peer.load / engine.load))
+        ratios.append(("sentence-transformers' memory to ours", peer.memory / engine.memory))
+    return ratios

@@ -1,15 +1,15 @@
-"""Fine-tuning quality beside a plain `transformers` loop: same model, rows, epochs, rate and batch.
+"""Fine-tuning quality compared with a plain `transformers` loop: same model, rows, epochs, rate and batch size.
 
     python benchmarks/finetune.py [--tasks mrpc,squad] [--sides peer,clearhead] [--seeds 3] [--threads 2] [--out FOLDER]
-    python benchmarks/finetune.py --table       # from the runs that are there, in Markdown, with the command of each
+    python benchmarks/finetune.py --table       # Markdown table of the stored runs, with the command of each
     python benchmarks/finetune.py --features    # frozen features and TF-IDF on 2,000 sst2 sentences
 
-Every finished run (task, side, seed) is a JSON file with its predictions, kept at once; a rerun skips what is done.
-The promise: on no task worse than the peer. With several seeds that is the difference of the two means on the same
-rows, with a bootstrap interval over rows (a row is drawn with its answers of all seeds, rows of one text or passage
-together; of tags a row is a sentence with its entities);
-with one seed, not below the peer's own interval. The interval speaks of other rows, not of other seeds: the spread over
-seeds stands beside each mean. The best epoch on dev is kept on both sides. CLEARHEAD_DATA is the folder of data sets.
+Every finished run (task, side, seed) is stored at once as a JSON file with its predictions; a rerun skips stored runs.
+Target: not worse than the peer on any task. With several seeds, this is judged by the difference of the two means on
+the same rows, with a bootstrap interval over rows (a row is resampled with its answers of all seeds, and together with
+rows of the same text or passage; for tags, a row is a sentence with its entities); with one seed, by the interval of
+the peer. The interval covers the choice of rows, not of seeds: the spread over seeds is shown next to each mean. Both
+sides keep the best epoch on dev. CLEARHEAD_DATA is the folder of datasets.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from finetune_peers import peer
-from finetune_table import METRICS, as_numbers, scores, table
+from finetune_peers import predict_peer
+from finetune_table import METRICS, as_numbers, compute_scores, make_table
 from finetune_tasks import (
     SETTINGS,
     SIDES,
     TASKS,
     Record,
-    Rows,
     Task,
+    TaskRows,
     data_folder,
     groups_of,
     label_names,
-    load,
-    stored,
-    truth_of,
+    labels_of,
+    load_rows,
+    run_path,
 )
 
 from clearhead.metrics import bootstrap, paired_test
@@ -49,8 +49,8 @@ OUT = Path(__file__).resolve().parent / "out" / "finetune"
 FEATURE_ROWS = 2000
 
 
-def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[Any]:
-    """The answers for the measured rows of clearhead."""
+def predict_clearhead(task: Task, rows: TaskRows, seed: int, method: str = "finetune") -> list[Any]:
+    """Train with clearhead, and predict the measured rows."""
     import clearhead
 
     verbs: Any = clearhead
@@ -58,8 +58,8 @@ def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[An
     if task.options:
         settings["options"] = ",".join(task.options)
     if method == "finetune" and task.kind in ("classify", "pair", "regress"):
-        settings["head_pooling"] = "first"  # as the peer's; benchmarks/heads.py compares heads
-    with tempfile.TemporaryDirectory() as place:
+        settings["head_pooling"] = "first"  # as the peer; benchmarks/heads.py compares heads
+    with tempfile.TemporaryDirectory() as folder:
         run = verbs.train(
             rows.train,
             dev=rows.choose,
@@ -67,43 +67,45 @@ def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[An
             text=task.text,
             text_b=task.text_b,
             label=task.label,
-            output=Path(place) / "model",
+            output=Path(folder) / "model",
             method=method,
-            metric=task.metrics[0],  # the peer's epochs are compared by the same one
+            metric=task.metrics[0],  # the peer chooses its epoch by the same metric
             seed=seed,
             **settings,
         )
-        bare = [{key: value for key, value in row.items() if key != task.label} for row in rows.measure]
-        return [answer_of(task, one) for one in verbs.predict(run.folder, bare)]
+        unlabeled = [{key: value for key, value in row.items() if key != task.label} for row in rows.measure]
+        return [to_metric_answer(task, prediction) for prediction in verbs.predict(run.folder, unlabeled)]
 
 
-def answer_of(task: Task, said: Any) -> Any:
-    """A prediction as the metrics take it."""
+def to_metric_answer(task: Task, prediction: Any) -> Any:
+    """Convert a prediction to the input of the metrics."""
     if task.kind == "tag":
-        return list(said.tags)
+        return list(prediction.tags)
     if task.kind == "span":
-        return said.answer
-    return float(said.value) if task.kind == "regress" else said.label
+        return prediction.answer
+    return float(prediction.value) if task.kind == "regress" else prediction.label
 
 
-def finished(task: Task, path: Path, rows: Rows) -> bool:
-    """Whether a run of these rows and settings is stored; one of others is said and run again."""
+def is_finished(task: Task, path: Path, rows: TaskRows) -> bool:
+    """Whether a run of these rows and settings is stored; a run of others is reported and repeated."""
     if not path.is_file():
         return False
     record = json.loads(path.read_text())
     if record["rows"] == rows.digest() and record["settings"] == task.settings:
         return True
-    print(f"{path.name}: other rows or settings than now; run again", flush=True)
+    print(f"{path.name}: stored for other rows or settings; running again", flush=True)
     return False
 
 
-def run(task: Task, side: str, seed: int, rows: Rows, path: Path, answer: Callable[[], list[Any]]) -> None:
-    """One run, stored whole or not at all."""
+def run_and_store(
+    task: Task, side: str, seed: int, rows: TaskRows, path: Path, predict: Callable[[], list[Any]]
+) -> None:
+    """Run once, and store the record atomically."""
     print(f"{path.stem} ...", flush=True)
     wall, cpu = time.perf_counter(), time.process_time()
-    said = answer()
+    predictions = predict()
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
-    truth, labels = truth_of(task, rows.measure), label_names(task, rows)
+    truth, labels = labels_of(task, rows.measure), label_names(task, rows)
     record: Record = {
         "task": task.name,
         "side": side,
@@ -111,81 +113,83 @@ def run(task: Task, side: str, seed: int, rows: Rows, path: Path, answer: Callab
         "settings": task.settings,
         "rows": rows.digest(),
         "versions": {name: version(name) for name in ("torch", "transformers", "clearhead")},
-        "scores": scores(task, truth, said, labels),
+        "scores": compute_scores(task, truth, predictions, labels),
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "threads": int(os.environ["OMP_NUM_THREADS"]),
         "labels": labels,
         "truth": truth,
         "groups": groups_of(task, rows.measure),
-        "predictions": said,
+        "predictions": predictions,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".tmp")
-    fresh.write_text(json.dumps(record))
-    fresh.replace(path)
-    shown = ", ".join(f"{name} {value:.4f}" for name, value in record["scores"].items())
-    print(f"{path.stem}: {shown}; {seconds:.0f} s, {cpu_seconds:.0f} s of CPU", flush=True)
+    partial_path = path.with_suffix(".tmp")
+    partial_path.write_text(json.dumps(record))
+    partial_path.replace(path)
+    score_texts = ", ".join(f"{name} {value:.4f}" for name, value in record["scores"].items())
+    print(f"{path.stem}: {score_texts}; {seconds:.0f} s, {cpu_seconds:.0f} s of CPU", flush=True)
 
 
-def features(out: Path) -> None:
-    """Frozen features with logistic regression beside TF-IDF, as the lecture does it: 2,000 sst2 sentences."""
+def compare_features(out: Path) -> None:
+    """Compare logistic regression on frozen features with TF-IDF on 2,000 sst2 sentences."""
     task = TASKS["sst2"]
-    whole = load(task, data_folder())
-    drawn = random.Random(0).sample(whole.train, FEATURE_ROWS + 500)
-    # nothing is chosen on the rows that are measured
-    rows = Rows(train=drawn[:FEATURE_ROWS], choose=drawn[FEATURE_ROWS:], measure=whole.measure)
-    said = []
+    all_rows = load_rows(task, data_folder())
+    sampled = random.Random(0).sample(all_rows.train, FEATURE_ROWS + 500)
+    # the measured rows are not used to choose anything
+    rows = TaskRows(train=sampled[:FEATURE_ROWS], choose=sampled[FEATURE_ROWS:], measure=all_rows.measure)
+    method_answers = []
     for method in ("features", "tfidf"):
-        path = stored(out, f"sst2_{FEATURE_ROWS}", method, 0)
-        if not finished(task, path, rows):
-            run(task, method, 0, rows, path, partial(ours, task, rows, 0, method=method))
+        path = run_path(out, f"sst2_{FEATURE_ROWS}", method, 0)
+        if not is_finished(task, path, rows):
+            run_and_store(task, method, 0, rows, path, partial(predict_clearhead, task, rows, 0, method=method))
         record = json.loads(path.read_text())
         truth, answers = (as_numbers(record[key], record["labels"]) for key in ("truth", "predictions"))
-        said.append(answers)
-        spent = record["cpu_seconds"]
-        print(f"{method:<10}accuracy {bootstrap(METRICS['accuracy'], truth, answers)}   {spent:.0f} s of CPU")
-    gap = paired_test(METRICS["accuracy"], truth, *said)
-    print(f"features - tfidf: {gap.difference:+.3f} ({gap.low:+.3f} to {gap.high:+.3f}), p {gap.p:.4f}")
+        method_answers.append(answers)
+        seconds = record["cpu_seconds"]
+        print(f"{method:<10}accuracy {bootstrap(METRICS['accuracy'], truth, answers)}   {seconds:.0f} s of CPU")
+    paired = paired_test(METRICS["accuracy"], truth, *method_answers)
+    print(f"features - tfidf: {paired.difference:+.3f} ({paired.low:+.3f} to {paired.high:+.3f}), p {paired.p:.4f}")
 
 
 def main() -> None:
-    """Run what is missing, then print the table."""
+    """Run what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default=",".join(TASKS), help=f"of {', '.join(TASKS)}, commas between them")
+    parser.add_argument("--tasks", default=",".join(TASKS), help=f"comma-separated: {', '.join(TASKS)}")
     parser.add_argument("--sides", default=",".join(SIDES), help="peer, clearhead or both")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each side; sst2 has one")
+    parser.add_argument("--seeds", type=int, default=3, help="runs per side; sst2 has one")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--out", type=Path, default=OUT, help="folder of the finished runs")
-    parser.add_argument("--rows", type=int, help="only so many rows of each part, to try things out")
-    parser.add_argument("--table", action="store_true", help="run nothing, only print the table")
-    parser.add_argument("--features", action="store_true", help="only frozen features and TF-IDF on 2,000 sentences")
-    given = parser.parse_args()
-    for kind, asked, known in (("task", given.tasks, TASKS), ("side", given.sides, SIDES)):
-        for name in asked.split(","):
-            if name not in known:
-                parser.error(f"{name!r} is no {kind}; there are {', '.join(known)}")
-    tasks = [TASKS[name] for name in given.tasks.split(",")]
-    if given.features or not given.table:
-        os.environ |= {"OMP_NUM_THREADS": str(given.threads), "HF_HUB_OFFLINE": "1"}
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the stored runs")
+    parser.add_argument("--rows", type=int, help="limit the rows of each part, for a trial")
+    parser.add_argument("--table", action="store_true", help="only print the table of stored runs")
+    parser.add_argument(
+        "--features", action="store_true", help="only compare frozen features and TF-IDF on 2,000 sentences"
+    )
+    arguments = parser.parse_args()
+    for kind, names, options in (("task", arguments.tasks, TASKS), ("side", arguments.sides, SIDES)):
+        for name in names.split(","):
+            if name not in options:
+                parser.error(f"unknown {kind} {name!r}; available: {', '.join(options)}")
+    tasks = [TASKS[name] for name in arguments.tasks.split(",")]
+    if arguments.features or not arguments.table:
+        os.environ |= {"OMP_NUM_THREADS": str(arguments.threads), "HF_HUB_OFFLINE": "1"}
         import torch
-        import transformers  # here, so that no run is charged with the import
+        import transformers  # here, so that the import is not timed
 
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
-        torch.set_num_threads(given.threads)
-    if given.features:
-        features(given.out)
+        torch.set_num_threads(arguments.threads)
+    if arguments.features:
+        compare_features(arguments.out)
         return
-    for seed in range(given.seeds) if not given.table else []:  # one seed of every task before the next
-        for task in (task for task in tasks if seed < (task.seeds or given.seeds)):
-            rows = load(task, data_folder(), given.rows)
-            for side in given.sides.split(","):
-                path = stored(given.out, task.name, side, seed, given.rows)
-                if not finished(task, path, rows):
-                    answer = {"peer": peer, "clearhead": ours}[side]
-                    run(task, side, seed, rows, path, partial(answer, task, rows, seed))
-    print(table(tasks, given.out, given.seeds, given.rows))
+    for seed in range(arguments.seeds) if not arguments.table else []:  # every task with one seed before the next seed
+        for task in (task for task in tasks if seed < (task.seeds or arguments.seeds)):
+            rows = load_rows(task, data_folder(), arguments.rows)
+            for side in arguments.sides.split(","):
+                path = run_path(arguments.out, task.name, side, seed, arguments.rows)
+                if not is_finished(task, path, rows):
+                    predict = {"peer": predict_peer, "clearhead": predict_clearhead}[side]
+                    run_and_store(task, side, seed, rows, path, partial(predict, task, rows, seed))
+    print(make_table(tasks, arguments.out, arguments.seeds, arguments.rows))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""Loading a checkpoint: time and peak memory beside `transformers`, each in a process of its own, interleaved.
+"""Loading a checkpoint: time and peak memory compared with `transformers`, in separate interleaved processes.
 
     python benchmarks/load.py [--repeat 7]
 
-Folders: the default model, and a BERT-base of random weights made for this run, in float32 and bfloat16 (both sides
-load it as float32). Time runs from the call to the loaded
-model and to the first answer, so that lazy loading hides nothing; imports are not counted. Memory is the growth of the
-process at its peak, mapped pages included, divided by the size of the weights (transformers leaves pages untouched
-until they are used; here every weight is looked at once, to refuse NaN). The promise: no slower, and at most 1.25 x the
-weights to load.
+Folders: the default model, and a BERT-base with random weights, in float32 and bfloat16 (both sides load it as
+float32). Time is measured from the call to the loaded model and to the first answer, so that lazy loading hides
+nothing; imports are not counted. Memory is the peak growth of the process, mapped pages included, divided by the size
+of the weights (transformers does not touch pages before they are used; clearhead checks every weight for NaN). Target:
+not slower, and at most 1.25 x the weights to load.
 """
 
 from __future__ import annotations
@@ -66,12 +65,12 @@ print(json.dumps(spent | {"memory": at_load - before, "after": peak - before}))
 """
 
 
-def once(which: str, folder: Path, tokens: bool) -> dict[str, float]:
-    """One load in a fresh process."""
-    command = [sys.executable, "-c", CHILD, which, str(folder), "yes" if tokens else "no"]
+def measure_load(library: str, folder: Path, with_tokenizer: bool) -> dict[str, float]:
+    """Load once in a fresh process."""
+    command = [sys.executable, "-c", CHILD, library, str(folder), "yes" if with_tokenizer else "no"]
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return json.loads(process.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
 def main() -> None:
@@ -84,34 +83,34 @@ def main() -> None:
     import clearhead
     from clearhead.checkpoint.hub import locate
 
-    with tempfile.TemporaryDirectory() as made:
-        large = clearhead.create("bert", "base").save(Path(made) / "bert-base")
-        half = Path(made) / "bert-base-bf16"
-        shutil.copytree(large, half)
-        tensors = {name: tensor.bfloat16() for name, tensor in load_file(large / "model.safetensors").items()}
-        save_file(tensors, half / "model.safetensors", metadata={"format": "pt"})
+    with tempfile.TemporaryDirectory() as temporary:
+        float_folder = clearhead.create("bert", "base").save(Path(temporary) / "bert-base")
+        bf16_folder = Path(temporary) / "bert-base-bf16"
+        shutil.copytree(float_folder, bf16_folder)
+        tensors = {name: tensor.bfloat16() for name, tensor in load_file(float_folder / "model.safetensors").items()}
+        save_file(tensors, bf16_folder / "model.safetensors", metadata={"format": "pt"})
         folders = {
             "MiniLM with tokenizer": (locate("default").folder, True),
-            "BERT-base, random": (large, False),
-            "BERT-base in bfloat16": (half, False),
+            "BERT-base, random": (float_folder, False),
+            "BERT-base in bfloat16": (bf16_folder, False),
         }
         print(f"{'folder':<24}{'':<14}{'load s':>9}{'first answer s':>16}{'load peak':>12}{'first peak':>12}")
-        for title, (folder, tokens) in folders.items():
-            weights = (folder / "model.safetensors").stat().st_size * (2 if folder == half else 1)  # as float32
+        for title, (folder, with_tokenizer) in folders.items():
+            weights = (folder / "model.safetensors").stat().st_size * (2 if folder == bf16_folder else 1)  # as float32
             runs: dict[str, list[dict[str, float]]] = {"clearhead": [], "transformers": []}
-            for which in runs:
-                once(which, folder, tokens)  # the files come into the cache
+            for library in runs:
+                measure_load(library, folder, with_tokenizer)  # warm the file cache
             for _ in range(repeat):
-                for which, results in runs.items():
-                    results.append(once(which, folder, tokens))
-            median = {
-                which: {key: statistics.median(run[key] for run in results) for key in results[0]}
-                for which, results in runs.items()
+                for library, results in runs.items():
+                    results.append(measure_load(library, folder, with_tokenizer))
+            medians = {
+                library: {key: statistics.median(run[key] for run in results) for key in results[0]}
+                for library, results in runs.items()
             }
-            for which, row in median.items():
+            for library, row in medians.items():
                 peaks = f"{row['memory'] / weights:>12.2f}{row['after'] / weights:>12.2f}"
-                print(f"{title:<24}{which:<14}{row['load']:>9.3f}{row['answer']:>16.3f}{peaks}")
-            ours, theirs = median["clearhead"], median["transformers"]
+                print(f"{title:<24}{library:<14}{row['load']:>9.3f}{row['answer']:>16.3f}{peaks}")
+            ours, theirs = medians["clearhead"], medians["transformers"]
             speed = f"{theirs['load'] / ours['load']:>8.2f}x{theirs['answer'] / ours['answer']:>15.2f}x"
             print(f"{title:<24}{'speed-up':<14}{speed}")
 

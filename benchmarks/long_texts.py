@@ -1,9 +1,9 @@
-"""How long a text of one million bytes takes to be answered or refused, by what it consists of.
+"""How long it takes to answer or reject a text of one million bytes, by its content.
 
     python benchmarks/long_texts.py [--rounds 3] [--model default]
 
-`embed` reads the text with the default encoder, `predict` with frozen features and a linear model on top. The times are
-of the call alone, in a new process, after the model was loaded and has answered a short text: medians of the rounds.
+`embed` uses the default encoder, `predict` frozen features with a linear model on top. Times are medians over rounds of
+the call only, in a new process, after the model was loaded and has answered a short text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SIZE = 1_000_000
-TEXTS = {
+TEXT_UNITS = {
     "words": "the quiet river runs by an old garden ",
     "punctuation": "?!.,;:()-",
     "word pieces": "##",
@@ -53,35 +53,38 @@ print(end, time.perf_counter() - begun)
 """
 
 
-def timed(verb: str, model: str, path: Path) -> tuple[str, float]:
-    """What became of a text, and the seconds that it took."""
+def time_call(verb: str, model: str, path: Path) -> tuple[str, float]:
+    """Time one call in a fresh process; returns its outcome and seconds."""
     command = [sys.executable, "-c", CHILD, verb, model, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    end, seconds = done.stdout.split()
-    return end, float(seconds)
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    outcome, seconds = process.stdout.split()
+    return outcome, float(seconds)
 
 
 def main() -> None:
-    """Print a line for each kind of text."""
+    """Print a line per kind of text."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--model", default="default")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     import clearhead
 
     verbs: Any = clearhead
     print("| text of 1 MB | embed | seconds | predict | seconds |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         rows = [{"text": f"a {mood} day, {count}", "label": mood} for count in range(20) for mood in ("dry", "wet")]
-        choices: dict[str, Any] = {"method": "features", "model": given.model, "report": False}
-        trained = verbs.train(rows, output=Path(folder) / "features", **choices).folder
-        for name, part in TEXTS.items():
+        settings: dict[str, Any] = {"method": "features", "model": arguments.model, "report": False}
+        run_folder = verbs.train(rows, output=Path(folder) / "features", **settings).folder
+        for name, unit in TEXT_UNITS.items():
             path = Path(folder) / "text.txt"
-            path.write_bytes((part * (SIZE // len(part.encode()) + 1)).encode()[:SIZE].decode(errors="ignore").encode())
+            path.write_bytes((unit * (SIZE // len(unit.encode()) + 1)).encode()[:SIZE].decode(errors="ignore").encode())
             cells = [name]
-            for verb, model in (("embed", given.model), ("predict", str(trained))):
-                runs = [timed(verb, model, path) for _ in range(given.rounds)]
-                cells += [" or ".join({end for end, _ in runs}), f"{statistics.median(one for _, one in runs):.2f}"]
+            for verb, model in (("embed", arguments.model), ("predict", str(run_folder))):
+                runs = [time_call(verb, model, path) for _ in range(arguments.rounds)]
+                cells += [
+                    " or ".join({outcome for outcome, _ in runs}),
+                    f"{statistics.median(seconds for _, seconds in runs):.2f}",
+                ]
             print(f"| {' | '.join(cells)} |", flush=True)
 
 

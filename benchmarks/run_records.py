@@ -1,4 +1,4 @@
-"""Finished runs of a long benchmark as JSON lines: a rerun skips what is there."""
+"""Stores the finished runs of a long benchmark as JSON lines, so that a rerun skips them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ Record = dict[str, Any]
 
 
 def read_records(path: Path, keys: Sequence[str]) -> dict[Any, Record]:
-    """The runs that are there, by the values of some keys; a line that was cut off by a kill is none."""
-    found = {}
+    """Read the stored runs by the values of some keys; a line that was truncated by a kill is skipped."""
+    records = {}
     for line in path.read_text().splitlines() if path.is_file() else []:
         try:
             record = json.loads(line)
         except ValueError:
             continue
-        found[tuple(record[key] for key in keys)] = record
-    return found
+        records[tuple(record[key] for key in keys)] = record
+    return records
 
 
 def append_record(path: Path, record: Record) -> None:
-    """One more run, on a line of its own even where the last one was cut off."""
+    """Append a run on its own line, even if the last line was truncated."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
-        whole = not path.stat().st_size or path.read_bytes().endswith(b"\n")
-        file.write(("" if whole else "\n") + json.dumps(record) + "\n")
+        ends_with_newline = not path.stat().st_size or path.read_bytes().endswith(b"\n")
+        file.write(("" if ends_with_newline else "\n") + json.dumps(record) + "\n")

@@ -1,14 +1,14 @@
-"""Training speed: real tokens per second and peak memory beside a plain `transformers` loop, interleaved.
+"""Training speed: real tokens per second and peak memory compared with a plain `transformers` loop, interleaved.
 
     python benchmarks/train_speed.py [--rounds 28] [--steps 8]
 
-The data is sst2 (CLEARHEAD_DATA/sst2/train.tsv), the model the default one with a fresh head, the threads two. The
-peer is the loop of the tutorials: texts tokenised beforehand, 32 random rows a step padded to their longest,
-AutoModelForSequenceClassification, torch's AdamW and a linear schedule as they come, without clipping; ours is
-`train_steps`, which also clips. Each side is a process of its own that waits while another works, so that memory can be
-told apart and a round takes turns of seconds; the ratio is the median over rounds, with the middle half of them. All
-rounds together are an epoch. Padding is no token. Memory is the growth of the process at its peak, after imports, over
-the steps that were timed. The promise: 1.8 x at the same rows a step, 2.2 x with token budgets, and no more memory.
+The data is sst2 (CLEARHEAD_DATA/sst2/train.tsv), the model is the default one with a new head, on two threads. The peer
+is the loop of the tutorials: texts tokenized beforehand, 32 random rows per step padded to the longest,
+AutoModelForSequenceClassification, AdamW of torch and a linear schedule with their defaults, without clipping; ours is
+`train_steps`, which also clips gradients. Each contender runs in its own process and waits while another works, so that
+memory is measured separately; the ratio is the median over rounds, with the middle half of them. All rounds together
+are an epoch. Padding is not counted as tokens. Memory is the peak growth of the process, after imports, over the timed
+steps. Target: 1.8 x with the same rows per step, 2.2 x with token budgets, and no more memory.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(os.environ.get("CLEARHEAD_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-ROWS = 32
-SIDES: dict[str, dict[str, Any]] = {  # what differs from `TrainSettings`' own choice
+BATCH_ROWS = 32
+SIDES: dict[str, dict[str, Any]] = {  # changes to the defaults of `TrainSettings`
     "transformers, 32 rows": {},
-    "clearhead, 32 rows": {"batch_size": ROWS},
+    "clearhead, 32 rows": {"batch_size": BATCH_ROWS},
     "clearhead, 2048 tokens": {"batch_size": None, "batch_tokens": 2048},
     "clearhead, 4096 by 2048": {"batch_size": None, "batch_tokens": 4096, "micro_tokens": 2048},
 }
 PEER = next(iter(SIDES))
 
 
-def peer() -> Iterator[int]:
-    """The plain loop, as tutorials write it; yields the real tokens of each step."""
+def run_peer() -> Iterator[int]:
+    """Train with the plain loop of the tutorials; yields the real tokens of each step."""
     import torch
     from transformers import (
         AutoModelForSequenceClassification,
@@ -60,27 +60,27 @@ def peer() -> Iterator[int]:
     torch.manual_seed(0)
     loader: Any = torch.utils.data.DataLoader(
         rows,  # type: ignore[arg-type]
-        batch_size=ROWS,
+        batch_size=BATCH_ROWS,
         shuffle=True,
         collate_fn=DataCollatorWithPadding(tokenizer),
     )
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2, dtype=torch.float32)
     model.train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.01)
     steps = 3 * len(loader)
-    schedule = get_linear_schedule_with_warmup(optimiser, steps // 10, steps)
+    schedule = get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
     while True:
         for batch in loader:
             tokens = int(batch["attention_mask"].sum())
             model(**batch).loss.backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             yield tokens
 
 
-def ours(settings: dict[str, Any]) -> Iterator[int]:
-    """The same through `train_steps`."""
+def run_clearhead(settings: dict[str, Any]) -> Iterator[int]:
+    """Train with `train_steps`; yields the real tokens of each step."""
     import clearhead
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.tasks.packed import pack_table
@@ -94,32 +94,32 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     model = clearhead.load("default", device="cpu", head="classify", labels=["0", "1"])
     source = open_source(DATA / "sst2" / "train.tsv")
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
-    chosen = TrainSettings(**settings)
-    state = TrainingState(model.module, make_optimizer(model.module, chosen), TrainingProgress())
+    train_settings = TrainSettings(**settings)
+    state = TrainingState(model.module, make_optimizer(model.module, train_settings), TrainingProgress())
     data = pack_table(table, segments=bool(model.shape.stack.segments))
-    for step in train_steps(state, data, chosen, objective=CrossEntropy()):
+    for step in train_steps(state, data, train_settings, objective=CrossEntropy()):
         yield step.tokens
 
 
-def child(side: str) -> None:
-    """Work only when told: a number of steps comes in, (tokens, seconds) goes out; memory at the end."""
+def serve_steps(side: str) -> None:
+    """Run the requested number of steps per input line, and print tokens, seconds and memory."""
     import psutil
     import torch
 
     torch.set_num_threads(2)
-    work = peer() if side == PEER else ours(SIDES[side])
+    work = run_peer() if side == PEER else run_clearhead(SIDES[side])
     next(work)
-    before = psutil.Process().memory_info().rss
+    memory_before = psutil.Process().memory_info().rss
     for line in sys.stdin:
         start = time.perf_counter()
         tokens = sum(next(work) for _ in range(int(line)))
         peak = int(next(s for s in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in s).split()[1])
-        spent = {"tokens": tokens, "seconds": time.perf_counter() - start, "memory": peak * 1024 - before}
-        print(json.dumps(spent), flush=True)
+        record = {"tokens": tokens, "seconds": time.perf_counter() - start, "memory": peak * 1024 - memory_before}
+        print(json.dumps(record), flush=True)
 
 
-class Side:
-    """A process that waits to be told how many steps to take."""
+class ContenderProcess:
+    """A process that runs steps on request."""
 
     def __init__(self, name: str) -> None:
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "2"}
@@ -128,14 +128,14 @@ class Side:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
-    def take(self, steps: int) -> dict[str, float]:
-        """Tokens, seconds and the peak of memory so far."""
+    def run_steps(self, steps: int) -> dict[str, float]:
+        """Run steps; returns tokens, seconds and the peak memory so far."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(steps, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit("a side of the comparison stopped; its error is above")
+            raise SystemExit("a process of the comparison stopped; see its error above")
         return json.loads(line)  # type: ignore[no-any-return]
 
 
@@ -143,31 +143,31 @@ def main() -> None:
     """Print a table of ratios."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=28)
-    parser.add_argument("--steps", type=int, default=8, help="steps of 32 rows in a round; 217 are an epoch")
+    parser.add_argument("--steps", type=int, default=8, help="steps of 32 rows per round; 217 are an epoch")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(given.child)
+    arguments = parser.parse_args()
+    if arguments.child:
+        serve_steps(arguments.child)
         return
     if not (DATA / "sst2" / "train.tsv").is_file():
-        raise SystemExit(f"{DATA / 'sst2' / 'train.tsv'} is not there; set CLEARHEAD_DATA to the folder of data sets")
-    sides = {name: Side(name) for name in SIDES}
+        raise SystemExit(f"{DATA / 'sst2' / 'train.tsv'} not found; set CLEARHEAD_DATA to the folder of datasets")
+    sides = {name: ContenderProcess(name) for name in SIDES}
     for side in sides.values():
-        side.take(3)  # read, load and warm up
+        side.run_steps(3)  # read, load and warm up
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in SIDES}
-    for _ in range(max(given.rounds, 5)):
+    for _ in range(max(arguments.rounds, 5)):
         for name, side in sides.items():
-            # a larger step is one of fewer, so that every side's turn is about as long
-            share = 25 * ROWS / SIDES[name].get("batch_tokens", 25 * ROWS)
-            runs[name].append(side.take(max(round(given.steps * share), 1)))
+            # fewer of the larger steps, so that every turn takes about the same time
+            scale = 25 * BATCH_ROWS / SIDES[name].get("batch_tokens", 25 * BATCH_ROWS)
+            runs[name].append(side.run_steps(max(round(arguments.steps * scale), 1)))
     print(f"{'':<26}{'tokens/s':>10}{'ratio':>8}{'middle half':>16}{'peak MB':>10}{'ratio':>8}")
     speeds = {name: [run["tokens"] / run["seconds"] for run in results] for name, results in runs.items()}
     for name, results in runs.items():
-        ratios = [mine / theirs for mine, theirs in zip(speeds[name], speeds[PEER], strict=True)]
+        ratios = [ours / theirs for ours, theirs in zip(speeds[name], speeds[PEER], strict=True)]
         peak, peer_peak = results[-1]["memory"], runs[PEER][-1]["memory"]
-        low, middle, high = statistics.quantiles(ratios, n=4)
+        low, median, high = statistics.quantiles(ratios, n=4)
         print(
-            f"{name:<26}{statistics.median(speeds[name]):>10.0f}{middle:>7.2f}x{f'{low:.2f} to {high:.2f}':>16}"
+            f"{name:<26}{statistics.median(speeds[name]):>10.0f}{median:>7.2f}x{f'{low:.2f} to {high:.2f}':>16}"
             f"{peak / 1e6:>10.0f}{peak / peer_peak:>7.2f}x"
         )
 

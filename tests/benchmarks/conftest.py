@@ -1,4 +1,4 @@
-"""The benchmarks are scripts and lie beside the tests, in a folder that is no package."""
+"""Makes the benchmark scripts importable; their folder is not a package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quality benchmark: rows as the files hold them, a table that says what the stored runs say."""
+"""The quality benchmark: rows as in the files, a table that matches the stored runs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 import finetune
 import pytest
-from finetune_table import line, measured, scores, table
+from finetune_table import compute_scores, make_row, make_table, prepare_metric
 from finetune_tasks import (
     SETTINGS,
     TASKS,
-    Rows,
     Task,
-    by_text,
+    TaskRows,
     groups_of,
     label_names,
-    load,
+    labels_of,
+    load_rows,
     read_rows,
-    stored,
-    truth_of,
+    run_path,
+    split_by_text,
 )
 
 from clearhead.metrics import answer_f1, count_entities, entity_scores, extract_entities
@@ -38,7 +38,7 @@ ROWS = {  # train, choose, measure, with the files of the data folder
     "squad": (3000, 1000, 1000),
     "openbookqa": (1500, 500, 500),
 }
-KEPT = {  # rows that runs were stored for: if these change, hours of runs are void
+ROW_DIGESTS = {  # if the rows change, stored runs worth hours become void
     "mrpc": "b46c41a8af2abfd6",
     "rte": "b4a886af4f52cedd",
     "cola": "5e9a7b1772ed5a06",
@@ -48,22 +48,22 @@ KEPT = {  # rows that runs were stored for: if these change, hours of runs are v
 }
 
 
-def store(out: Path, task: Task, side: str, seed: int, right: int, rows: int = 200) -> dict[str, Any]:
-    """A made-up run that has `right` of its rows right."""
-    truth = [str(place % 2) for place in range(rows)]
-    said = [label if place < right else "01"[label == "0"] for place, label in enumerate(truth)]
+def store(out: Path, task: Task, side: str, seed: int, correct_count: int, rows: int = 200) -> dict[str, Any]:
+    """Store a synthetic run with `correct_count` correct rows."""
+    truth = [str(index % 2) for index in range(rows)]
+    predictions = [label if index < correct_count else "01"[label == "0"] for index, label in enumerate(truth)]
     record = {
         "task": task.name,
         "side": side,
         "seed": seed,
-        "scores": scores(task, truth, said, ["0", "1"]),
+        "scores": compute_scores(task, truth, predictions, ["0", "1"]),
         "cpu_seconds": 100.0 + seed,
         "labels": ["0", "1"],
         "truth": truth,
         "groups": list(range(rows)),
-        "predictions": said,
+        "predictions": predictions,
     }
-    stored(out, task.name, side, seed).write_text(json.dumps(record))
+    run_path(out, task.name, side, seed).write_text(json.dumps(record))
     return record
 
 
@@ -81,7 +81,7 @@ def test_small_sets_are_judged_by_the_paired_difference(
     for seed, (theirs, mine) in enumerate(zip((158, 160, 162), ours, strict=True)):
         store(tmp_path, TASKS["rte"], "peer", seed, theirs)
         store(tmp_path, TASKS["rte"], "clearhead", seed, mine)
-    header, rule, row = table([TASKS["rte"]], tmp_path, 3).split("\n")
+    header, rule, row = make_table([TASKS["rte"]], tmp_path, 3).split("\n")
     assert rule == "|" + " --- |" * 8
     cells = dict(zip(header.split(" | "), row.split(" | "), strict=True))
     assert (cells["| task"], cells["metric"], cells["peer"]) == ("| rte", "accuracy", "0.8000 +- 0.0100 (n=3)")
@@ -94,30 +94,34 @@ def test_small_sets_are_judged_by_the_paired_difference(
 def test_one_seed_is_judged_by_the_interval_of_the_peer(tmp_path: Path) -> None:
     peer = [store(tmp_path, TASKS["sst2"], "peer", 0, 160)]
     # 160 of 200: the interval is about 0.745 to 0.855
-    for right, word in ((145, "BELOW"), (152, "within"), (175, "above")):
-        runs = {"peer": peer, "clearhead": [store(tmp_path, TASKS["sst2"], "clearhead", 0, right)]}
-        assert line(TASKS["sst2"], "accuracy", runs).verdict.split()[0] == word
+    for correct_count, verdict in ((145, "BELOW"), (152, "within"), (175, "above")):
+        runs = {"peer": peer, "clearhead": [store(tmp_path, TASKS["sst2"], "clearhead", 0, correct_count)]}
+        assert make_row(TASKS["sst2"], "accuracy", runs).verdict.split()[0] == verdict
 
 
 def test_only_seeds_of_both_sides_are_compared(tmp_path: Path) -> None:
-    peer = [store(tmp_path, TASKS["rte"], "peer", seed, right) for seed, right in enumerate((150, 160, 10))]
-    mine = [store(tmp_path, TASKS["rte"], "clearhead", seed, right) for seed, right in enumerate((152, 162))]
-    made = line(TASKS["rte"], "accuracy", {"peer": peer, "clearhead": mine})
-    assert made.difference is not None
-    assert made.difference.value == pytest.approx(0.01)
-    assert line(TASKS["rte"], "accuracy", {"peer": peer, "clearhead": []}).verdict == "waiting"
+    peer = [
+        store(tmp_path, TASKS["rte"], "peer", seed, correct_count) for seed, correct_count in enumerate((150, 160, 10))
+    ]
+    ours = [
+        store(tmp_path, TASKS["rte"], "clearhead", seed, correct_count) for seed, correct_count in enumerate((152, 162))
+    ]
+    row = make_row(TASKS["rte"], "accuracy", {"peer": peer, "clearhead": ours})
+    assert row.difference is not None
+    assert row.difference.value == pytest.approx(0.01)
+    assert make_row(TASKS["rte"], "accuracy", {"peer": peer, "clearhead": []}).verdict == "waiting"
 
 
 def test_rows_of_one_text_are_drawn_together(tmp_path: Path) -> None:
     task, widths = TASKS["rte"], []
-    for together in (1, 10):  # ten rows that are right or wrong together are worth one
+    for group_size in (1, 10):  # ten rows that are correct or wrong together count as one
         runs = {}
-        for side, right in (("peer", 150), ("clearhead", 160)):
-            record = store(tmp_path, task, side, 0, right)
-            runs[side] = [record | {"groups": [place // together for place in range(200)]}]
-        gap = line(task, "accuracy", runs).difference
-        assert gap is not None
-        widths.append(gap.high - gap.low)
+        for side, correct_count in (("peer", 150), ("clearhead", 160)):
+            record = store(tmp_path, task, side, 0, correct_count)
+            runs[side] = [record | {"groups": [index // group_size for index in range(200)]}]
+        difference = make_row(task, "accuracy", runs).difference
+        assert difference is not None
+        widths.append(difference.high - difference.low)
     assert widths[1] > 2 * widths[0]
 
 
@@ -126,7 +130,7 @@ def test_runs_of_other_rows_are_not_compared(tmp_path: Path) -> None:
         side: [store(tmp_path, TASKS["rte"], side, 0, 50, rows)] for side, rows in (("peer", 60), ("clearhead", 70))
     }
     with pytest.raises(SystemExit, match="different rows"):
-        line(TASKS["rte"], "accuracy", runs)
+        make_row(TASKS["rte"], "accuracy", runs)
 
 
 def test_runs_of_other_settings_are_not_compared(tmp_path: Path) -> None:
@@ -134,8 +138,8 @@ def test_runs_of_other_settings_are_not_compared(tmp_path: Path) -> None:
         side: [store(tmp_path, TASKS["rte"], side, 0, 50) | {"settings": {"epochs": epochs}}]
         for side, epochs in (("peer", 3), ("clearhead", 4))
     }
-    with pytest.raises(SystemExit, match="otherwise"):
-        line(TASKS["rte"], "accuracy", runs)
+    with pytest.raises(SystemExit, match="with different settings"):
+        make_row(TASKS["rte"], "accuracy", runs)
 
 
 def test_a_finished_run_is_kept_and_one_of_other_settings_is_not(
@@ -143,24 +147,24 @@ def test_a_finished_run_is_kept_and_one_of_other_settings_is_not(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     task = TASKS["sst2"]
-    some = [{"sentence": f"text {place}", "label": str(place % 2)} for place in range(8)]
-    rows, path = Rows(train=some, choose=some, measure=some), stored(tmp_path / "new", "sst2", "peer", 0)
-    assert not finetune.finished(task, path, rows)
-    finetune.run(task, "peer", 0, rows, path, lambda: ["1"] * 8)
+    samples = [{"sentence": f"text {index}", "label": str(index % 2)} for index in range(8)]
+    rows, path = TaskRows(train=samples, choose=samples, measure=samples), run_path(tmp_path / "new", "sst2", "peer", 0)
+    assert not finetune.is_finished(task, path, rows)
+    finetune.run_and_store(task, "peer", 0, rows, path, lambda: ["1"] * 8)
     record = json.loads(path.read_text())
     assert record["scores"] == {"accuracy": 0.5}
     assert record["settings"] == {"epochs": 3, "learning_rate": 5e-5, "batch_size": 32, "model": "default"}
-    assert [place.name for place in path.parent.iterdir()] == ["sst2-peer-0.json"]
-    assert finetune.finished(task, path, rows)
-    assert not finetune.finished(task, path, Rows(train=some[:4], choose=some, measure=some))
+    assert [index.name for index in path.parent.iterdir()] == ["sst2-peer-0.json"]
+    assert finetune.is_finished(task, path, rows)
+    assert not finetune.is_finished(task, path, TaskRows(train=samples[:4], choose=samples, measure=samples))
     monkeypatch.setitem(SETTINGS, "epochs", 4)
-    assert not finetune.finished(task, path, rows)
+    assert not finetune.is_finished(task, path, rows)
 
 
 def test_rows_of_one_text_stay_in_one_part() -> None:
-    draw = random.Random(1)
-    rows = [{"text": f"text {draw.randrange(300)}", "aspect": str(place)} for place in range(1000)]
-    parts = by_text(rows, "text")
+    rng = random.Random(1)
+    rows = [{"text": f"text {rng.randrange(300)}", "aspect": str(index)} for index in range(1000)]
+    parts = split_by_text(rows, "text")
     assert sorted(int(row["aspect"]) for part in parts for row in part) == list(range(1000))
     texts = [{row["text"] for row in part} for part in parts]
     assert len(set.union(*texts)) == sum(map(len, texts))
@@ -169,13 +173,13 @@ def test_rows_of_one_text_stay_in_one_part() -> None:
 
 def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="set CLEARHEAD_DATA"):
-        load(TASKS["sst2"], tmp_path)
+        load_rows(TASKS["sst2"], tmp_path)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_tasks_load(data_folder: Path, name: str) -> None:
     task = TASKS[name]
-    rows = load(task, data_folder)
+    rows = load_rows(task, data_folder)
     parts = (rows.train, rows.choose, rows.measure)
     assert tuple(map(len, parts)) == ROWS[name] if name in ROWS else sum(map(len, parts)) == 3608
     columns = {column for column in (task.text, task.text_b, *task.options, task.label) if column}
@@ -186,56 +190,58 @@ def test_tasks_load(data_folder: Path, name: str) -> None:
         assert {type(row[task.label]) for row in rows.train} == {float}
     elif task.kind not in ("tag", "span"):
         assert {row[task.label] for row in rows.measure} == {row[task.label] for row in rows.train}
-    assert rows.digest() == KEPT.get(name, rows.digest())
-    assert task.settings == SETTINGS if name in KEPT else task.settings["max_length"] in (256, 384)
+    assert rows.digest() == ROW_DIGESTS.get(name, rows.digest())
+    assert task.settings == SETTINGS if name in ROW_DIGESTS else task.settings["max_length"] in (256, 384)
     assert all(len(row["tokens"]) == len(row["tags"]) for row in rows.train if task.kind == "tag")
 
 
 TAGGED = [["B-A", "I-A", "O"], ["O", "B-B"], ["O", "O"], ["B-A"]]
-SAID = [["B-A", "O", "O"], ["O", "B-B"], ["B-A", "O"], ["B-A"]]
+PREDICTED = [["B-A", "O", "O"], ["O", "B-B"], ["B-A", "O"], ["B-A"]]
 
 
 def test_entities_are_counted_by_sentence(tmp_path: Path) -> None:
     task = TASKS["conll2003"]
-    known = entity_scores(
-        count_entities([extract_entities(row) for row in TAGGED], [extract_entities(row) for row in SAID])
+    expected = entity_scores(
+        count_entities([extract_entities(row) for row in TAGGED], [extract_entities(row) for row in PREDICTED])
     )
-    assert scores(task, TAGGED, SAID, None) == {"f1": known["f1"]}
-    assert measured(task, "f1", TAGGED, SAID, None).arrays[0].tolist() == [
+    assert compute_scores(task, TAGGED, PREDICTED, None) == {"f1": expected["f1"]}
+    assert prepare_metric(task, "f1", TAGGED, PREDICTED, None).arrays[0].tolist() == [
         [[0, 1, 1]],
         [[1, 1, 1]],
         [[0, 1, 0]],
         [[1, 1, 1]],
     ]
     rows = [{"tokens": ["a"] * len(tags), "tags": tags} for tags in TAGGED]
-    assert label_names(task, Rows(train=rows, choose=rows, measure=rows)) == ["B-A", "B-B", "I-A", "O"]
+    assert label_names(task, TaskRows(train=rows, choose=rows, measure=rows)) == ["B-A", "B-B", "I-A", "O"]
     assert groups_of(task, [*rows, rows[0]]) == [0, 1, 1, 2, 0]
     record = {"truth": TAGGED * 20, "groups": list(range(80)), "labels": None, "cpu_seconds": 1.0}
     runs = {}
-    for side, said in (("peer", SAID), ("clearhead", TAGGED)):
-        each = [record | {"seed": seed, "predictions": said * 20} for seed in range(2)]
-        runs[side] = [one | {"scores": scores(task, TAGGED * 20, said * 20, None)} for one in each]
-    made = line(task, "f1", runs)
+    for side, predictions in (("peer", PREDICTED), ("clearhead", TAGGED)):
+        records = [record | {"seed": seed, "predictions": predictions * 20} for seed in range(2)]
+        runs[side] = [
+            record | {"scores": compute_scores(task, TAGGED * 20, predictions * 20, None)} for record in records
+        ]
+    made = make_row(task, "f1", runs)
     assert made.verdict == "better"
     assert made.difference is not None
-    assert made.difference.value == pytest.approx(1 - known["f1"])
+    assert made.difference.value == pytest.approx(1 - expected["f1"])
     assert made.difference.low < made.difference.value < made.difference.high
 
 
 def test_answers_are_measured_by_question_and_drawn_by_passage() -> None:
     task = TASKS["squad"]
     rows = [
-        {"question": f"who {place}", "context": f"passage {place // 2}", "answers": {"text": ["the red cat", "cat"]}}
-        for place in range(4)
+        {"question": f"who {index}", "context": f"passage {index // 2}", "answers": {"text": ["the red cat", "cat"]}}
+        for index in range(4)
     ]
-    truth, said = truth_of(task, rows), ["Red cat!", "cat", "red dog", ""]
+    truth, predictions = labels_of(task, rows), ["Red cat!", "cat", "red dog", ""]
     assert truth[0] == ["the red cat", "cat"]
     assert groups_of(task, rows) == [0, 0, 1, 1]
-    assert scores(task, truth, said, None) == {
+    assert compute_scores(task, truth, predictions, None) == {
         "f1": pytest.approx((1 + 1 + answer_f1("red dog", "red cat") + 0) / 4),
         "exact_match": 0.5,
     }
-    assert measured(task, "exact_match", truth, said, None).arrays[0].tolist() == [1, 1, 0, 0]
+    assert prepare_metric(task, "exact_match", truth, predictions, None).arrays[0].tolist() == [1, 1, 0, 0]
 
 
 def test_files_are_read_as_they_stand(tmp_path: Path) -> None:

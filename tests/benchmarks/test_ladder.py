@@ -1,4 +1,4 @@
-"""The benchmark of the ladder: files as they lie, tables that say what is stored, nothing done twice."""
+"""The ladder benchmark: files of the datasets, tables from stored results, nothing done twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORSE = {"difference": -0.1, "low": -0.2, "high": -0.05, "p": 0.001}
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder with one small set."""
+    """A data folder with one small dataset."""
     folder = tmp_path / "data"
     (folder / "sms_spam").mkdir(parents=True)
     lines = [f"{row['text']} {row['id']}\t{row['label']}" for row in make_sentiment_rows(300)]
@@ -38,13 +38,13 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_section_says_what_was_stored(tmp_path: Path) -> None:
+def test_a_section_shows_the_stored_results(tmp_path: Path) -> None:
     rungs = [
         RUNG | {"method": "majority", "value": 0.7, "low": None, "high": None, "difference": WORSE},
         RUNG,
         {"method": "finetune", "left_out": "finetune would take 2 h | more"},
     ]
-    made = {
+    result = {
         "metric": "accuracy",
         "part": "test",
         "rows": 1000,
@@ -52,9 +52,9 @@ def test_a_section_says_what_was_stored(tmp_path: Path) -> None:
         "recommended": "tfidf",
         "reason": "Why.",
     }
-    record: dict[str, Any] = {"command": "clearhead ladder FILE", "threads": 2, "ladder": made}
-    ladder.stored(tmp_path, "trec").write_text(json.dumps(record))
-    lines = ladder.table(["trec", "sst2"], tmp_path).split("\n")
+    record: dict[str, Any] = {"command": "clearhead ladder FILE", "threads": 2, "ladder": result}
+    ladder.record_path(tmp_path, "trec").write_text(json.dumps(record))
+    lines = ladder.make_table(["trec", "sst2"], tmp_path).split("\n")
     assert lines == [
         "`clearhead ladder FILE` (trec: 1,000 rows of test, 2 threads)",
         "",
@@ -68,50 +68,52 @@ def test_a_section_says_what_was_stored(tmp_path: Path) -> None:
         "",
         "sst2: waiting",
     ]
-    short = RUNG | {"method": "finetune", "epochs": 2, "planned_epochs": 5}
-    record["ladder"] = made | {"rungs": [short], "recommended": "finetune", "caveat": "Rerun."}
-    ladder.stored(tmp_path, "trec").write_text(json.dumps(record))
-    lines = ladder.table(["trec"], tmp_path).split("\n")
+    partial = RUNG | {"method": "finetune", "epochs": 2, "planned_epochs": 5}
+    record["ladder"] = result | {"rungs": [partial], "recommended": "finetune", "caveat": "Rerun."}
+    ladder.record_path(tmp_path, "trec").write_text(json.dumps(record))
+    lines = ladder.make_table(["trec"], tmp_path).split("\n")
     assert lines[4].startswith("| **finetune (2 of 5 epochs)** | 0.8123 |")
     assert lines[-1] == "Why. Rerun."
 
 
 def test_the_command_is_the_one_of_the_command_line() -> None:
-    assert ladder.command(ladder.SETS["sst2"], "20m") == (
+    assert ladder.make_command(ladder.DATASETS["sst2"], "20m") == (
         "clearhead ladder $CLEARHEAD_DATA/sst2/train.tsv --test $CLEARHEAD_DATA/sst2/dev.tsv --text sentence "
         "--label label --budget 20m"
     )
-    assert ladder.command(ladder.SETS["trec"], "90s", limit=50).endswith("ladder.py --sets trec --budget 90s --rows 50")
+    assert ladder.make_command(ladder.DATASETS["trec"], "90s", limit=50).endswith(
+        "ladder.py --sets trec --budget 90s --rows 50"
+    )
 
 
-@pytest.mark.parametrize("name", ladder.SETS)
+@pytest.mark.parametrize("name", ladder.DATASETS)
 def test_the_data_is_there(name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CLEARHEAD_DATA", str(data_folder))
-    one = ladder.SETS[name]
-    for path in ladder.files(one, tmp_path, 20).values():
+    dataset = ladder.DATASETS[name]
+    for path in ladder.locate_files(dataset, tmp_path, 20).values():
         header, *rows = path.read_text().removesuffix("\n").split("\n")
-        assert {one.text, one.label} <= set(header.split("\t"))
+        assert {dataset.text, dataset.label} <= set(header.split("\t"))
         assert len(rows) == 20
 
 
 def test_missing_data_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEARHEAD_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match="set CLEARHEAD_DATA"):
-        ladder.files(ladder.SETS["trec"], tmp_path)
+        ladder.locate_files(ladder.DATASETS["trec"], tmp_path)
 
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.skipif(not hasattr(clearhead, "ladder"), reason="there is no ladder")
-def test_a_ladder_is_climbed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, out = ladder.SETS["sms_spam"], tmp_path / "out"
-    ladder.climb(one, out, budget="60s", methods="majority,tfidf", limit=200)
+def test_a_ladder_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset, out = ladder.DATASETS["sms_spam"], tmp_path / "out"
+    ladder.run_ladder(dataset, out, budget="60s", methods="majority,tfidf", limit=200)
     assert "tfidf: accuracy" in capsys.readouterr().out
-    record = json.loads(ladder.stored(out, "sms_spam", 200).read_text())
+    record = json.loads(ladder.record_path(out, "sms_spam", 200).read_text())
     assert [rung["method"] for rung in record["ladder"]["rungs"]] == ["majority", "tfidf"]
-    assert "| **tfidf** | " in ladder.table(["sms_spam"], out, 200)
-    ladder.climb(one, out, budget="60s", methods="majority,tfidf", limit=200)
+    assert "| **tfidf** | " in ladder.make_table(["sms_spam"], out, 200)
+    ladder.run_ladder(dataset, out, budget="60s", methods="majority,tfidf", limit=200)
     assert capsys.readouterr().out == ""
-    ladder.climb(one, out, budget="90s", methods="majority,tfidf", limit=200)
-    said = capsys.readouterr().out
-    assert "methods or budget" in said
-    assert "reused, not trained again" in said
+    ladder.run_ladder(dataset, out, budget="90s", methods="majority,tfidf", limit=200)
+    printed = capsys.readouterr().out
+    assert "methods or budget" in printed
+    assert "reused, not trained again" in printed
