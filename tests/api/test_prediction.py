@@ -88,8 +88,8 @@ def test_mixed_kinds_are_named(models: dict[str, Path]) -> None:
         ("single", [TEXTS[0], 3], "row 2: a int, expected a dict"),
         ("single", pd.Series([TEXTS[0], None]), "row 2: a NoneType, expected a dict"),
         ("single", [("a", "b")], "reads one text, and the list has two in each row"),
-        ("pair", TEXTS, r"this model reads two texts; give pairs such as \[\(text, second text\)\]"),
-        ("pair", "one text", r"this model reads two texts; give pairs such as"),
+        ("pair", TEXTS, r"this model reads two texts; pass pairs such as \[\(text, second text\)\]"),
+        ("pair", "one text", r"this model reads two texts; pass pairs such as"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(model: str, rows: Any, said: str, models: dict[str, Path]) -> None:

@@ -266,7 +266,7 @@ SHARD_CASES = (
     make_index_case(
         "index with numbers", edit_weight_map(lambda name, where: where.update({name: 7})), error=CheckpointError
     ),
-    make_index_case("index with a name twice", duplicate_name_in_index, INDEX, "twice"),
+    make_index_case("index with a name twice", duplicate_name_in_index, INDEX, "duplicate keys"),
     make_index_case(
         "index without a tensor",
         edit_weight_map(lambda name, where: where.pop(name) and None),

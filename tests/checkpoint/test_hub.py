@@ -469,7 +469,7 @@ def test_the_cache_is_used_when_the_hub_is_unreachable(
         locate("org/other")
     assert caught.value.__cause__ is not None
     if failure != "timeout":
-        assert "there is no local folder 'org/other' either; models on this machine: " in str(caught.value)
+        assert "There is no local folder 'org/other' either. Models on this machine: " in str(caught.value)
 
 
 def test_the_older_snapshot_is_used_when_a_download_fails(local_hub: LocalHub) -> None:
@@ -507,7 +507,7 @@ def test_a_lost_connection_leaves_no_files(cut_after: int, local_hub: LocalHub) 
     local_hub.faults.append(fault)
     with pytest.raises(HubError, match=r"model\.safetensors of 'org/m'"):
         locate("org/m")
-    with pytest.raises(HubError, match="offline, and 'org/m' is not in the cache"):
+    with pytest.raises(HubError, match="Offline mode is on, and 'org/m' is not in the cache"):
         locate("org/m", offline=True)
     assert not list(Path(huggingface_hub.constants.HF_HUB_CACHE).rglob("*.incomplete"))
     fault.times = 0
@@ -873,6 +873,6 @@ def test_environment_variables_are_respected(tmp_path: Path) -> None:
         other_cache = environment | {"HF_HUB_CACHE": str(tmp_path / "elsewhere")}
         assert str(tmp_path / "elsewhere" / "models--org--m") in _run_script("org/m", other_cache).stdout
         refused = _run_script("org/m", other_cache | {"HF_TOKEN": "hf_wrong", "HF_HUB_CACHE": str(tmp_path / "third")})
-        assert "HubError: the hub has no model 'org/m', or it is private" in refused.stderr
+        assert "HubError: The hub has no model 'org/m', or it is private" in refused.stderr
         assert {request.token for request in server.requests if "/org/m" in request.path} == {TOKEN, "hf_wrong"}
     assert is_commit(sha)

@@ -168,7 +168,7 @@ def test_offline_errors_name_models_that_are_here(cache: Path, masked_model: Pat
     for reference in ("org/other", "default"):
         code, out, err = run("fill", reference, "a [MASK]")
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "models on this machine: novels (masked words and sentence pairs), org/small (masked words)" in err
+        assert "Models on this machine: novels (masked words and sentence pairs), org/small (masked words)" in err
     with pytest.raises(HubError, match="org/small"):
         hub.locate("org/other@v1")
 

@@ -127,7 +127,7 @@ def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path
         "expects two texts, got 1: pass the second text": (models["pair"], TEXT),
         "expects one text, got 2": (models["classify"], TEXT, TEXT),
         "expects at most two texts, got 3": (models["foreign"], TEXT, TEXT, TEXT),
-        "give a question and a passage, got 1": (models["span"], TEXT),
+        "pass a question and a passage, got 1": (models["span"], TEXT),
         "a question and at least two options, got 2": (models["choice"], TEXT, TEXT),
         "Text 1 of 1 is empty": (models["classify"], " "),
         "Text 2 of 2 is empty": (models["pair"], TEXT, ""),

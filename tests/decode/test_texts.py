@@ -201,7 +201,7 @@ INVALID_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"coverage_penalty": 1.0}, "coverage_penalty requires beam search, but num_beams is 1"),
     ({"repetition_penalty": -1.0}, "repetition_penalty must be"),
     ({"prefix": [60]}, "prefix contains token 60, but the vocabulary has 60 tokens"),
-    ({"prefix": "text"}, "no tokenizer; give token ids"),
+    ({"prefix": "text"}, "no tokenizer; pass token ids"),
     ({"bad_words": [[]]}, "bad_words must be a text or token ids"),
     ({"bad_words": [[-1]]}, "bad_words must be"),
     ({"stop": ["a"]}, "no tokenizer"),

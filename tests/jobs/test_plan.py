@@ -45,7 +45,7 @@ def test_tokens_instead_of_rows() -> None:
     plan = make_plan({"batch_tokens": 900})
     assert (plan.settings.batch_size, plan.settings.batch_tokens) == (None, 900)
     assert make_plan({"batch_size": 8}).settings.batch_tokens is None
-    with pytest.raises(InputError, match="give either batch_size or batch_tokens"):
+    with pytest.raises(InputError, match="set either batch_size or batch_tokens"):
         make_plan({"batch_size": 8, "batch_tokens": 900})
 
 

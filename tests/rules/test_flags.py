@@ -142,7 +142,7 @@ def test_whole_commands_for_every_caller() -> None:
     ("said", "read"),
     [
         ("Training settings: batch_size must be at least 1.", "Training settings: --batch-size must be at least 1."),
-        ("give either batch_size or batch_tokens.", "give either --batch-size or --batch-tokens."),
+        ("set either batch_size or batch_tokens.", "set either --batch-size or --batch-tokens."),
         ("layers=sweep is for method features.", "--layers sweep is for method features."),
         ("epochs must be at least 1.", "--epochs must be at least 1."),
         ("Setting class_weight: invalid.", "Setting --class-weight: invalid."),

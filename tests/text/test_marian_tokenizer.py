@@ -224,7 +224,7 @@ def test_unsupported_files_are_rejected(tmp_path: Path) -> None:
     for settings_change, pattern in (
         ({"sp_model_kwargs": {"enable_sampling": True}}, "random"),
         ({"extra_special_tokens": ["<x>"]}, "additional special tokens"),
-        ({"unk_token": "<none>"}, "the unk_token .* is not in the vocabulary"),
+        ({"unk_token": "<none>"}, "The unk_token .* is not in the vocabulary"),
         ({"added_tokens_decoder": {"3": {"content": "x", "lstrip": True}}}, "lstrip, rstrip or single_word"),
     ):
         write_json(tmp_path / "tokenizer_config.json", settings_change)

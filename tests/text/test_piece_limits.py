@@ -129,7 +129,7 @@ def test_texts_that_take_too_many_steps_are_rejected(tmp_path: Path, monkeypatch
     tokenizer = load_source(tmp_path, piece_file([*NESTED_PIECES, *LETTER_PIECES[1:]]))
     monkeypatch.setattr(trie, "MAX_STEPS", 400_000)
     assert len(tokenizer.encode("ab" * 3_000).ids) > 3_000
-    message = "a text of 6,000 characters takes more than 400,000 steps with this tokenizer"
+    message = "A text of 6,000 characters takes more than 400,000 steps with this tokenizer"
     for call in (
         tokenizer.encode,
         lambda text: tokenizer.encode_ids([text]),
@@ -282,7 +282,7 @@ def test_message_contains_the_length_of_the_complete_text(tmp_path: Path) -> Non
     tokenizer = load_source(tmp_path, piece_file(LETTER_PIECES))
     text = "a " * 2_000_000
     for call in (lambda: tokenizer.encode(text, max_length=9), lambda: tokenizer.encode_ids([text], max_length=9)):
-        check_rejected(call, "a text has 4,000,000 characters, more than the maximum of 300,000", InputError)
+        check_rejected(call, "A text has 4,000,000 characters, more than the maximum of 300,000", InputError)
 
 
 def test_byte_pieces_are_decoded_in_linear_time() -> None:

@@ -48,7 +48,7 @@ def download_revision(
     def fetch(name: str) -> None:
         nonlocal has_downloaded
         if name not in remote_files:
-            raise HubError(f"'{repo}' is incomplete on the hub: its index lists {name}, which does not exist")
+            raise HubError(f"'{repo}' is incomplete on the hub: its index lists {name}, which does not exist.")
         with _explain_hub_errors(repo, commit, name):
             has_downloaded |= _download_file(
                 repo, commit, name, remote_files[name], folder / name, token=token, progress=progress
@@ -83,9 +83,9 @@ def _list_files(repo: str, revision: str | None, token: str | None) -> tuple[str
             for sibling in siblings[: _MAX_FILES + 1]
         }
     if commit is None or (is_commit(revision) and commit != revision):
-        raise HubError(f"the hub returned no valid commit for '{repo}': check that HF_ENDPOINT is a Hugging Face hub")
+        raise HubError(f"The hub returned no valid commit for '{repo}'. Check that HF_ENDPOINT is a Hugging Face hub.")
     if len(siblings) > _MAX_FILES:
-        raise HubError(f"'{repo}' has more than {_MAX_FILES} files, too many for a model; nothing was downloaded")
+        raise HubError(f"'{repo}' has more than {_MAX_FILES} files, too many for a model; nothing was downloaded.")
     return commit, remote_files
 
 
@@ -111,7 +111,7 @@ def _download_file(
     )
     if mismatch := _find_mismatch(path, remote):
         _remove_cached_file(path)
-        raise HubError(f"{name} of '{repo}' does not have the {mismatch} that the hub announced: try again")
+        raise HubError(f"{name} of '{repo}' does not have the {mismatch} that the hub announced. Try again.")
     return True
 
 
@@ -122,7 +122,7 @@ def _refuse_unsafe_etag(response: Any) -> None:
             tag = response.headers.get(header, "").removeprefix("W/")
             if "/" in tag or "\\" in tag:
                 raise UnsafeError(
-                    f"the hub sent the ETag {tag[:60]!r}, a path that leaves the cache: check HF_ENDPOINT"
+                    f"The hub sent the ETag {tag[:60]!r}, a path that leaves the cache. Check HF_ENDPOINT."
                 )
 
 
@@ -233,34 +233,34 @@ def _explain_error(error: BaseException, repo: str, revision: str | None, file: 
     class_names, status = _list_class_names(error), _get_status(error)
     error_number = error.errno if isinstance(error, OSError) and not status else None
     if _is_bad_token(error):
-        return "the token contains characters that cannot be sent: check HF_TOKEN"
+        return "The token contains characters that cannot be sent. Check HF_TOKEN."
     if "GatedRepoError" in class_names:
-        return f"'{repo}' is gated: accept its terms on the hub, then set HF_TOKEN to a token of that account"
+        return f"'{repo}' is gated. Accept its terms on the hub, then set HF_TOKEN to a token of that account."
     if "RevisionNotFoundError" in class_names:
-        return f"'{repo}' has no revision '{revision or 'main'}': check the branch, tag or commit after '@'"
+        return f"'{repo}' has no revision '{revision or 'main'}'. Check the branch, tag or commit after '@'."
     if "EntryNotFoundError" in class_names and status:
-        return f"the hub lists {subject}, but does not have it: try again, or use another revision"
+        return f"The hub lists {subject}, but does not have it. Try again, or use another revision."
     if "RepositoryNotFoundError" in class_names or status in (401, 404):
         return (
-            f"the hub has no model '{repo}', or it is private: check the name (there is no such local folder either), "
-            "or set HF_TOKEN to a token with read access"
+            f"The hub has no model '{repo}', or it is private. Check the name (there is no such local folder either), "
+            "or set HF_TOKEN to a token with read access."
         )
     if status == 403:
-        return f"the hub denies access to {subject}: set HF_TOKEN to a token with read access"
+        return f"The hub denies access to {subject}. Set HF_TOKEN to a token with read access."
     if status == 429:
-        return f"the hub limits requests for {subject} (429): wait a few minutes, or set HF_TOKEN for a higher limit"
+        return f"The hub limits requests for {subject} (429). Wait a few minutes, or set HF_TOKEN for a higher limit."
     if status:
-        return f"the hub returned status {status} for {subject}: try again later"
+        return f"The hub returned status {status} for {subject}. Try again later."
     if "TimeoutException" in class_names:
-        return f"the request to the hub for {subject} timed out: check the connection and try again"
+        return f"The request to the hub for {subject} timed out. Check the connection and try again."
     if "TransportError" in class_names:
-        return f"the hub cannot be reached for {subject}: check the connection and HF_ENDPOINT"
+        return f"The hub cannot be reached for {subject}. Check the connection and HF_ENDPOINT."
     if error_number in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full, so {subject} cannot be stored: free some space, or set HF_HOME to another disk"
+        return f"The disk is full, so {subject} cannot be stored. Free some space, or set HF_HOME to another disk."
     if error_number is not None:
         return (
-            f"{subject} cannot be written to the cache ({os.strerror(error_number)}): check HF_HOME and its permissions"
+            f"{subject} cannot be written to the cache ({os.strerror(error_number)}). Check HF_HOME and its permissions."
         )
     if type(error) is OSError:
-        return f"{subject} does not have the size that the hub announced: try again"
-    return f"the hub sent an invalid response for {subject} ({type(error).__name__}): check HF_ENDPOINT, or try again"
+        return f"{subject} does not have the size that the hub announced. Try again."
+    return f"The hub sent an invalid response for {subject} ({type(error).__name__}). Check HF_ENDPOINT, or try again."

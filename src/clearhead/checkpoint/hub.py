@@ -80,7 +80,7 @@ def format_fill_models() -> str:
 def _format_local_models_hint() -> str:
     """Return a hint for error messages that lists the local models."""
     models = format_models(list_local_models())
-    return f"; models on this machine: {models}" if models else ""
+    return f" Models on this machine: {models}." if models else ""
 
 
 def _locate_default(
@@ -94,15 +94,15 @@ def _locate_default(
         location = ModelLocation(folder=folder, source="package", revision=None, reference=reference.text)
     elif offline:
         raise HubError(
-            "the default model is neither in the cache nor installed, and offline mode is on: "
-            f"{_INSTALL_COMMAND}, or load it once online (HF_HUB_OFFLINE unset){_format_local_models_hint()}"
+            "The default model is neither in the cache nor installed, and offline mode is on. Install it with "
+            f"`{_INSTALL_COMMAND}`, or load it once online (HF_HUB_OFFLINE unset).{_format_local_models_hint()}"
         )
     else:
         try:
             location = _locate_repo(reference, offline=False, token=token, progress=progress, pickle=False)
         except HubError as error:
             raise HubError(
-                f"{error}; the default model is also available as a package: {_INSTALL_COMMAND}"
+                f"{error} The default model is also available as a package: `{_INSTALL_COMMAND}`."
             ) from error.__cause__
     _check_default_model(location.folder)
     return location
@@ -126,14 +126,14 @@ def _locate_repo(
             if not is_unavailable(error.__cause__):
                 raise
             if not is_complete:
-                message = f"{error}; there is no local folder '{reference.text}' either{_format_local_models_hint()}"
+                message = f"{error} There is no local folder '{reference.text}' either.{_format_local_models_hint()}"
                 raise HubError(message) from error.__cause__
     if snapshot is None or snapshot.missing:
         missing = () if snapshot is None else snapshot.missing[:5]
         problem = "not in the cache" if snapshot is None else f"incomplete in the cache (missing: {', '.join(missing)})"
         raise HubError(
-            f"offline, and '{reference.text}' is {problem}: load it once online (HF_HUB_OFFLINE unset), or pass "
-            f"a folder{_format_local_models_hint()}"
+            f"Offline mode is on, and '{reference.text}' is {problem}. Load it once online (HF_HUB_OFFLINE unset), or "
+            f"pass a folder.{_format_local_models_hint()}"
         )
     return ModelLocation(folder=snapshot.folder, source="cache", revision=snapshot.commit, reference=reference.text)
 
@@ -147,14 +147,15 @@ def _find_package() -> Path | None:
 def _check_default_model(folder: Path) -> None:
     if missing := [name for name in _DEFAULT_FILES if not (folder / name).is_file()]:
         raise CheckpointError(
-            f"{folder} is an incomplete copy of the default model, missing: {', '.join(missing)}; {_INSTALL_COMMAND}"
+            f"{folder} is an incomplete copy of the default model (missing: {', '.join(missing)}). Install it with "
+            f"`{_INSTALL_COMMAND}`."
         )
     with (folder / SAFETENSORS_FILE).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != DEFAULT_SHA256:
         raise CheckpointError(
-            f"{folder / SAFETENSORS_FILE} is not the default model: its sha256 is {digest}, expected {DEFAULT_SHA256}; "
-            "delete the file and download it again, or pass a folder or a revision to use other weights"
+            f"{folder / SAFETENSORS_FILE} is not the default model: its sha256 is {digest}, expected {DEFAULT_SHA256}. "
+            "Delete the file and download it again, or pass a folder or a revision to use other weights."
         )
 
 

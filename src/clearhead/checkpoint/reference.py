@@ -68,29 +68,29 @@ def parse_reference(reference: str | os.PathLike[str]) -> Reference:
     quoted = repr(text if len(text) <= 100 else text[:97] + "...")
     if not text.strip():
         raise ModelNotFoundError(
-            "the model reference is empty: pass a folder, a hub id such as 'org/name', or 'default'"
+            "The model reference is empty. Pass a folder, a hub id such as 'org/name', or 'default'."
         )
     kind = _classify_path(text)
     if kind == "folder":
         return Reference(text=text, folder=Path(text).expanduser())
     if kind == "file":
-        raise ModelNotFoundError(f"{quoted} is a file, but a model is a folder: pass the folder that contains it")
+        raise ModelNotFoundError(f"{quoted} is a file, but a model is a folder. Pass the folder that contains it.")
     if text in SHIPPED:
         return Reference(text=text, folder=SHIPPED[text])
     name, separator, revision = text.partition("@")
     if not isinstance(reference, str) or _looks_like_path(name):
         raise ModelNotFoundError(
-            f"folder {quoted} does not exist; a path is never looked up on the hub: "
-            "check the path, or pass a hub id such as 'org/name'"
+            f"Folder {quoted} does not exist, and a path is never looked up on the hub. "
+            "Check the path, or pass a hub id such as 'org/name'."
         )
     repo = ALIASES.get(name, name)
     if not is_hub_id(repo):
         raise ModelNotFoundError(
             f"{quoted} is not a model: it is neither a folder, nor one of {', '.join((*ALIASES, *SHIPPED))}, nor "
-            "a hub id, which is 'org/name' with letters, digits, '-', '_' and '.'"
+            "a hub id, which is 'org/name' with letters, digits, '-', '_' and '.'."
         )
     if separator and (not _REVISION.fullmatch(revision) or ".." in revision or len(revision) > 200):
-        raise ModelNotFoundError(f"{quoted} has an invalid revision: expected a branch, a tag or a commit after '@'")
+        raise ModelNotFoundError(f"{quoted} has an invalid revision; expected a branch, a tag or a commit after '@'.")
     return Reference(text=text, repo=repo, revision=revision if separator else None)
 
 
@@ -110,7 +110,7 @@ def select_files(names: Collection[str], reference: str, *, pickle: bool) -> lis
     Only known names are selected, so no name can leave the folder. Selecting a shard index implies its shards.
     """
     if "config.json" not in names:
-        raise HubError(f"'{reference}' is not a Transformer model (config.json not found)")
+        raise HubError(f"'{reference}' is not a Transformer model (config.json not found).")
     selected = sorted(
         name for name in names if name in _MODEL_FILES or (name.endswith(".spm") and _PLAIN_NAME.fullmatch(name))
     )
@@ -121,7 +121,7 @@ def select_files(names: Collection[str], reference: str, *, pickle: bool) -> lis
         selected += _select_weights(names, f"{folder}/", reference, pickle=pickle)
     weights = _select_weights(names, "", reference, pickle=pickle)
     if not weights:
-        raise HubError(f"'{reference}' has no {SAFETENSORS_FILE}: its weights are missing or in an unsupported format")
+        raise HubError(f"'{reference}' has no {SAFETENSORS_FILE}; its weights are missing or in an unsupported format.")
     return selected + weights
 
 
@@ -132,9 +132,9 @@ def _select_weights(names: Collection[str], folder: str, reference: str, *, pick
             continue
         if name.startswith(PICKLE_FILE) and not pickle:
             raise UnsafeError(
-                f"'{reference}' only has pickled weights ({folder}{name}), which can run code when they are read: "
-                f"convert them once with {command('convert', reference, 'NEW-FOLDER', allow_pickle=True)}, or use a "
-                f"model with {SAFETENSORS_FILE}"
+                f"'{reference}' only has pickled weights ({folder}{name}), which can run code when they are read. "
+                f"Convert them once with {command('convert', reference, 'NEW-FOLDER', allow_pickle=True)}, or use a "
+                f"model with {SAFETENSORS_FILE}."
             )
         return [folder + name]
     return []
@@ -145,21 +145,21 @@ def read_shard_names(index: Path) -> list[str]:
     suffix = index.name.removesuffix(".index.json").rpartition(".")[2]
     try:
         if index.stat().st_size > _MAX_INDEX_BYTES:
-            raise UnsafeError(f"{index} is larger than {_MAX_INDEX_BYTES:,} bytes, too large for an index of weights")
+            raise UnsafeError(f"{index} is larger than {_MAX_INDEX_BYTES:,} bytes, too large for an index of weights.")
         weight_map = json.loads(index.read_bytes())["weight_map"]
         shards = sorted(set(weight_map.values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
-            f"{index} is not an index of weights: expected JSON with a 'weight_map' object"
+            f"{index} is not an index of weights; expected JSON with a 'weight_map' object."
         ) from error
     invalid = [name for name in shards if not (isinstance(name, str) and _PLAIN_NAME.fullmatch(name))]
     invalid += [name for name in shards if name not in invalid and not name.endswith("." + suffix)]
     if invalid:
         raise UnsafeError(
-            f"{index} lists the shard {str(invalid[0])[:100]!r}, expected a .{suffix} file in the same folder"
+            f"{index} lists the shard {str(invalid[0])[:100]!r}, expected a .{suffix} file in the same folder."
         )
     if not 0 < len(shards) <= _MAX_SHARDS:
-        raise CheckpointError(f"{index} lists {len(shards)} shards, expected 1 to {_MAX_SHARDS}")
+        raise CheckpointError(f"{index} lists {len(shards)} shards, expected 1 to {_MAX_SHARDS}.")
     return shards
 
 

@@ -139,7 +139,7 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafeError(f"{path.name} is not a regular file; it is not opened.")
+            raise UnsafeError(f"{path.name} is not a regular file, so it is not opened.")
         with path.open("rb") as file:
             prefix, file_size = file.read(8), status.st_size
             if prefix == b"version " and file_size < 1024:

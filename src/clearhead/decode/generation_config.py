@@ -147,7 +147,7 @@ def _encode_setting(
     if not isinstance(value, str):
         encodings.append(value)
     elif tokenizer is None:
-        raise InputError(f"{name} is a text, but this model has no tokenizer; give token ids.")
+        raise InputError(f"{name} is a text, but this model has no tokenizer; pass token ids.")
     else:
         for text in (value, f" {value}") if also_spaced else (value,):
             encoding = tokenizer.encode(text)

@@ -147,7 +147,7 @@ def label_table(
         hits, true_counts, prediction_counts = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
     names = [str(index) for index in range(len(hits))] if names is None else names
     if len(names) != len(hits):
-        raise InputError(f"There are {len(hits)} labels and {len(names)} names; give one name per label.")
+        raise InputError(f"There are {len(hits)} labels and {len(names)} names; pass one name per label.")
     counts = ClassCounts(hits=hits, labels=true_counts, predictions=prediction_counts)
     scores = zip(*(divide_or(*formula(counts)).tolist() for formula in (PRECISION, RECALL, F1)), strict=True)
     return tuple(

@@ -76,7 +76,7 @@ class Model:
             return cast("CoreRunner", self.runner)
         if self._core is None:
             if self.make_core is None:
-                raise InputError("This needs the core: load the model with runtime='core'.")
+                raise InputError("This requires the core runtime; load the model with runtime='core'.")
             self._core = self.make_core()
         return self._core
 

@@ -40,7 +40,7 @@ def find_columns(
     if reads_pairs is False:
         _refuse_pairs(predictor, source)
     if reads_pairs and source.kind == "list" and source.columns == ("text",):
-        raise InputError(f"{source.name}: this model reads two texts; give pairs such as [(text, second text)].")
+        raise InputError(f"{source.name}: this model reads two texts; pass pairs such as [(text, second text)].")
     trained_columns = {} if predictor.trained is None else predictor.trained.columns
     names = {
         role: name or (trained_columns.get(role) if trained_columns.get(role) in source.columns else None)

@@ -128,7 +128,7 @@ def compute_window_features(
         processed += len(batch)
         progress("features", processed, len(windows))
     if not features:
-        raise InputError("There are no rows to make features of.")
+        raise InputError("There are no rows to compute features for.")
     return [average_windows(target, dataset) for target in features]
 
 
@@ -183,7 +183,7 @@ def compute_word_arrays(
         processed += len(batch_windows)
         progress("features", processed, len(windows))
     if not word_arrays:
-        raise InputError("There are no rows to make features of.")
+        raise InputError("There are no rows to compute features for.")
     return word_arrays
 
 

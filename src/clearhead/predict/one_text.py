@@ -45,4 +45,4 @@ def _check_texts(texts: Sequence[Any]) -> None:
             hint = f"; for several texts use {verb('predict')}"
             raise InputError(f"Text {number} of {len(texts)} is a {type(text).__name__}, expected a string{hint}.")
         if not text.strip():
-            raise InputError(f"Text {number} of {len(texts)} is empty; expected words to answer.")
+            raise InputError(f"Text {number} of {len(texts)} is empty.")

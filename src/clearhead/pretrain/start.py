@@ -109,7 +109,7 @@ def resolve_dropout(plan: PretrainPlan) -> float | None:
 
 def record_source(folder: Path, texts: PretrainTexts, saved: SavedPretrain, *, resume: bool) -> SavedPretrain:
     if resume and saved.source is not None and saved.source != texts.source:
-        raise CheckpointError(f"The text has changed since {folder} was started: restore it, or start a new run.")
+        raise CheckpointError(f"The text has changed since {folder} was started; restore it, or start a new run.")
     saved = replace(saved, source=texts.source)
     if not resume or read_pretrain_run(folder) != saved:
         write_pretrain_run(folder, saved)

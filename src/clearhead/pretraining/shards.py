@@ -205,7 +205,7 @@ def _read_index(folder: Path, source: str) -> CorpusIndex | None:
     index = decode_dataclass(read_json(folder / INDEX_FILE), CorpusIndex, INDEX_FILE)
     if index.format != FORMAT or index.source != source:
         raise CheckpointError(
-            f"{folder} was created from another text, tokenizer or setting: restore it, or start a new run."
+            f"{folder} was created from another text, tokenizer or setting; restore it, or start a new run."
         )
     if index.bytes not in (2, 4) or (index.whole and not index.shards):
         raise CheckpointError(f"{folder / INDEX_FILE} is damaged; remove {folder} to rebuild it.")

@@ -64,7 +64,7 @@ def compute_kept_positions(
     inserted = len(sides) - sum(counts)
     if inserted > max_length:
         raise InputError(
-            f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}"
+            f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}."
         )
     lengths = allocate_lengths(max_length - inserted, *((*full_counts, 0)[:2] if full_counts is not None else counts))
     positions = []
@@ -90,7 +90,7 @@ def split_into_windows(encoding: Encoding, *, max_length: int, stride: int, side
         raise InputError(
             f"max_length={max_length} leaves {max(window_size, 0)} tokens per window besides {fixed_count} fixed "
             f"tokens, expected more than stride={stride}; set max_length above {fixed_count + stride} "
-            "or reduce stride"
+            "or reduce stride."
         )
     starts = range(0, max(len(text_positions) - stride, 1), window_size - stride)
     windows = [text_positions[start : start + window_size] for start in starts]
@@ -127,4 +127,4 @@ def select_tokens(encoding: Encoding, positions: Iterable[int], *, truncated: in
 def check_count(value: object, name: str, *, minimum: int) -> None:
     """Raise an InputError unless `value` is an integer >= `minimum`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-        raise InputError(f"{name} must be an integer >= {minimum}, got {value!r}")
+        raise InputError(f"{name} must be an integer >= {minimum}, got {value!r}.")

@@ -23,9 +23,9 @@ def read_bytes(path: Path, *, limit: int = MAX_VOCABULARY_BYTES) -> bytes:
         with path.open("rb") as file:
             # Reading one byte more than allowed also detects pipes and growing files that are too large.
             if os.fstat(file.fileno()).st_size > limit or len(data := file.read(limit + 1)) > limit:
-                raise TokenizerError(f"{path.name} is larger than the limit of {limit // MEGABYTE} MB")
+                raise TokenizerError(f"{path.name} is larger than the limit of {limit // MEGABYTE} MB.")
     except OSError as error:
-        raise TokenizerError(f"{path.name} cannot be read: {error.strerror or error}") from error
+        raise TokenizerError(f"{path.name} cannot be read: {error.strerror or error}.") from error
     return data
 
 
@@ -34,7 +34,7 @@ def read_text(path: Path, *, limit: int = MAX_VOCABULARY_BYTES) -> str:
     try:
         return read_bytes(path, limit=limit).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise TokenizerError(f"{path.name} is not UTF-8 text: invalid byte at position {error.start}") from error
+        raise TokenizerError(f"{path.name} is not UTF-8 text: invalid byte at position {error.start}.") from error
 
 
 def parse_json_object(text: str, name: str) -> dict[str, Any]:
@@ -42,11 +42,11 @@ def parse_json_object(text: str, name: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise TokenizerError(f"{name} is nested too deeply to be a tokenizer file") from None
+        raise TokenizerError(f"{name} is nested too deeply to be a tokenizer file.") from None
     except ValueError as error:
-        raise TokenizerError(f"{name} is not valid JSON: {error}") from error
+        raise TokenizerError(f"{name} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise TokenizerError(f"{name} must contain a JSON object, got {type(value).__name__}")
+        raise TokenizerError(f"{name} must contain a JSON object, got {type(value).__name__}.")
     return value
 
 
@@ -83,13 +83,13 @@ def wrap_library_errors(message: str) -> Iterator[None]:
     except ClearheadError:
         raise
     except Exception as error:
-        raise TokenizerError(f"{message}: {_summarize_error(error)}") from error
+        raise TokenizerError(f"{message}: {_summarize_error(error)}.") from error
     except BaseException as error:
         # A Rust panic is raised as pyo3_runtime.PanicException, a BaseException that cannot be imported.
         if type(error).__name__ != "PanicException":
             raise
-        raise TokenizerError(f"{message}: the tokenizers library panicked ({_summarize_error(error)})") from None
+        raise TokenizerError(f"{message}: the tokenizers library panicked ({_summarize_error(error)}).") from None
 
 
 def _summarize_error(error: BaseException) -> str:
-    return to_printable(" ".join(str(error).split()) or type(error).__name__, 300)
+    return to_printable(" ".join(str(error).split()).rstrip(".") or type(error).__name__, 300)

@@ -34,7 +34,7 @@ def add_gpt_template(tokenizer: Tokenizer) -> Tokenizer:
     data = tokenizer.files().get("tokenizer.json")
     if data is None:
         raise InputError("The template tokens cannot be added: this tokenizer has no tokenizer.json.")
-    with wrap_library_errors("the template tokens cannot be added"):
+    with wrap_library_errors("The template tokens cannot be added"):
         pipeline = Pipeline.from_str(data.decode())
         pipeline.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in TEMPLATE_TOKENS])
         template = processors.TemplateProcessing(

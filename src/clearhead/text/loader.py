@@ -72,7 +72,7 @@ def _load_pair(folder: Path, model_type: str, config: dict[str, Any]) -> Tokeniz
     if not (folder / "tokenizer.json").is_file():
         if recipe is None:
             raise TokenizerError(
-                f"{folder.name}: tokenizer.json not found, required for a {class_name} of model type {model_type!r}"
+                f"{folder.name}: tokenizer.json not found, required for a {class_name} of model type {model_type!r}."
             )
         return TokenizerPair(source=_load_legacy(folder, recipe))
     text = read_text(folder / "tokenizer.json")
@@ -93,7 +93,7 @@ def _load_legacy(folder: Path, recipe: TokenizerRecipe) -> Tokenizer:
         recipe, file_names = RECIPES["BertTokenizer"], ("vocab.txt",)
     if file_names is None:
         expected_files = " or ".join(["tokenizer.json", *(" + ".join(file_set) for file_set in recipe.files)])
-        raise TokenizerError(f"{folder.name}: no vocabulary found for a {recipe.name}; expected {expected_files}")
+        raise TokenizerError(f"{folder.name}: no vocabulary found for a {recipe.name}; expected {expected_files}.")
     settings = read_settings(folder, None)
     with wrap_library_errors(f"{' + '.join(file_names)} cannot be used"):
         if recipe.model == "Unigram":
@@ -137,25 +137,25 @@ def _read_json_vocabulary(data: dict[str, Any], recipe: TokenizerRecipe) -> Voca
     """Read the vocabulary, merges, charsmap and post-processor of a tokenizer.json, which recipes use."""
     model = data.get("model")
     if not isinstance(model, dict):
-        raise TokenizerError("tokenizer.json: model must be an object")
+        raise TokenizerError("tokenizer.json: model must be an object.")
     model_type, vocab = model.get("type"), model.get("vocab")
     if model_type not in (None, recipe.model):  # very old files have no model type
         raise TokenizerError(
             f"tokenizer.json contains a {model_type} model, but {recipe.name} requires {recipe.model}; if the file is "
-            'correct, set "tokenizer_class": "PreTrainedTokenizerFast" in tokenizer_config.json'
+            'correct, set "tokenizer_class": "PreTrainedTokenizerFast" in tokenizer_config.json.'
         )
     post_processor = _load_post_processor(data)
     if recipe.model == "Unigram":
         if not isinstance(vocab, list) or not all(isinstance(entry, list) and len(entry) == 2 for entry in vocab):
             raise TokenizerError(
-                "tokenizer.json: the vocabulary of a Unigram model must be a list of [piece, score] pairs"
+                "tokenizer.json: the vocabulary of a Unigram model must be a list of [piece, score] pairs."
             )
         scores = [(piece, score) for piece, score in vocab]
         return Vocabulary(scores=scores, charsmap=_decode_charsmap(data), post_processor=post_processor)
     if isinstance(vocab, list):  # old format: the position is the id
         vocab = {entry[0] if isinstance(entry, list) and entry else entry: index for index, entry in enumerate(vocab)}
     if not isinstance(vocab, dict):
-        raise TokenizerError("tokenizer.json: the vocabulary must map tokens to ids")
+        raise TokenizerError("tokenizer.json: the vocabulary must map tokens to ids.")
     ids, merges = check_vocabulary(vocab, "tokenizer.json"), _parse_merges(model.get("merges") or [])
     return Vocabulary(ids=ids, merges=merges, post_processor=post_processor)
 
@@ -165,7 +165,7 @@ def _parse_merges(rows: object) -> list[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else [rows]:
         merge = row.split(" ") if isinstance(row, str) else row
         if not isinstance(merge, list) or len(merge) != 2 or not all(isinstance(symbol, str) for symbol in merge):
-            raise TokenizerError(f"tokenizer.json: merges must be a list of pairs, got the entry {str(row)[:80]!r}")
+            raise TokenizerError(f"tokenizer.json: merges must be a list of pairs, got the entry {str(row)[:80]!r}.")
         merges.append((merge[0], merge[1]))
     return merges
 
@@ -183,13 +183,13 @@ def _decode_charsmap(data: dict[str, Any]) -> bytes | None:
     if isinstance(steps, dict):
         steps = steps.get("normalizers") if steps.get("type") == "Sequence" else [steps]
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        raise TokenizerError("tokenizer.json: normalizer must be an object or a sequence of objects")
+        raise TokenizerError("tokenizer.json: normalizer must be an object or a sequence of objects.")
     for step in steps:
         if step.get("type") == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
             try:
                 return base64.b64decode(step["precompiled_charsmap"], validate=True)
             except binascii.Error as error:
-                raise TokenizerError(f"tokenizer.json: precompiled_charsmap is not base64: {error}") from error
+                raise TokenizerError(f"tokenizer.json: precompiled_charsmap is not base64: {error}.") from error
     return None
 
 
@@ -318,6 +318,6 @@ def _check_post_processor(pipeline: Pipeline) -> None:
     """Raise a TokenizerError if the post-processor inserts ids that do not exist."""
     for encoding in (pipeline.encode(""), pipeline.encode("", "")):
         if unknown_ids := [token_id for token_id in encoding.ids if pipeline.id_to_token(token_id) is None]:
-            raise TokenizerError(f"the post-processor inserts ids that are not in the vocabulary: {unknown_ids[:8]}")
+            raise TokenizerError(f"The post-processor inserts ids that are not in the vocabulary: {unknown_ids[:8]}.")
         if len(encoding.ids) != len(encoding.tokens):
-            raise TokenizerError("the post-processor inserts different numbers of ids and tokens")
+            raise TokenizerError("The post-processor inserts different numbers of ids and tokens.")

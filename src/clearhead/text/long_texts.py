@@ -58,8 +58,8 @@ def encode_long_text_ids(backend: EncodingBackend, item: EncodeInput, max_length
     token_ids = backend.encode_ids([_make_item(prefixes)], split=False, max_length=max_length, side=side)[0]
     if not token_ids.truncated:  # the first chunk does not fill max_length, so later chunks would be needed, too
         raise InputError(
-            f"a text has {max(map(len, texts)):,} characters, more than the maximum of {MAX_TEXT_LENGTH:,} that can be "
-            "tokenized at once; split it"
+            f"A text has {max(map(len, texts)):,} characters, more than the maximum of {MAX_TEXT_LENGTH:,} that can be "
+            "tokenized at once; split it."
         )
     return TokenIds(
         token_ids.ids, token_ids.segments, token_ids.truncated + sum(_count_remaining(backend, text) for text in texts)

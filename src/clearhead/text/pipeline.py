@@ -50,7 +50,7 @@ class RustPipeline:
 
     def encode(self, items: Sequence[EncodeInput], *, split: bool) -> list[Encoding]:
         """Encode texts or pairs with special tokens, without truncation; with `split`, texts are lists of words."""
-        with wrap_library_errors("the tokenizer failed on this text"):
+        with wrap_library_errors("The tokenizer failed on this text"):
             self._check_sizes(items)
             return [
                 _make_encoding(library_encoding)
@@ -62,7 +62,7 @@ class RustPipeline:
         self, items: Sequence[EncodeInput], *, split: bool, max_length: int | None = None, side: str = "right"
     ) -> list[TokenIds]:
         """Encode texts or pairs to ids and segments, without offsets, truncated to `max_length`."""
-        with wrap_library_errors("the tokenizer failed on this text"):
+        with wrap_library_errors("The tokenizer failed on this text"):
             self._check_sizes(items)
             long_ids: dict[int, TokenIds] = {}
             if max_length is not None and side == "right" and not split:
@@ -110,7 +110,7 @@ class RustPipeline:
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts to ids without special tokens."""
-        with wrap_library_errors("the tokenizer failed on this text"):
+        with wrap_library_errors("The tokenizer failed on this text"):
             self._check_sizes(texts)
             return [
                 library_encoding.ids
@@ -120,7 +120,7 @@ class RustPipeline:
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text without special tokens."""
-        with wrap_library_errors("the tokenizer failed on this text"):
+        with wrap_library_errors("The tokenizer failed on this text"):
             self._check_sizes([text])
             return self._count_unchecked(text)
 
@@ -153,7 +153,7 @@ class RustPipeline:
 
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Convert ids to text."""
-        with wrap_library_errors("the tokenizer failed to decode these ids"):
+        with wrap_library_errors("The tokenizer failed to decode these ids"):
             text: str = self.pipeline.decode(ids, skip_special_tokens=skip_special)
         return clean_up_spaces(text) if self.clean_up else text
 
@@ -247,10 +247,10 @@ def check_text(text: object, name: str = "the text") -> None:
     if isinstance(text, str):
         return
     if not isinstance(text, list):
-        raise InputError(f"{name} must be a string or a list of words, got {type(text).__name__}")
+        raise InputError(f"{name} must be a string or a list of words, got {type(text).__name__}.")
     for index, word in enumerate(text):
         if not isinstance(word, str):
-            raise InputError(f"{name} must be a list of words, but word {index} has type {type(word).__name__}")
+            raise InputError(f"{name} must be a list of words, but word {index} has type {type(word).__name__}.")
 
 
 def check_surrogates(text: str, name: str) -> None:
@@ -260,7 +260,7 @@ def check_surrogates(text: str, name: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{name} contains an unpaired surrogate at character {error.start}, which is not valid text; "
-            "decode its source with errors='replace'"
+            "decode its source with errors='replace'."
         ) from None
 
 

@@ -48,7 +48,7 @@ class RecipeInputs:
         """Return a required special token by its short name, such as "unk"."""
         token = self.special_tokens.get(f"{name}_token")
         if token is None:
-            raise TokenizerError(f"tokenizer_config.json: {name}_token must not be null for this tokenizer")
+            raise TokenizerError(f"tokenizer_config.json: {name}_token must not be null for this tokenizer.")
         return str(token)
 
 
@@ -111,7 +111,7 @@ def _build_unigram(
 ) -> Pipeline:
     if not 0 <= unk_id < len(inputs.vocabulary.scores):
         raise TokenizerError(
-            f"the id of the unknown piece is {unk_id}, but the vocabulary has {len(inputs.vocabulary.scores)} pieces"
+            f"The id of the unknown piece is {unk_id}, but the vocabulary has {len(inputs.vocabulary.scores)} pieces."
         )
     check_scores(inputs.vocabulary.scores, "the vocabulary")
     pipeline = Pipeline(models.Unigram(inputs.vocabulary.scores, unk_id=unk_id, byte_fallback=False))
@@ -186,8 +186,8 @@ def _add_t5_sentinels(tokens: list[Token] | None, settings: TokenizerSettings) -
     sentinels = _make_sentinels(settings)
     if existing_sentinels and sentinels and len(existing_sentinels) != len(sentinels):
         raise TokenizerError(
-            f"the vocabulary has {len(existing_sentinels)} sentinel tokens, but extra_ids in tokenizer_config.json is "
-            f"{len(sentinels)}"
+            f"The vocabulary has {len(existing_sentinels)} sentinel tokens, but extra_ids in tokenizer_config.json is "
+            f"{len(sentinels)}."
         )
     return [*(tokens or []), *([] if existing_sentinels else sentinels)]
 
@@ -239,7 +239,7 @@ def _make_eos_template(pipeline: Pipeline, inputs: RecipeInputs) -> Any:
 def _get_token_with_id(pipeline: Pipeline, token: str) -> tuple[str, int]:
     token_id = pipeline.token_to_id(token)
     if token_id is None:
-        raise TokenizerError(f"the special token {to_printable(token)!r} is not in the vocabulary")
+        raise TokenizerError(f"The special token {to_printable(token)!r} is not in the vocabulary.")
     return token, token_id
 
 

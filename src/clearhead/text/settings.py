@@ -39,7 +39,7 @@ class TokenizerSettings:
         """Return a boolean option."""
         value = self.options.get(name, default)
         if not isinstance(value, bool):
-            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, got {to_printable(value)!r}")
+            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, got {to_printable(value)!r}.")
         return value
 
     def get_optional_flag(self, name: str) -> bool | None:
@@ -51,7 +51,7 @@ class TokenizerSettings:
         value = self.options.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= maximum:
             raise TokenizerError(
-                f"tokenizer_config.json: {name} must be an integer from 0 to {maximum}, got {to_printable(value)!r}"
+                f"tokenizer_config.json: {name} must be an integer from 0 to {maximum}, got {to_printable(value)!r}."
             )
         return value
 
@@ -107,11 +107,11 @@ def parse_token(value: object, location: str, *, special: bool | None = None) ->
         _check_token_content(value, location)
         return value
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
-        raise TokenizerError(f'{location} must be a string or an object with "content", got {str(value)[:80]!r}')
+        raise TokenizerError(f'{location} must be a string or an object with "content", got {str(value)[:80]!r}.')
     _check_token_content(value["content"], location)
     flags = {key: value for key, value in value.items() if key in TOKEN_FLAGS and value is not None}
     if invalid_flags := [key for key, value in flags.items() if not isinstance(value, bool)]:
-        raise TokenizerError(f"{location}: {', '.join(invalid_flags)} must be true or false")
+        raise TokenizerError(f"{location}: {', '.join(invalid_flags)} must be true or false.")
     if special is not None:
         flags["special"] = special
     return AddedToken(value["content"], **flags)
@@ -121,22 +121,22 @@ def check_vocabulary(ids: dict[Any, Any], name: str) -> dict[str, int]:
     """Check that all tokens are strings and all ids unique integers in range; return the vocabulary."""
     tokens_by_id: dict[int, str] = {}
     if not ids:
-        raise TokenizerError(f"{name} contains an empty vocabulary")
+        raise TokenizerError(f"{name} contains an empty vocabulary.")
     for token, token_id in ids.items():
         if not isinstance(token, str):
-            raise TokenizerError(f"{name}: tokens must be strings, got {to_printable(token)!r}")
+            raise TokenizerError(f"{name}: tokens must be strings, got {to_printable(token)!r}.")
         if len(token) > MAX_TOKEN_LENGTH:
             raise TokenizerError(
-                f"{name}: {to_printable(token)!r} has {len(token):,} characters, more than {MAX_TOKEN_LENGTH:,}"
+                f"{name}: {to_printable(token)!r} has {len(token):,} characters, more than {MAX_TOKEN_LENGTH:,}."
             )
         if not isinstance(token_id, int) or isinstance(token_id, bool) or not 0 <= token_id < MAX_TOKEN_ID:
             raise TokenizerError(
                 f"{name}: the id of {to_printable(token)!r} must be an integer from 0 to {MAX_TOKEN_ID - 1:,}, "
-                f"got {to_printable(token_id)!r}"
+                f"got {to_printable(token_id)!r}."
             )
         if token_id in tokens_by_id:
             raise TokenizerError(
-                f"{name}: {to_printable(tokens_by_id[token_id])!r} and {to_printable(token)!r} share the id {token_id}"
+                f"{name}: {to_printable(tokens_by_id[token_id])!r} and {to_printable(token)!r} share the id {token_id}."
             )
         tokens_by_id[token_id] = token
     return ids
@@ -167,19 +167,19 @@ def resolve_truncation_side(options: dict[str, Any], tokenizer_json: dict[str, A
     side = options.get("truncation_side", str(direction or "right").lower())
     if side not in ("left", "right"):
         raise TokenizerError(
-            f"tokenizer_config.json: truncation_side must be left or right, got {to_printable(side)!r}"
+            f"tokenizer_config.json: truncation_side must be left or right, got {to_printable(side)!r}."
         )
     return str(side)
 
 
 def _check_token_content(content: str, location: str) -> None:
     if not content.isascii() and any("\ud800" <= character <= "\udfff" for character in content):
-        raise TokenizerError(f"{location} contains an unpaired surrogate, which is not valid text")
+        raise TokenizerError(f"{location} contains an unpaired surrogate, which is not valid text.")
 
 
 def _parse_added_tokens_decoder(added_tokens_decoder: object) -> dict[int, AddedToken]:
     if not isinstance(added_tokens_decoder, dict):
-        raise TokenizerError("tokenizer_config.json: added_tokens_decoder must map ids to tokens")
+        raise TokenizerError("tokenizer_config.json: added_tokens_decoder must map ids to tokens.")
     return {
         _parse_token_id(key, "tokenizer_config.json: added_tokens_decoder"): _parse_added_token(
             value, f"added_tokens_decoder[{key!r}]"
@@ -194,7 +194,7 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
         if key == "extra_special_tokens" and isinstance(value, list):
             existing_tokens = options.get(key) or []
             if not isinstance(existing_tokens, list):
-                raise TokenizerError(f"tokenizer_config.json: {key} must be a list, as in special_tokens_map.json")
+                raise TokenizerError(f"tokenizer_config.json: {key} must be a list, as in special_tokens_map.json.")
             extra_tokens = list(existing_tokens)
             options[key] = extra_tokens + [
                 token
@@ -228,7 +228,7 @@ def _parse_added_tokens(options: dict[str, Any], ids_by_content: dict[str, Any])
 def _parse_tokenizer_json_tokens(data: dict[str, Any]) -> dict[int, AddedToken]:
     tokens = data.get("added_tokens") or []
     if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
-        raise TokenizerError("tokenizer.json: added_tokens must be a list of objects")
+        raise TokenizerError("tokenizer.json: added_tokens must be a list of objects.")
     return {
         _parse_token_id(token.get("id"), "tokenizer.json: added_tokens"): _parse_added_token(
             token, "tokenizer.json: added_tokens"
@@ -239,7 +239,7 @@ def _parse_tokenizer_json_tokens(data: dict[str, Any]) -> dict[int, AddedToken]:
 
 def _parse_added_token(value: object, location: str) -> AddedToken:
     if not isinstance(value, dict):
-        raise TokenizerError(f'{location} must be an object with "content", got {str(value)[:80]!r}')
+        raise TokenizerError(f'{location} must be an object with "content", got {str(value)[:80]!r}.')
     token = parse_token(value, location)
     return AddedToken(token) if isinstance(token, str) else token
 
@@ -247,7 +247,7 @@ def _parse_added_token(value: object, location: str) -> AddedToken:
 def _pop_tokens(options: dict[str, Any], key: str) -> list[Token] | None:
     value = options.pop(key, None)
     if value is not None and not isinstance(value, list):
-        raise TokenizerError(f"tokenizer_config.json: {key} must be a list, got {str(value)[:80]!r}")
+        raise TokenizerError(f"tokenizer_config.json: {key} must be a list, got {str(value)[:80]!r}.")
     return None if value is None else [parse_token(token, f"tokenizer_config.json: {key}") for token in value]
 
 
@@ -259,5 +259,5 @@ def _parse_token_id(value: object, location: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 11:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-        raise TokenizerError(f"{location}: expected a token id, got {str(value)[:80]!r}")
+        raise TokenizerError(f"{location}: expected a token id, got {str(value)[:80]!r}.")
     return value

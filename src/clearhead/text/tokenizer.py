@@ -113,7 +113,7 @@ class Tokenizer:
         """
         only = only or ("first" if second is None else "second")
         if only not in ("first", "second") or (only == "second" and second is None):
-            raise InputError(f"only must be 'first', or 'second' for a text pair, got {only!r}")
+            raise InputError(f"only must be 'first', or 'second' for a text pair, got {only!r}.")
         encoding = self.encode(text, second)
         return split_into_windows(encoding, max_length=max_length, stride=stride, side=0 if only == "first" else 1)
 
@@ -122,9 +122,9 @@ class Tokenizer:
         try:
             token_ids = [operator.index(token_id) for token_id in ids]
         except TypeError as error:
-            raise InputError(f"ids must be integers: {error}") from error
+            raise InputError(f"ids must be integers: {error}.") from error
         if out_of_range := [token_id for token_id in token_ids if not 0 <= token_id < 2**32]:
-            raise InputError(f"token ids must be between 0 and 2**32 - 1, got {out_of_range[0]}")
+            raise InputError(f"Token ids must be between 0 and 2**32 - 1, got {out_of_range[0]}.")
         return self._backend.decode(token_ids, skip_special=skip_special)
 
     def decode_batch(self, batch: Iterable[Iterable[int]], *, skip_special: bool = True) -> list[str]:
@@ -247,9 +247,9 @@ class Tokenizer:
             write_json(folder / "tokenizer_config.json", self._config)
             write_json(folder / "special_tokens_map.json", dict(self._special_tokens))
         except OSError as error:
-            raise TokenizerError(f"the tokenizer cannot be saved in {folder}: {error.strerror or error}") from error
+            raise TokenizerError(f"The tokenizer cannot be saved in {folder}: {error.strerror or error}.") from error
         except ClearheadError as error:
-            raise TokenizerError(f"the tokenizer cannot be saved: {error}") from error
+            raise TokenizerError(f"The tokenizer cannot be saved. {error}") from error
 
     def copy_for_model(self, max_length: int | None, *, segments: bool) -> Tokenizer:
         """Return a copy for another model, with the maximum length and segment inputs that `transformers` needs."""
@@ -300,7 +300,7 @@ def _is_split(item: object, name: str) -> bool:
     """Check an input and return whether it consists of lists of words rather than strings."""
     texts = item if isinstance(item, tuple) else (item,)
     if isinstance(item, tuple) and len(item) != 2:
-        raise InputError(f"{name} is a tuple of {len(item)} texts, expected a pair; pass words as a list")
+        raise InputError(f"{name} is a tuple of {len(item)} texts, expected a pair; pass words as a list.")
     for text in texts:
         check_text(text, name)
         for word in text if isinstance(text, list) else [text]:
@@ -308,5 +308,5 @@ def _is_split(item: object, name: str) -> bool:
                 check_surrogates(word, name)
     split_flags = {isinstance(text, list) for text in texts}
     if len(split_flags) > 1:
-        raise InputError(f"{name} is a pair of a string and a list of words; pass two strings or two lists")
+        raise InputError(f"{name} is a pair of a string and a list of words; pass two strings or two lists.")
     return split_flags.pop()

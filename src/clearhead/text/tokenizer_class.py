@@ -47,7 +47,7 @@ def resolve_tokenizer_class(folder: Path, model_type: str, config: dict[str, Any
         "tokenizer_class"
     )
     if class_name is not None and not isinstance(class_name, str):
-        raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, got {class_name!r}")
+        raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, got {class_name!r}.")
     if model_type in BACKEND_MODEL_TYPES:
         return BACKEND_CLASS
     name = (class_name or MODEL_TYPE_CLASSES.get(model_type, BACKEND_CLASS)).removesuffix("Fast")

@@ -82,4 +82,4 @@ class TrainSettings:
             if not is_valid:
                 raise InputError(f"Training settings: {name} must be {expected}, got {getattr(self, name)}.")
         if (self.batch_size is None) == (self.batch_tokens is None):
-            raise InputError("Training settings: give either batch_size or batch_tokens.")
+            raise InputError("Training settings: set either batch_size or batch_tokens.")

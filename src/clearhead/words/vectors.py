@@ -136,7 +136,7 @@ class WordVectors:
         """Return the words nearest to a vector, by exhaustive search."""
         target = np.asarray(vector, np.float32)
         if target.shape != (self.width,):
-            raise InputError(f"expected a vector with {self.width} numbers, got shape {target.shape}.")
+            raise InputError(f"Expected a vector with {self.width} numbers, got shape {target.shape}.")
         scores = (self.matrix @ target) / self.norms / max(float(np.linalg.norm(target)), 1e-12)
         scores[list(without)] = -np.inf
         count = min(top, len(self))

@@ -62,7 +62,7 @@ def _describe(description: str, columns: Sequence[str]) -> str:
 def _open_frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
     columns = tuple(str(column) for column in frame.columns)
     if len(set(columns)) != len(columns):
-        raise InputError(f"the frame has duplicate column names: {format_names(columns)}.")
+        raise InputError(f"The frame has duplicate column names: {format_names(columns)}.")
 
     def rows() -> Rows:
         for number, cells in enumerate(tuples(), start=1):
@@ -84,7 +84,7 @@ def _normalize_missing(value: Any) -> Any:
 def _open_mapping(source: Mapping[Any, Any]) -> Source:
     columns = tuple(str(key) for key in source)
     if not columns:
-        raise InputError("the dict is empty, expected a list of values for each column.")
+        raise InputError("The dict is empty; expected a list of values for each column.")
     value_lists = list(source.values())
     invalid = [
         name
@@ -98,7 +98,7 @@ def _open_mapping(source: Mapping[Any, Any]) -> Source:
     sizes = {len(values) for values in value_lists}
     if len(sizes) > 1:
         lengths = format_names([f"{name}: {len(values)}" for name, values in zip(columns, value_lists, strict=True)])
-        raise InputError(f"the columns have different lengths: {lengths}.")
+        raise InputError(f"The columns have different lengths: {lengths}.")
 
     def rows() -> Rows:
         for number, cells in enumerate(zip(*value_lists, strict=True), start=1):

@@ -262,9 +262,9 @@ def row_from_texts(texts: Sequence[str], reference: str, has_two_texts: bool | N
     """Build a row from a question and its options."""
     if len(texts) < 3:
         count = len(texts)
-        raise InputError(f"{reference} chooses among options: give a question and at least two options, got {count}.")
+        raise InputError(f"{reference} chooses among options; pass a question and at least two options, got {count}.")
     if has_two_texts:
-        raise InputError(f"{reference} reads a passage, a question and options: give them as rows of a file.")
+        raise InputError(f"{reference} reads a passage, a question and options; pass them as rows of a file.")
     return {"text": texts[0], OPTIONS_COLUMN: list(texts[1:])}
 
 

@@ -28,7 +28,7 @@ NOTHING_TO_LEARN = "there is nothing to learn"  # part of the finding that all l
 def row_from_texts(texts: Sequence[str], reference: str, has_two_texts: bool | None) -> dict[str, Any]:
     """Build a row from a question and a passage."""
     if len(texts) != 2:
-        raise InputError(f"{reference} answers questions: give a question and a passage, got {len(texts)} texts.")
+        raise InputError(f"{reference} answers questions; pass a question and a passage, got {len(texts)} texts.")
     return {"text": texts[0], "text_b": texts[1]}
 
 

@@ -97,7 +97,7 @@ def check_recipe_sections(data: dict[str, Any]) -> None:
     for step in post_processor_steps:
         _check_post_processor_step(step)
     if sum(step["type"] == "TemplateProcessing" for step in post_processor_steps) > 1:
-        raise TokenizerError("tokenizer.json: the post_processor has more than one template")
+        raise TokenizerError("tokenizer.json: the post_processor has more than one template.")
     check_added_tokens(iter_added_tokens(data))
     check_model_sizes(data.get("model"))
 
@@ -110,7 +110,7 @@ def check_charsmap(data: bytes, name: str) -> float:
     if longest_rule > MAX_REPLACEMENT_BYTES:
         raise TokenizerError(
             f"{name}: a normalization rule has {longest_rule:,} bytes, "
-            f"more than the maximum of {MAX_REPLACEMENT_BYTES:,}"
+            f"more than the maximum of {MAX_REPLACEMENT_BYTES:,}."
         )
     ascii_replacements = (charsmap.match_longest(chr(code), 0, StepBudget(1))[0] for code in range(1, 128))
     longest_ascii = max(len(replacement.encode()) for replacement in ascii_replacements)
@@ -122,8 +122,8 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
     max_length = MAX_TEXT_LENGTH if max_length is None else max_length
     if len(text) > max_length:
         raise InputError(
-            f"a text has {len(text):,} characters, more than the maximum of {max_length:,} that can be tokenized at "
-            "once; split it"
+            f"A text has {len(text):,} characters, more than the maximum of {max_length:,} that can be tokenized at "
+            "once; split it."
         )
     if len(text.encode("utf-8", "surrogatepass")) * growth <= MAX_NORMALIZED_BYTES or normalizer is None:
         return
@@ -132,8 +132,8 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
         normalized_size += len(normalizer.normalize_str(text[start : start + NORMALIZATION_CHUNK_SIZE]).encode())
         if normalized_size > MAX_NORMALIZED_BYTES:
             raise InputError(
-                f"a text of {len(text):,} characters exceeds {MAX_NORMALIZED_BYTES:,} bytes after normalization; split "
-                "it, or use another tokenizer"
+                f"A text of {len(text):,} characters exceeds {MAX_NORMALIZED_BYTES:,} bytes after normalization; split "
+                "it, or use another tokenizer."
             )
 
 
@@ -167,17 +167,17 @@ def _iter_steps(root: object, section: str) -> Iterator[Step]:
             continue
         count += 1
         if count > MAX_PIPELINE_STEPS:
-            raise TokenizerError(f"tokenizer.json: {section} has more than {MAX_PIPELINE_STEPS} steps")
+            raise TokenizerError(f"tokenizer.json: {section} has more than {MAX_PIPELINE_STEPS} steps.")
         if not isinstance(step, dict) or not isinstance(step.get("type"), str):
             raise TokenizerError(
-                f"tokenizer.json: {section} must be an object with a type, or a sequence of such objects"
+                f"tokenizer.json: {section} must be an object with a type, or a sequence of such objects."
             )
         nested_lists = [step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step]
         if step["type"] != "Sequence":
             yield step
         for steps in nested_lists:
             if not isinstance(steps, list):
-                raise TokenizerError(f"tokenizer.json: the steps of {section} must be a list")
+                raise TokenizerError(f"tokenizer.json: the steps of {section} must be a list.")
             stack.extend(reversed(steps[: MAX_PIPELINE_STEPS + 1]))
 
 
@@ -209,7 +209,7 @@ def _measure_pre_tokenizer_step(step: Step) -> float:
     elif step_type == "FixedLength":
         length = step.get("length", 1)
         if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-            raise TokenizerError(f"tokenizer.json: length must be an integer >= 1, got {to_printable(length)}")
+            raise TokenizerError(f"tokenizer.json: length must be an integer >= 1, got {to_printable(length)}.")
     return 1.0
 
 
@@ -246,10 +246,10 @@ def _check_step_pattern(step: Step) -> str | None:
             except UnboundedPatternError as error:
                 raise TokenizerError(
                     f"tokenizer.json cannot be used: the pattern {to_printable(text)!r} may take unbounded time "
-                    f"({error})"
+                    f"({error})."
                 ) from None
             return None
-    raise TokenizerError(f"tokenizer.json: the pattern of {step['type']} must be a string or a regular expression")
+    raise TokenizerError(f"tokenizer.json: the pattern of {step['type']} must be a string or a regular expression.")
 
 
 def _measure_charsmap_step(step: Step) -> float:
@@ -260,7 +260,7 @@ def _measure_charsmap_step(step: Step) -> float:
     try:
         data = base64.b64decode(charsmap if isinstance(charsmap, str) else "?", validate=True)
     except (binascii.Error, ValueError):
-        raise TokenizerError("tokenizer.json: precompiled_charsmap is not base64") from None
+        raise TokenizerError("tokenizer.json: precompiled_charsmap is not base64.") from None
     return check_charsmap(data, "tokenizer.json")
 
 
@@ -285,7 +285,7 @@ def _check_post_processor_step(step: Step) -> None:
         template = step.get(name)
         if not isinstance(template, list) or len(template) > MAX_TEMPLATE_TOKENS:
             raise TokenizerError(
-                f"tokenizer.json: the template {name} must be a list of at most {MAX_TEMPLATE_TOKENS} elements"
+                f"tokenizer.json: the template {name} must be a list of at most {MAX_TEMPLATE_TOKENS} elements."
             )
         inserted_tokens, inserted_characters, sequences = 0, 0, []
         for entry in template:
@@ -297,10 +297,10 @@ def _check_post_processor_step(step: Step) -> None:
                 inserted_tokens += id_counts.get(str(special_token.get("id")), 1)
                 inserted_characters += character_counts.get(str(special_token.get("id")), 1)
         if inserted_tokens > MAX_TEMPLATE_TOKENS:
-            raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_TOKENS} tokens")
+            raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_TOKENS} tokens.")
         if inserted_characters > MAX_TEMPLATE_CHARACTERS:
             raise TokenizerError(
-                f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_CHARACTERS:,} characters"
+                f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_CHARACTERS:,} characters."
             )
         if len(set(sequences)) != len(sequences):
-            raise TokenizerError(f"tokenizer.json: the template {name} contains a text more than once")
+            raise TokenizerError(f"tokenizer.json: the template {name} contains a text more than once.")

@@ -26,11 +26,11 @@ def check_added_tokens(tokens: Iterable[tuple[str, bool]], growth: float = 1.0, 
         characters += len(content)
         normalized_bytes += len(content.encode("utf-8", "surrogatepass")) if is_normalized else 0
     if count > MAX_ADDED_TOKENS:
-        raise TokenizerError(f"{name} has {count:,} added tokens, more than the maximum of {MAX_ADDED_TOKENS:,}")
+        raise TokenizerError(f"{name} has {count:,} added tokens, more than the maximum of {MAX_ADDED_TOKENS:,}.")
     if characters > MAX_ADDED_CHARACTERS:
-        raise TokenizerError(f"{name}: the added tokens have more than {MAX_ADDED_CHARACTERS:,} characters")
+        raise TokenizerError(f"{name}: the added tokens have more than {MAX_ADDED_CHARACTERS:,} characters.")
     if normalized_bytes * growth > MAX_ADDED_BYTES:
-        raise TokenizerError(f"{name}: the added tokens can exceed {MAX_ADDED_BYTES:,} bytes after normalization")
+        raise TokenizerError(f"{name}: the added tokens can exceed {MAX_ADDED_BYTES:,} bytes after normalization.")
 
 
 def check_normalized_tokens(pipeline: Any) -> None:
@@ -40,8 +40,8 @@ def check_normalized_tokens(pipeline: Any) -> None:
     for token in pipeline.get_added_tokens_decoder().values():
         if token.normalized and not pipeline.normalizer.normalize_str(token.content):
             raise TokenizerError(
-                f"the added token {to_printable(token.content)!r} is empty after normalization; set its "
-                '"normalized" to false'
+                f"The added token {to_printable(token.content)!r} is empty after normalization; set its "
+                '"normalized" to false.'
             )
 
 
@@ -49,7 +49,7 @@ def check_special_token(key: str, token: str) -> None:
     """Raise a TokenizerError for a special token that is too long to repeat in every encoding or for unknown words."""
     max_bytes = MAX_AFFIX_BYTES if key == "unk_token" else MAX_LITERAL_LENGTH
     if (size := len(token.encode("utf-8", "surrogatepass"))) > max_bytes:
-        raise TokenizerError(f"tokenizer_config.json: {key} must have at most {max_bytes:,} bytes, got {size:,}")
+        raise TokenizerError(f"tokenizer_config.json: {key} must have at most {max_bytes:,} bytes, got {size:,}.")
 
 
 def check_scores(pieces: Iterable[tuple[object, object]], name: str = "tokenizer.json") -> None:
@@ -60,7 +60,7 @@ def check_scores(pieces: Iterable[tuple[object, object]], name: str = "tokenizer
             raise TokenizerError(
                 f"{name}: the score of the piece {to_printable(piece)!r} must be a number between "
                 f"-{MAX_SCORE:,.0f} and "
-                f"{MAX_SCORE:,.0f}, got {to_printable(score)}"
+                f"{MAX_SCORE:,.0f}, got {to_printable(score)}."
             )
 
 
@@ -85,14 +85,14 @@ def check_model_sizes(model: object) -> None:
     ):
         raise TokenizerError(
             f"tokenizer.json: max_input_chars_per_word must be from 0 to {MAX_WORD_LENGTH}, "
-            f"got {to_printable(max_word_length)}"
+            f"got {to_printable(max_word_length)}."
         )
     vocab = model.get("vocab")
     if isinstance(vocab, list):
         pieces = (row[0] for row in vocab if isinstance(row, list) and row)
         if any(isinstance(piece, str) and len(piece) > MAX_PIECE_LENGTH for piece in pieces):
             raise TokenizerError(
-                f"tokenizer.json: a piece of the vocabulary has more than {MAX_PIECE_LENGTH} characters"
+                f"tokenizer.json: a piece of the vocabulary has more than {MAX_PIECE_LENGTH} characters."
             )
 
 
@@ -103,7 +103,7 @@ def check_deterministic(model: object) -> None:
     if model.get("dropout"):
         raise TokenizerError(
             f"tokenizer.json: the model has a dropout of {to_printable(model['dropout'])}, which makes ids "
-            "random; set it to null"
+            "random; set it to null."
         )
     vocab = model.get("vocab")
     if isinstance(vocab, dict) and vocab:
@@ -117,7 +117,7 @@ def check_length(text: object, key: str, max_length: int = MAX_LITERAL_LENGTH) -
     if not isinstance(text, str) or len(text) > max_length:
         actual = f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__
         raise TokenizerError(
-            f"tokenizer.json: {key} must be a string of at most {max_length:,} characters, got {actual}"
+            f"tokenizer.json: {key} must be a string of at most {max_length:,} characters, got {actual}."
         )
     return len(text.encode("utf-8", "surrogatepass"))
 
@@ -126,5 +126,5 @@ def check_byte_size(text: object, key: str, max_bytes: int) -> int:
     """Return the size of a string in bytes, or raise a TokenizerError if it is too large."""
     size = check_length(text, key)
     if size > max_bytes:
-        raise TokenizerError(f"tokenizer.json: {key} must have at most {max_bytes} bytes, got {size:,}")
+        raise TokenizerError(f"tokenizer.json: {key} must have at most {max_bytes} bytes, got {size:,}.")
     return size

@@ -143,7 +143,7 @@ class MarianPipeline:
 
     def _encode_item(self, item: EncodeInput, split: bool) -> Encoding:
         if isinstance(item, tuple):
-            raise InputError("a translation model expects a single text, got a pair")
+            raise InputError("A translation model expects a single text, got a pair.")
         text = item if isinstance(item, str) else "".join(item)
         check_text_size(text, max_length=MAX_SOURCE_LENGTH)
         budget = StepBudget(len(text))
@@ -200,10 +200,10 @@ def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     has_separate_vocabs = settings.get_flag("separate_vocabs", False)
     file_names = ["source.spm", "target.spm", "vocab.json", *(["target_vocab.json"] if has_separate_vocabs else [])]
     if missing := [name for name in file_names if not (folder / name).is_file()]:
-        raise TokenizerError(f"{folder.name}: {' and '.join(missing)} not found; expected {', '.join(file_names)}")
+        raise TokenizerError(f"{folder.name}: {' and '.join(missing)} not found; expected {', '.join(file_names)}.")
     if settings.options.get("sp_model_kwargs"):
         raise TokenizerError(
-            "tokenizer_config.json: sp_model_kwargs is not supported, because sampling makes ids random"
+            "tokenizer_config.json: sp_model_kwargs is not supported, because sampling makes ids random."
         )
     limits = {name: MAX_MODEL_BYTES if name.endswith(".spm") else MAX_SETTINGS_BYTES for name in file_names}
     files = {name: read_bytes(folder / name, limit=limit) for name, limit in limits.items()}
@@ -265,12 +265,12 @@ def _parse_vocabulary(data: bytes, name: str) -> dict[str, int]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise TokenizerError(f"{name} is not UTF-8 text: invalid byte at position {error.start}") from error
+        raise TokenizerError(f"{name} is not UTF-8 text: invalid byte at position {error.start}.") from error
     ids = parse_json_object(text, name)
     if len(ids) > MAX_PIECES:
-        raise TokenizerError(f"{name} has {len(ids):,} tokens, more than the maximum of {MAX_PIECES:,}")
+        raise TokenizerError(f"{name} has {len(ids):,} tokens, more than the maximum of {MAX_PIECES:,}.")
     if (longest := max(map(len, ids), default=0)) > MAX_PIECE_LENGTH:
-        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}")
+        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}.")
     return check_vocabulary(ids, name)
 
 
@@ -279,14 +279,14 @@ def _resolve_special_tokens(settings: TokenizerSettings) -> dict[str, str | None
     special_tokens = {key: settings.special_tokens.get(key, defaults.get(key)) for key in SPECIAL_TOKEN_KEYS}
     extra_tokens = settings.extra_tokens if settings.extra_tokens is not None else settings.additional_tokens or []
     if extra_tokens:
-        raise TokenizerError("tokenizer_config.json: a Marian tokenizer does not support additional special tokens")
+        raise TokenizerError("tokenizer_config.json: a Marian tokenizer does not support additional special tokens.")
     return {key: None if token is None else str(token) for key, token in special_tokens.items()}
 
 
 def _require_token(special_tokens: dict[str, str | None], key: str, ids: dict[str, int]) -> str:
     token = special_tokens[key]
     if token is None or token not in ids:
-        raise TokenizerError(f"the {key} {to_printable(token)!r} is not in the vocabulary")
+        raise TokenizerError(f"The {key} {to_printable(token)!r} is not in the vocabulary.")
     return token
 
 
@@ -298,8 +298,8 @@ def _resolve_added_tokens(
         token.content for token in settings.added_tokens.values() if token.lstrip or token.rstrip or token.single_word
     ]:
         raise TokenizerError(
-            "a Marian tokenizer does not support added tokens with lstrip, rstrip or single_word: "
-            f"{to_printable(unsupported)}"
+            "A Marian tokenizer does not support added tokens with lstrip, rstrip or single_word: "
+            f"{to_printable(unsupported)}."
         )
     added_ids = {token.content: token_id for token_id, token in settings.added_tokens.items()}
     next_id = len(ids | added_ids)

@@ -49,7 +49,7 @@ class SentencePieceModel:
 def parse_model(data: bytes, name: str) -> SentencePieceModel:
     """Parse a SentencePiece model."""
     if len(data) > MAX_MODEL_BYTES:
-        raise TokenizerError(f"{name} has {len(data):,} bytes, more than the maximum of {MAX_MODEL_BYTES:,}")
+        raise TokenizerError(f"{name} has {len(data):,} bytes, more than the maximum of {MAX_MODEL_BYTES:,}.")
     pieces: list[SentencePiece] = []
     field_counter = itertools.count(1)
     trainer_fields: dict[int, int | bytes] = {}
@@ -73,7 +73,7 @@ def parse_model(data: bytes, name: str) -> SentencePieceModel:
     unk_id = _get_integer(trainer_fields, 40, 0, name)
     charsmap = normalizer_fields.get(2, b"")
     if not isinstance(charsmap, bytes):
-        raise TokenizerError(f"{name}: the normalization table is corrupt")
+        raise TokenizerError(f"{name}: the normalization table is corrupt.")
     return SentencePieceModel(
         pieces=pieces,
         model_type=_get_integer(trainer_fields, 3, UNIGRAM, name),
@@ -89,21 +89,21 @@ def parse_model(data: bytes, name: str) -> SentencePieceModel:
 
 def _check_sizes(pieces: list[SentencePiece], name: str) -> None:
     if not pieces:
-        raise TokenizerError(f"{name} is not a SentencePiece model (no pieces found)")
+        raise TokenizerError(f"{name} is not a SentencePiece model (no pieces found).")
     if (size := sum(len(piece.text) for piece in pieces)) > MAX_PIECE_CHARACTERS:
         raise TokenizerError(
-            f"{name}: the pieces have {size:,} characters, more than the maximum of {MAX_PIECE_CHARACTERS:,}"
+            f"{name}: the pieces have {size:,} characters, more than the maximum of {MAX_PIECE_CHARACTERS:,}."
         )
     if (special_count := sum(piece.kind in (CONTROL, USER_DEFINED) for piece in pieces)) > MAX_ADDED_TOKENS:
         raise TokenizerError(
-            f"{name} holds {special_count:,} control and user-defined pieces, more than {MAX_ADDED_TOKENS:,}"
+            f"{name} has {special_count:,} control and user-defined pieces, more than {MAX_ADDED_TOKENS:,}."
         )
 
 
 def _parse_piece(data: bytes, name: str, index: int, field_counter: Iterator[int]) -> SentencePiece:
     text, score, kind = b"", 0.0, NORMAL
     if index >= MAX_PIECES:
-        raise TokenizerError(f"{name} has more than {MAX_PIECES:,} pieces")
+        raise TokenizerError(f"{name} has more than {MAX_PIECES:,} pieces.")
     for field, value in _iter_fields(data, name, field_counter):
         if field == 1 and isinstance(value, bytes):
             text = value
@@ -112,14 +112,14 @@ def _parse_piece(data: bytes, name: str, index: int, field_counter: Iterator[int
         elif field == 3 and isinstance(value, int):
             kind = value
     if not math.isfinite(score):
-        raise TokenizerError(f"{name}: the score of piece {index} must be finite, got {score}")
+        raise TokenizerError(f"{name}: the score of piece {index} must be finite, got {score}.")
     try:
         decoded = text.decode()
     except UnicodeDecodeError as error:
-        raise TokenizerError(f"{name}: piece {index} is not UTF-8 text") from error
+        raise TokenizerError(f"{name}: piece {index} is not UTF-8 text.") from error
     if len(decoded) > MAX_PIECE_LENGTH:
         raise TokenizerError(
-            f"{name}: piece {index} has {len(decoded):,} characters, more than the maximum of {MAX_PIECE_LENGTH}"
+            f"{name}: piece {index} has {len(decoded):,} characters, more than the maximum of {MAX_PIECE_LENGTH}."
         )
     return SentencePiece(text=decoded, score=score, kind=kind)
 
@@ -127,7 +127,7 @@ def _parse_piece(data: bytes, name: str, index: int, field_counter: Iterator[int
 def _get_integer(fields: dict[int, int | bytes], key: int, default: int, name: str) -> int:
     value = fields.get(key, default)
     if not isinstance(value, int):
-        raise TokenizerError(f"{name}: field {key} must be a number")
+        raise TokenizerError(f"{name}: field {key} must be a number.")
     return value - 2**64 if value >= 2**63 else value  # negative numbers are encoded as 64 bits
 
 
@@ -136,7 +136,7 @@ def _iter_fields(data: bytes, name: str, field_counter: Iterator[int]) -> Iterat
     position = 0
     while position < len(data):
         if next(field_counter) > MAX_FIELDS:
-            raise TokenizerError(f"{name} has more than {MAX_FIELDS:,} fields")
+            raise TokenizerError(f"{name} has more than {MAX_FIELDS:,} fields.")
         tag, position = _read_varint(data, position, name)
         field, wire_type = tag >> 3, tag & 7
         if wire_type == 0:
@@ -149,7 +149,7 @@ def _iter_fields(data: bytes, name: str, field_counter: Iterator[int]) -> Iterat
             size = {1: 8, 5: 4}.get(wire_type, -1)
         if field == 0 or size < 0 or position + size > len(data):
             raise TokenizerError(
-                f"{name} is not a SentencePiece model, or is corrupt near byte {position} of a message"
+                f"{name} is not a SentencePiece model, or is corrupt near byte {position} of a message."
             )
         yield field, data[position : position + size]
         position += size
@@ -167,4 +167,4 @@ def _read_varint(data: bytes, position: int, name: str) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & (2**64 - 1), position
-    raise TokenizerError(f"{name} is not a SentencePiece model, or is truncated near byte {position} of a message")
+    raise TokenizerError(f"{name} is not a SentencePiece model, or is truncated near byte {position} of a message.")

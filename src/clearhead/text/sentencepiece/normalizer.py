@@ -27,10 +27,10 @@ class Charsmap:
     def __init__(self, data: bytes, name: str) -> None:
         self._name = name
         if len(data) > MAX_CHARSMAP_BYTES:
-            raise TokenizerError(f"{name}: the normalization table has more than {MAX_CHARSMAP_BYTES:,} bytes")
+            raise TokenizerError(f"{name}: the normalization table has more than {MAX_CHARSMAP_BYTES:,} bytes.")
         trie_size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
         if data and (trie_size % 4 or not 0 < trie_size <= len(data) - 4):
-            raise TokenizerError(f"{name}: the normalization table is corrupt")
+            raise TokenizerError(f"{name}: the normalization table is corrupt.")
         self._units: tuple[int, ...] = struct.unpack(f"<{trie_size // 4}I", data[4 : 4 + trie_size])
         self._replacements = data[4 + trie_size :]
         # trie node and replacement after the first character
@@ -58,7 +58,7 @@ class Charsmap:
             if node is None:
                 break
         if position - start == MAX_RULE_LENGTH and node is not None:  # a corrupt table may contain cycles
-            raise TokenizerError(f"{self._name}: a normalization rule has more than {MAX_RULE_LENGTH} characters")
+            raise TokenizerError(f"{self._name}: a normalization rule has more than {MAX_RULE_LENGTH} characters.")
         budget.spend(STEPS_PER_RULE_CHARACTER * (position - start))
         if position == start or (position == start + 1 and node is None):
             self._match_cache[text[start : start + 2]] = (replacement, length)
@@ -83,12 +83,12 @@ class Charsmap:
         start = self._get_unit(node) & 0x7FFFFFFF
         end = self._replacements.find(b"\0", start, start + MAX_REPLACEMENT_BYTES)
         if end < 0:
-            raise TokenizerError(f"{self._name}: the normalization table contains an offset out of range")
+            raise TokenizerError(f"{self._name}: the normalization table contains an offset out of range.")
         return node, self._replacements[start:end].decode("utf-8", "replace")
 
     def _get_unit(self, index: int) -> int:
         if index >= len(self._units):
-            raise TokenizerError(f"{self._name}: the normalization table contains an offset out of range")
+            raise TokenizerError(f"{self._name}: the normalization table contains an offset out of range.")
         return self._units[index]
 
     @staticmethod
@@ -103,7 +103,7 @@ class SentencePieceNormalizer:
         if model.whitespace_is_suffix or not model.escape_whitespaces:
             raise TokenizerError(
                 f"{name}: whitespace as suffix (treat_whitespace_as_suffix) and unescaped whitespace "
-                "(escape_whitespaces: false) are not supported"
+                "(escape_whitespaces: false) are not supported."
             )
         self._charsmap = Charsmap(model.charsmap, name)
         self._collapse_whitespace = model.remove_extra_whitespaces

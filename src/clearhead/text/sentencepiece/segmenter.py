@@ -24,10 +24,10 @@ STEPS_PER_BYTE = 10  # cost of each byte token
 def make_segmenter(model: SentencePieceModel, name: str) -> Segmenter:
     """Return a function that segments normalized text; unknown spans become a single piece, or byte pieces."""
     if model.model_type not in (UNIGRAM, BPE):
-        raise TokenizerError(f"{name} contains a word or character model; only unigram and BPE are supported")
+        raise TokenizerError(f"{name} contains a word or character model; only unigram and BPE are supported.")
     scores = {piece.text: piece.score for piece in model.pieces if piece.kind in (NORMAL, USER_DEFINED) and piece.text}
     if not scores:
-        raise TokenizerError(f"{name} contains no pieces that could match a text")
+        raise TokenizerError(f"{name} contains no pieces that could match a text.")
     split_text = (
         _make_unigram_splitter(model, name) if model.model_type == UNIGRAM else _make_bpe_splitter(model, scores, name)
     )
@@ -137,7 +137,7 @@ def _split_words(text: str) -> list[str]:
 def _make_bpe_splitter(model: SentencePieceModel, scores: dict[str, float], name: str) -> SplitText:
     """Return a function that repeatedly merges the adjacent pair with the highest score, leftmost first on ties."""
     if any(piece.kind == UNUSED for piece in model.pieces):
-        raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported")
+        raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported.")
     split = make_splitter(
         build_literal_trie((piece.text for piece in model.pieces if piece.kind == USER_DEFINED), name)
     )

@@ -29,8 +29,8 @@ class StepBudget:
         self.remaining -= steps
         if self.remaining < 0:
             raise InputError(
-                f"a text of {self.text_length:,} characters takes more than {MAX_STEPS:,} steps with this tokenizer; "
-                "split it, or use another tokenizer"
+                f"A text of {self.text_length:,} characters takes more than {MAX_STEPS:,} steps with this tokenizer; "
+                "split it, or use another tokenizer."
             )
 
 
@@ -48,7 +48,7 @@ def build_trie(entries: Iterable[tuple[str, float]], name: str, max_nodes: int |
             node = child
         node[END] = value
         if node_count > max_nodes:
-            raise TokenizerError(f"{name}: the tokens have more than {max_nodes:,} distinct prefixes")
+            raise TokenizerError(f"{name}: the tokens have more than {max_nodes:,} distinct prefixes.")
     return root
 
 
@@ -56,7 +56,7 @@ def build_literal_trie(texts: Iterable[str], name: str) -> Node:
     """Build a trie of user-defined pieces or added tokens, which have no values."""
     literals = [text for text in texts if text]
     if (longest := max(map(len, literals), default=0)) > MAX_PIECE_LENGTH:
-        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}")
+        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}.")
     return build_trie(((text, 0.0) for text in literals), name, MAX_LITERAL_NODES)
 
 

@@ -75,7 +75,7 @@ def build_preprocessor(plan: VocabularyPlan) -> Pipeline:
 def count_words(chunk_counts: Mapping[str, int], preprocessor: Pipeline) -> Counter[str]:
     """Preprocess counted chunks and return the counts of their words."""
     words: Counter[str] = Counter()
-    with wrap_library_errors("the text cannot be split"):
+    with wrap_library_errors("The text cannot be split"):
         for chunk, count in chunk_counts.items():
             normalized = chunk if preprocessor.normalizer is None else preprocessor.normalizer.normalize_str(chunk)
             for word, _ in preprocessor.pre_tokenizer.pre_tokenize_str(normalized):
@@ -90,7 +90,7 @@ def train_vocabulary(words: Mapping[str, int], alphabet: Alphabet, plan: Vocabul
     training_words, divisor = scale_counts(_split_at_other_characters(words, alphabet.characters))
     scaled_plan = replace(plan, min_count=max(1, round(plan.min_count / divisor)))
     model = train_model(training_words, alphabet, scaled_plan, max_pieces)
-    with wrap_library_errors("the tokenizer cannot be built from the trained vocabulary"):
+    with wrap_library_errors("The tokenizer cannot be built from the trained vocabulary"):
         return _build_tokenizer(model, plan)
 
 
@@ -199,7 +199,7 @@ def _assign_ids(pieces: list[str], plan: VocabularyPlan) -> dict[str, int]:
 
 def _train_model(pipeline: Pipeline, trainer: Any, words: Mapping[str, int]) -> dict[str, Any]:
     """Run a trainer on words and return the model as JSON data. Without a pre-tokenizer, each input is a word."""
-    with wrap_library_errors("the vocabulary cannot be trained"):
+    with wrap_library_errors("The vocabulary cannot be trained"):
         pipeline.train_from_iterator(_iter_batches(words), trainer)
     model: dict[str, Any] = json.loads(pipeline.to_str())["model"]
     return model
