@@ -101,7 +101,9 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         clearhead.pretrain("a text that was pasted " * 30, output=tmp_path / "run", max_steps=1)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is not a regular file; the text is read twice, which a pipe does not support"):
+    with pytest.raises(
+        InputError, match="is not a regular file; the text is read twice, which a pipe does not support"
+    ):
         clearhead.pretrain(tmp_path / "pipe", output=tmp_path / "run", max_steps=1)
     with pytest.raises(InputError, match=r"text names columns of tables, but text\.txt is plain text"):
         clearhead.pretrain(text, text="message", output=tmp_path / "run", max_steps=1)

@@ -258,9 +258,8 @@ def _explain_error(error: BaseException, repo: str, revision: str | None, file: 
     if error_number in (errno.ENOSPC, errno.EDQUOT):
         return f"The disk is full, so {subject} cannot be stored. Free some space, or set HF_HOME to another disk."
     if error_number is not None:
-        return (
-            f"{subject} cannot be written to the cache ({os.strerror(error_number)}). Check HF_HOME and its permissions."
-        )
+        reason = os.strerror(error_number)
+        return f"{subject} cannot be written to the cache ({reason}). Check HF_HOME and its permissions."
     if type(error) is OSError:
         return f"{subject} does not have the size that the hub announced. Try again."
     return f"The hub sent an invalid response for {subject} ({type(error).__name__}). Check HF_ENDPOINT, or try again."

@@ -107,7 +107,8 @@ def read_passport(folder: Path) -> Passport | None:
     if passport.format > FORMAT_VERSION:
         found_format = to_printable(passport.format, 20)
         raise CheckpointError(
-            f"{PASSPORT_FILE} has format {found_format}, but this version reads only up to {FORMAT_VERSION}; upgrade Clearhead."
+            f"{PASSPORT_FILE} has format {found_format}, but this version reads only up to {FORMAT_VERSION}; "
+            "upgrade Clearhead."
         )
     check_label_names(passport.labels, PASSPORT_FILE, unique=False)  # a foreign checkpoint may have duplicate names
     check_label_names([] if passport.trained is None else passport.trained.labels, PASSPORT_FILE)

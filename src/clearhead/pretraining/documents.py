@@ -49,7 +49,8 @@ def find_corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
                 raise InputError(f"Folder {to_printable(path, MAX_NAME_CHARS)} contains no text files ({endings}).")
         elif exists and not path.is_file():
             raise InputError(
-                f"{to_printable(name, MAX_NAME_CHARS)} is not a regular file; the text is read twice, which a pipe does not support."
+                f"{to_printable(name, MAX_NAME_CHARS)} is not a regular file; the text is read twice, "
+                "which a pipe does not support."
             )
         elif exists:
             matches = [path]

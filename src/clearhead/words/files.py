@@ -103,7 +103,8 @@ def read_vectors(folder: Path) -> WordVectors:
     )
     if card.format != FORMAT:
         raise CheckpointError(
-            f"{CARD_FILE} has format {to_printable(card.format, 20)}, but this version reads {FORMAT}; upgrade Clearhead."
+            f"{CARD_FILE} has format {to_printable(card.format, 20)}, but this version reads {FORMAT}; "
+            "upgrade Clearhead."
         )
     if not card.words or not 1 <= card.width <= MAX_WIDTH:
         raise CheckpointError(f"{CARD_FILE} has no words, or a width outside 1 to {MAX_WIDTH:,}.")

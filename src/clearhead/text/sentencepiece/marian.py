@@ -270,7 +270,9 @@ def _parse_vocabulary(data: bytes, name: str) -> dict[str, int]:
     if len(ids) > MAX_PIECES:
         raise TokenizerError(f"{name} has {len(ids):,} tokens, more than the maximum of {MAX_PIECES:,}.")
     if (longest := max(map(len, ids), default=0)) > MAX_PIECE_LENGTH:
-        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}.")
+        raise TokenizerError(
+            f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}."
+        )
     return check_vocabulary(ids, name)
 
 

@@ -56,7 +56,9 @@ def build_literal_trie(texts: Iterable[str], name: str) -> Node:
     """Build a trie of user-defined pieces or added tokens, which have no values."""
     literals = [text for text in texts if text]
     if (longest := max(map(len, literals), default=0)) > MAX_PIECE_LENGTH:
-        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}.")
+        raise TokenizerError(
+            f"{name}: a token has {longest:,} characters, more than the maximum of {MAX_PIECE_LENGTH}."
+        )
     return build_trie(((text, 0.0) for text in literals), name, MAX_LITERAL_NODES)
 
 
