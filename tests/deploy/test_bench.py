@@ -1,4 +1,4 @@
-"""bench: real child processes that take turns, and what happens when one of them breaks."""
+"""Benchmarks of runtimes: worker processes in interleaved rounds, and failures of a worker."""
 
 from __future__ import annotations
 
@@ -27,44 +27,49 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def measured(tiny: str) -> Bench:
+def measured_bench(tiny: str) -> Bench:
     """Two rounds of the engine, int8 and the plain graph."""
     return run_bench(tiny, TEXTS, runtimes=["engine", "int8", "onnx"], threads=1, seconds=0.1, rounds=2)
 
 
-def test_every_runtime_is_measured_on_the_same_texts(measured: Bench) -> None:
-    assert (measured.texts, measured.threads, measured.rounds, measured.against) == (40, 1, 2, None)
-    assert [one.name for one in measured.runtimes] == ["engine", "int8", "onnx"]
-    for one in measured.runtimes:
-        assert one.left_out is None
-        assert one.p50_ms is not None
-        assert one.p99_ms is not None
-        assert 0 < one.p50_ms <= one.p99_ms
-        assert one.texts_per_second is not None
-        assert measured.tokens is not None
-        assert one.tokens_per_second == pytest.approx(one.texts_per_second * measured.tokens)
-        assert one.load_seconds is not None
-        assert one.load_seconds > 0
-        assert one.cosine is not None
+def test_every_runtime_is_measured_on_the_same_texts(measured_bench: Bench) -> None:
+    assert (measured_bench.texts, measured_bench.threads, measured_bench.rounds, measured_bench.against) == (
+        40,
+        1,
+        2,
+        None,
+    )
+    assert [speed.name for speed in measured_bench.runtimes] == ["engine", "int8", "onnx"]
+    for speed in measured_bench.runtimes:
+        assert speed.left_out is None
+        assert speed.p50_ms is not None
+        assert speed.p99_ms is not None
+        assert 0 < speed.p50_ms <= speed.p99_ms
+        assert speed.texts_per_second is not None
+        assert measured_bench.tokens is not None
+        assert speed.tokens_per_second == pytest.approx(speed.texts_per_second * measured_bench.tokens)
+        assert speed.load_seconds is not None
+        assert speed.load_seconds > 0
+        assert speed.cosine is not None
         if sys.platform == "linux":
-            assert one.resident_mb is not None
-            assert one.peak_mb is not None
-            assert 20 < one.resident_mb <= one.peak_mb + 1
-    engine, int8, plain = measured.runtimes
+            assert speed.resident_mb is not None
+            assert speed.peak_mb is not None
+            assert 20 < speed.resident_mb <= speed.peak_mb + 1
+    engine, int8, plain = measured_bench.runtimes
     assert engine.worst_cosine == pytest.approx(1)
     assert plain.worst_cosine == pytest.approx(1, abs=1e-5)
     assert int8.cosine is not None
     assert 0.9 < int8.cosine <= 1 + 1e-6
 
 
-def test_tokens_are_counted_with_the_special_ones(measured: Bench) -> None:
-    assert measured.tokens == pytest.approx(sum(len(text.split()) + 2 for text in TEXTS) / len(TEXTS))
+def test_tokens_are_counted_with_the_special_ones(measured_bench: Bench) -> None:
+    assert measured_bench.tokens == pytest.approx(sum(len(text.split()) + 2 for text in TEXTS) / len(TEXTS))
 
 
 @pytest.mark.slow
 def test_the_core_is_the_one_to_compare_with(tiny: str) -> None:
     reported: list[tuple[int, int | None]] = []
-    made = run_bench(
+    bench = run_bench(
         tiny,
         TEXTS,
         runtimes=["engine", "core"],
@@ -73,34 +78,34 @@ def test_the_core_is_the_one_to_compare_with(tiny: str) -> None:
         rounds=1,
         progress=lambda _, done, total: reported.append((done, total)),
     )
-    assert made.against == "core"
-    assert [one.ratio == 1 for one in made.runtimes] == [False, True]
-    assert all(one.worst_cosine == pytest.approx(1, abs=1e-5) for one in made.runtimes)
+    assert bench.against == "core"
+    assert [speed.ratio == 1 for speed in bench.runtimes] == [False, True]
+    assert all(speed.worst_cosine == pytest.approx(1, abs=1e-5) for speed in bench.runtimes)
     assert reported[-1] == (6, 6)
 
 
 @pytest.fixture
-def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A sentence-transformers that does what a test writes into it."""
-    folder = tmp_path / "broken" / "sentence_transformers"
+def fake_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fake sentence-transformers package whose code a test writes."""
+    folder = tmp_path / "fake_package" / "sentence_transformers"
     folder.mkdir(parents=True)
     monkeypatch.setenv("PYTHONPATH", f"{folder.parent}:{Path(clearhead.__file__).parents[1]}")
     return folder / "__init__.py"
 
 
 @pytest.mark.slow
-def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, broken: Path) -> None:
-    broken.write_text("raise RuntimeError('<b>built</b> for\\nanother machine')\n")
-    made = run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, seconds=0.05, rounds=1)
-    assert [one.left_out for one in made.runtimes] == [None, "RuntimeError: <b>built</b> for another machine"]
-    assert made.notes == ("left out: sentence-transformers: RuntimeError: <b>built</b> for another machine",)
-    assert "<b>" not in made._repr_html_()
-    assert len(made.table()[0]) == 2
+def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, fake_package: Path) -> None:
+    fake_package.write_text("raise RuntimeError('<b>built</b> for\\nanother machine')\n")
+    bench = run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, seconds=0.05, rounds=1)
+    assert [speed.left_out for speed in bench.runtimes] == [None, "RuntimeError: <b>built</b> for another machine"]
+    assert bench.notes == ("left out: sentence-transformers: RuntimeError: <b>built</b> for another machine",)
+    assert "<b>" not in bench._repr_html_()
+    assert len(bench.table()[0]) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("program", "patience", "said"),
+    ("program", "patience", "message"),
     [
         ("import os\nos._exit(3)\n", 60.0, "sentence-transformers exited during the measurement: exit code 3."),
         ("import sys\nsys.exit('no memory left')\n", 60.0, "exited during the measurement: no memory left."),
@@ -108,15 +113,15 @@ def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, broken: 
     ],
 )
 def test_a_peer_that_dies_or_hangs_is_an_error(
-    tiny: str, broken: Path, program: str, patience: float, said: str
+    tiny: str, fake_package: Path, program: str, patience: float, message: str
 ) -> None:
-    broken.write_text(program)
-    with pytest.raises(ClearheadError, match=said):
+    fake_package.write_text(program)
+    with pytest.raises(ClearheadError, match=message):
         run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, timeout=patience)
 
 
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "message"),
     [
         ("print('not json', flush=True)\nimport time\ntime.sleep(600)", "exited during the measurement"),
         ("print('[1, 2]', flush=True)\nimport time\ntime.sleep(600)", "exited during the measurement"),
@@ -124,19 +129,19 @@ def test_a_peer_that_dies_or_hangs_is_an_error(
         ("import sys\nsys.stdin.readline()", "exited during the measurement: exit code 0"),
     ],
 )
-def test_a_child_is_never_waited_for_without_end(program: str, said: str) -> None:
+def test_a_child_is_never_waited_for_without_end(program: str, message: str) -> None:
     with (
         WorkerProcess("the child", [sys.executable, "-c", program]) as child,
-        pytest.raises(ClearheadError, match=said),
+        pytest.raises(ClearheadError, match=message),
     ):
-        child.request({"do": "alone"}, 2.0 if "did not answer" in said else 60.0)
+        child.request({"do": "alone"}, 2.0 if "did not answer" in message else 60.0)
     assert child.process.poll() is not None
 
 
 def test_a_child_that_does_not_want_to_end_is_ended() -> None:
     child = WorkerProcess("the child", [sys.executable, "-c", "import time\nprint('{}', flush=True)\ntime.sleep(600)"])
     assert child.read_answer(60.0) == {}
-    child.close()  # it does not read its questions, so that their end says nothing to it
+    child.close()  # it does not read requests, so it ignores the end of its input
     assert child.process.poll() is not None
     child.close()
 
@@ -153,7 +158,7 @@ def test_an_error_of_the_first_runtime_is_the_users(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"texts": "one"}, "got a single text"),
         ({"texts": []}, "no texts to measure"),
@@ -165,15 +170,15 @@ def test_an_error_of_the_first_runtime_is_the_users(tmp_path: Path) -> None:
         ({"seconds": float("nan")}, "seconds must be > 0"),
     ],
 )
-def test_mistakes(tiny: str, choices: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_mistakes(tiny: str, choices: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         clearhead.bench(tiny, **choices)  # type: ignore[arg-type]
 
 
-def test_results_are_plain_and_escaped(measured: Bench) -> None:
-    told = json.loads(json.dumps(measured.to_json()))
-    assert set(told) == {"model", "texts", "tokens", "threads", "rounds", "against", "runtimes"}
-    assert set(told["runtimes"][0]) == {
+def test_results_are_plain_and_escaped(measured_bench: Bench) -> None:
+    fields = json.loads(json.dumps(measured_bench.to_json()))
+    assert set(fields) == {"model", "texts", "tokens", "threads", "rounds", "against", "runtimes"}
+    assert set(fields["runtimes"][0]) == {
         "name",
         "title",
         "left_out",
@@ -202,29 +207,31 @@ def test_results_are_plain_and_escaped(measured: Bench) -> None:
     assert ["peak MB", "–"] in hostile.table()[1]
 
 
-def test_the_picture_has_a_bar_for_every_figure(measured: Bench) -> None:
-    root = ElementTree.fromstring(measured.svg())
-    space = "{http://www.w3.org/2000/svg}"
-    bars = root.findall(f"{space}rect")[1:]
+def test_the_picture_has_a_bar_for_every_figure(measured_bench: Bench) -> None:
+    svg = ElementTree.fromstring(measured_bench.svg())
+    svg_namespace = "{http://www.w3.org/2000/svg}"
+    bars = svg.findall(f"{svg_namespace}rect")[1:]
     panels = 4 if sys.platform == "linux" else 3
-    assert len(bars) == panels * len(measured.runtimes)
-    fast = speeds_picture(
+    assert len(bars) == panels * len(measured_bench.runtimes)
+    chart = speeds_picture(
         "t",
         [
             {"name": "engine", "title": "a", "texts_per_second": 100.0},
             {"name": "onnx", "title": "b", "texts_per_second": 50.0},
         ],
     )
-    wide, half = (float(bar.get("width", 0)) for bar in ElementTree.fromstring(fast).findall(f"{space}rect")[1:])
+    wide, half = (
+        float(bar.get("width", 0)) for bar in ElementTree.fromstring(chart).findall(f"{svg_namespace}rect")[1:]
+    )
     assert wide == pytest.approx(2 * half)
 
 
 def test_long_files_are_taken_evenly() -> None:
-    kept = [int(text) for text in sample_texts(str(number) for number in range(5000))]
-    assert 256 <= len(kept) <= 512
-    assert kept[0] == 0
-    assert len({after - before for before, after in pairwise(kept)}) == 1
-    assert kept[-1] > 4900
+    sample = [int(text) for text in sample_texts(str(index) for index in range(5000))]
+    assert 256 <= len(sample) <= 512
+    assert sample[0] == 0
+    assert len({after - before for before, after in pairwise(sample)}) == 1
+    assert sample[-1] > 4900
     assert sample_texts(["a"] * 512) == ["a"] * 512
 
 

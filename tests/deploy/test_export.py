@@ -1,4 +1,4 @@
-"""Whole exports: what a folder gets, what is refused, and nothing half-written."""
+"""Export to ONNX: contents of the folder, unsupported models, and no partial files after errors."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def test_sentence_vectors_of_the_default_model(minilm: Model, tmp_path: Path, ki
     assert (folder / WEIGHTS_FILE).stat().st_size > 80 << 20
     tokenizer = clearhead.api.load_tokenizers("default")[0]
     encoded = tokenizer.encode_batch(SENTENCES)
-    longest = max(len(one.ids) for one in encoded)
-    rows = [one.ids + [0] * (longest - len(one.ids)) for one in encoded]
-    real = [[1] * len(one.ids) + [0] * (longest - len(one.ids)) for one in encoded]
-    given = {"input_ids": np.array(rows), "attention_mask": np.array(real), "token_type_ids": np.zeros_like(rows)}
-    found = run_file(folder / MODEL_FILE, given)
-    assert np.abs(found["sentence_embedding"] - minilm.embed(SENTENCES)).max() < 1e-5
-    about = json.loads((folder / "export.json").read_text())
-    assert about["graph"] == kind
-    assert about["pooling"] == {
+    longest = max(len(encoding.ids) for encoding in encoded)
+    rows = [encoding.ids + [0] * (longest - len(encoding.ids)) for encoding in encoded]
+    mask = [[1] * len(encoding.ids) + [0] * (longest - len(encoding.ids)) for encoding in encoded]
+    inputs = {"input_ids": np.array(rows), "attention_mask": np.array(mask), "token_type_ids": np.zeros_like(rows)}
+    outputs = run_file(folder / MODEL_FILE, inputs)
+    assert np.abs(outputs["sentence_embedding"] - minilm.embed(SENTENCES)).max() < 1e-5
+    description = json.loads((folder / "export.json").read_text())
+    assert description["graph"] == kind
+    assert description["pooling"] == {
         "modes": ["mean"],
         "dense": [],
         "normalize": True,
@@ -57,8 +57,8 @@ def test_sentence_vectors_of_the_default_model(minilm: Model, tmp_path: Path, ki
         "prompts": {},
         "default_prompt": None,
     }
-    assert about["max_length"] == 256
-    assert list(about["outputs"]) == ["last_hidden_state", "pooler_output", "sentence_embedding"]
+    assert description["max_length"] == 256
+    assert list(description["outputs"]) == ["last_hidden_state", "pooler_output", "sentence_embedding"]
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +84,21 @@ def test_what_a_trained_folder_gets(small: Path, tmp_path: Path) -> None:
         "tokenizer.json",
         "tokenizer_config.json",
     ]
-    about = json.loads((out / "export.json").read_text())
-    assert about["labels"] == ["bad", "good"]
-    assert about["opsets"] == {"ai.onnx": 18, "com.microsoft": 1}
-    assert about["clearhead"] == clearhead.__version__
-    assert about["outputs"] == {"logits": {"type": "float32", "sides": ["batch", 2]}}
+    description = json.loads((out / "export.json").read_text())
+    assert description["labels"] == ["bad", "good"]
+    assert description["opsets"] == {"ai.onnx": 18, "com.microsoft": 1}
+    assert description["clearhead"] == clearhead.__version__
+    assert description["outputs"] == {"logits": {"type": "float32", "sides": ["batch", 2]}}
     assert json.loads((out / "config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
     passport = json.loads((out / "clearhead.json").read_text())
     assert passport == json.loads((trained / "clearhead.json").read_text())
     model = clearhead.load(trained, "core")
     text = model.tokenizer.encode("the film was great")
     ids = np.array([text.ids])
-    found = run_file(
+    outputs = run_file(
         out / MODEL_FILE, {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     )
-    assert np.abs(found["logits"] - model.run(ids).logits).max() < TOLERANCE
+    assert np.abs(outputs["logits"] - model.run(ids).logits).max() < TOLERANCE
 
 
 @pytest.mark.parametrize("method", ["tfidf", "majority", "features"])
@@ -114,14 +114,14 @@ def test_a_prompt_that_is_not_pooled_cannot_be_written(small: Path, tmp_path: Pa
     model.pooling = Pooling(include_prompt=False, prompts=(("query", "find: "),), normalize=True, origin="a test")
     model.save(tmp_path / "prompted")
     out = clearhead.export(tmp_path / "prompted", tmp_path / "out")
-    about = json.loads((out / "export.json").read_text())
-    assert list(about["outputs"]) == ["last_hidden_state", "pooler_output"]
-    assert "excludes prompt tokens from the mean" in about["notes"][0]
+    description = json.loads((out / "export.json").read_text())
+    assert list(description["outputs"]) == ["last_hidden_state", "pooler_output"]
+    assert "excludes prompt tokens from the mean" in description["notes"][0]
     model.pooling = replace(model.pooling, include_prompt=True)
     model.save(tmp_path / "plain")
-    about = json.loads((clearhead.export(tmp_path / "plain", tmp_path / "other") / "export.json").read_text())
-    assert "sentence_embedding" in about["outputs"]
-    assert about["pooling"]["prompts"] == {"query": "find: "}
+    description = json.loads((clearhead.export(tmp_path / "plain", tmp_path / "other") / "export.json").read_text())
+    assert "sentence_embedding" in description["outputs"]
+    assert description["pooling"]["prompts"] == {"query": "find: "}
 
 
 def test_an_empty_folder_is_filled_and_a_full_one_left_alone(small: Path, tmp_path: Path) -> None:
@@ -130,23 +130,23 @@ def test_an_empty_folder_is_filled_and_a_full_one_left_alone(small: Path, tmp_pa
     clearhead.export(small, tmp_path / "link")
     assert (tmp_path / "empty" / MODEL_FILE).is_file()
     before = {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
-    for place in (tmp_path / "empty", tmp_path / "empty" / MODEL_FILE):
+    for target in (tmp_path / "empty", tmp_path / "empty" / MODEL_FILE):
         with pytest.raises(ClearheadError, match="already exists and is not empty"):
-            clearhead.export(small, place)
+            clearhead.export(small, target)
     assert {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()} == before
 
 
 def test_bad_input_is_one_sentence(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "none").mkdir()
-    for source, place in (
+    for source, target in (
         (tmp_path / "missing", tmp_path / "out"),
         (tmp_path / "none", tmp_path / "out"),
         (small, tmp_path / "file/out"),
     ):
-        with pytest.raises(ClearheadError) as told:
-            clearhead.export(source, place)
-        assert "\n" not in str(told.value)
+        with pytest.raises(ClearheadError) as error:
+            clearhead.export(source, target)
+        assert "\n" not in str(error.value)
     monkeypatch.chdir(tmp_path / "none")
     with pytest.raises(ClearheadError, match="the current working directory"):
         clearhead.export(small, ".")
@@ -154,7 +154,7 @@ def test_bad_input_is_one_sentence(small: Path, tmp_path: Path, monkeypatch: pyt
 
 
 class FullDisk:
-    """A file that takes some bytes, and no more."""
+    """A file on a disk with limited space."""
 
     def __init__(self, file: IO[bytes], room: int) -> None:
         self.file, self.room = file, room
@@ -169,23 +169,23 @@ class FullDisk:
         return getattr(self.file, name)
 
 
-@pytest.mark.parametrize("stopped", ["a full disk", "the user"])
+@pytest.mark.parametrize("cause", ["a full disk", "the user"])
 def test_a_failed_write_leaves_nothing(
-    stopped: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cause: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def full(path: Path) -> Iterator[Any]:
+    def fail_writing(path: Path) -> Iterator[Any]:
         with atomic_file(path) as file:
-            if stopped == "the user":
+            if cause == "the user":
                 raise KeyboardInterrupt
             yield FullDisk(file, 2000)
 
-    monkeypatch.setattr(writing, "atomic_file", full)
+    monkeypatch.setattr(writing, "atomic_file", fail_writing)
     monkeypatch.setattr(writing, "MAX_INLINE_BYTES", 0)
-    with pytest.raises((ClearheadError, KeyboardInterrupt)) as told:
+    with pytest.raises((ClearheadError, KeyboardInterrupt)) as error:
         clearhead.export(small, tmp_path / "out")
-    if stopped == "a full disk":
-        assert str(told.value) == f"{tmp_path / 'out' / WEIGHTS_FILE} cannot be written: No space left on device."
+    if cause == "a full disk":
+        assert str(error.value) == f"{tmp_path / 'out' / WEIGHTS_FILE} cannot be written: No space left on device."
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,18 +194,18 @@ def test_a_sentence_encoder_is_written_without_its_other_head(tmp_path: Path) ->
     clearhead.load(folder, "core", head="masked", fresh=True).save(tmp_path / "masked")
     (tmp_path / "masked" / "1_Pooling").mkdir()
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
-    (tmp_path / "masked" / "modules.json").write_text(json.dumps(listed))
+    module_list = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
+    (tmp_path / "masked" / "modules.json").write_text(json.dumps(module_list))
     (tmp_path / "masked" / "1_Pooling" / "config.json").write_text('{"pooling_mode": ["max", "lasttoken"]}')
     out = clearhead.export(tmp_path / "masked", tmp_path / "out")
-    about = json.loads((out / "export.json").read_text())
-    assert about["head"] is None
-    assert about["outputs"]["sentence_embedding"]["sides"] == ["batch", 64]
+    description = json.loads((out / "export.json").read_text())
+    assert description["head"] is None
+    assert description["outputs"]["sentence_embedding"]["sides"] == ["batch", 64]
     model = clearhead.load(tmp_path / "masked", "core")
     text = "a film with some music"
     ids = np.array([model.tokenizer.encode(text).ids])
-    given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    assert np.abs(run_file(out / MODEL_FILE, given)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
+    inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    assert np.abs(run_file(out / MODEL_FILE, inputs)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
 
 
 def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> None:
@@ -215,28 +215,28 @@ def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> Non
 
 
 def read_export(folder: Path, texts: list[str]) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """Labels and probabilities from the ONNX file, its tokenizer and export.json alone, as the docs say."""
+    """Labels and probabilities from the ONNX file, its tokenizer and export.json only, as documented."""
     from tokenizers import Tokenizer
 
-    about = json.loads((folder / "export.json").read_text())
+    description = json.loads((folder / "export.json").read_text())
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_padding(pad_id=about["pad"])
+    tokenizer.enable_padding(pad_id=description["pad"])
     encoded = tokenizer.encode_batch(texts)
     columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-    given = {name: np.array([getattr(one, key) for one in encoded]) for name, key in columns.items()}
-    logits = run_file(folder / MODEL_FILE, given)["logits"].astype(np.float64)
-    scaled = logits / about["calibration"]["temperature"]
-    if about["calibration"]["activation"] == "sigmoid":
-        return about["labels"], 1 / (1 + np.exp(-scaled))
+    inputs = {name: np.array([getattr(encoding, key) for encoding in encoded]) for name, key in columns.items()}
+    logits = run_file(folder / MODEL_FILE, inputs)["logits"].astype(np.float64)
+    scaled = logits / description["calibration"]["temperature"]
+    if description["calibration"]["activation"] == "sigmoid":
+        return description["labels"], 1 / (1 + np.exp(-scaled))
     scores = np.exp(scaled - scaled.max(1, keepdims=True))
-    return about["labels"], scores / scores.sum(1, keepdims=True)
+    return description["labels"], scores / scores.sum(1, keepdims=True)
 
 
 @pytest.mark.parametrize("kind", ["classes", "multilabel"])
 def test_another_reader_gets_the_same_probabilities(kind: str, small: Path, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = list(make_sentiment_rows(120))
     if kind == "multilabel":
-        rows = [{**row, "label": [row["label"], *(["long"] if place % 3 else [])]} for place, row in enumerate(rows)]
+        rows = [{**row, "label": [row["label"], *(["long"] if index % 3 else [])]} for index, row in enumerate(rows)]
     choices: dict[str, Any] = {
         "epochs": 3,
         "learning_rate": 3e-3,
@@ -248,27 +248,27 @@ def test_another_reader_gets_the_same_probabilities(kind: str, small: Path, tmp_
     trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
     assert trained["temperature"] != 1.0  # so that leaving it out would show
     out = clearhead.export(run.folder, tmp_path / "out")
-    about = json.loads((out / "export.json").read_text())
-    assert about["task"] == "classify"
-    calibration = about["calibration"]
+    description = json.loads((out / "export.json").read_text())
+    assert description["task"] == "classify"
+    calibration = description["calibration"]
     assert calibration["temperature"] == trained["temperature"]
     assert calibration["abstain_below"] == trained["abstain_below"]
     texts = [str(row["text"]) for row in rows[:20]]
     labels, probs = read_export(out, texts)
-    for said, own in zip(clearhead.predict(run.folder, texts), probs, strict=True):
-        expected = dict(said.probabilities or {})
-        assert expected == pytest.approx(dict(zip(labels, own.tolist(), strict=True)), abs=1e-4)
-        if kind == "multilabel" and not said.abstained:
-            limits = calibration["thresholds"]
-            assert list(limits.values()) == trained["thresholds"]
-            sure = {name: value for name, value in expected.items() if abs(value - limits[name]) > 1e-4}
-            taken = {name for name in sure if sure[name] >= limits[name]}
-            assert taken == set(said.labels or ()) & set(sure)
+    for prediction, row_probs in zip(clearhead.predict(run.folder, texts), probs, strict=True):
+        expected = dict(prediction.probabilities or {})
+        assert expected == pytest.approx(dict(zip(labels, row_probs.tolist(), strict=True)), abs=1e-4)
+        if kind == "multilabel" and not prediction.abstained:
+            thresholds = calibration["thresholds"]
+            assert list(thresholds.values()) == trained["thresholds"]
+            clear_values = {name: value for name, value in expected.items() if abs(value - thresholds[name]) > 1e-4}
+            predicted_labels = {name for name in clear_values if clear_values[name] >= thresholds[name]}
+            assert predicted_labels == set(prediction.labels or ()) & set(clear_values)
 
 
 def test_numbers_have_no_temperature(small: Path, tmp_path: Path) -> None:
     rows = [{"text": row["text"], "score": float(len(row["text"]))} for row in make_sentiment_rows(60)]
     run = clearhead.train(rows, output=tmp_path / "run", model=str(small), task="regress", epochs=1, report=False)
     out = clearhead.export(run.folder, tmp_path / "out")
-    about = json.loads((out / "export.json").read_text())
-    assert about["calibration"] == {"activation": "none", "abstain_below": None}
+    description = json.loads((out / "export.json").read_text())
+    assert description["calibration"] == {"activation": "none", "abstain_below": None}

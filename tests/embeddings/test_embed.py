@@ -1,4 +1,4 @@
-"""clearhead.embed: texts, files and tables as an array or as a file, with what an interrupted job had written."""
+"""clearhead.embed: texts, files and tables to an array or a file, and interrupted jobs."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_files_as_an_array_as_a_file_and_by_the_verb(name: str, encoder: Path, e
     FILES[name](tmp_path / name)
     np.testing.assert_array_equal(clearhead.embed(encoder, tmp_path / name), expected)
     np.testing.assert_array_equal(clearhead.embed(encoder, str(tmp_path / name)), expected)
-    made = clearhead.embed(encoder, tmp_path / name, tmp_path / "made.npy")
-    assert made.to_json() == {"texts": 3, "width": 32, "output": str(tmp_path / "made.npy"), "resumed": 0}
-    assert repr(made).startswith("Vectors(3 texts, 32 numbers each, ")
+    summary = clearhead.embed(encoder, tmp_path / name, tmp_path / "made.npy")
+    assert summary.to_json() == {"texts": 3, "width": 32, "output": str(tmp_path / "made.npy"), "resumed": 0}
+    assert repr(summary).startswith("Vectors(3 texts, 32 numbers each, ")
     main(["embed", str(encoder), str(tmp_path / name), "-o", str(tmp_path / "verb.npy"), "--quiet"])
     for file in ("made.npy", "verb.npy"):
         np.testing.assert_array_equal(np.load(tmp_path / file), expected)
@@ -82,15 +82,15 @@ def test_values_of_python(encoder: Path, expected: Any, tmp_path: Path) -> None:
     assert clearhead.embed(model, []).shape == (0, 32)
     assert clearhead.embed(model, TEXTS, tmp_path / "v.jsonl").texts == 3
     assert [json.loads(line)["text"] for line in (tmp_path / "v.jsonl").read_text().splitlines()] == TEXTS
-    done: list[int] = []
-    clearhead.embed(model, TEXTS, progress=lambda count, _: done.append(count))
-    assert done == [3]
+    progress_counts: list[int] = []
+    clearhead.embed(model, TEXTS, progress=lambda count, _: progress_counts.append(count))
+    assert progress_counts == [3]
 
 
 def test_options(encoder: Path, tmp_path: Path) -> None:
     model = clearhead.load(encoder)
-    some: dict[str, Any] = {"layer": 1, "pooling": "first", "normalize": True, "prompt": "a "}
-    np.testing.assert_array_equal(clearhead.embed(model, TEXTS, **some), model.embed(TEXTS, **some))
+    options: dict[str, Any] = {"layer": 1, "pooling": "first", "normalize": True, "prompt": "a "}
+    np.testing.assert_array_equal(clearhead.embed(model, TEXTS, **options), model.embed(TEXTS, **options))
     (tmp_path / "a.csv").write_text("one,two\na good film,bad\n")
     np.testing.assert_array_equal(clearhead.embed(model, tmp_path / "a.csv", column="two"), model.embed(["bad"]))
     with pytest.warns(TruncationWarning, match="1 of 1 texts are longer than 24 tokens"):
@@ -99,14 +99,14 @@ def test_options(encoder: Path, tmp_path: Path) -> None:
 
 def test_mistakes(encoder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "good"}\n')
-    wrong: tuple[tuple[Any, dict[str, Any], str], ...] = (
+    cases: tuple[tuple[Any, dict[str, Any], str], ...] = (
         ((tmp_path / "gone.csv",), {}, "gone.csv not found"),
         (("gone.csv",), {}, "gone.csv not found"),
         ((tmp_path / "a.jsonl", tmp_path / "a.jsonl"), {}, "is also the input; choose another output file"),
         ((TEXTS, tmp_path / "a.xml"), {}, r"must end in \.npy, \.jsonl"),
         ((TEXTS, None), {"layer": "middle"}, "layer"),
     )
-    for arguments, choices, problem in wrong:
+    for arguments, choices, problem in cases:
         with pytest.raises(InputError, match=problem):
             clearhead.embed(encoder, *arguments, **choices)
     with pytest.raises(InputError, match="precision applies to a model given by name"):
@@ -117,14 +117,14 @@ def test_mistakes(encoder: Path, tmp_path: Path) -> None:
 def test_a_job_is_resumed_where_the_model_is_named(
     by_name: bool, encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model in memory may be another one than its folder holds, so that its vectors are never mixed with others."""
+    """A model in memory may differ from its folder, so its vectors are never mixed with those of an earlier job."""
     from clearhead.model import embedding
 
     monkeypatch.setattr(embedding, "FIRST_CHUNK_TEXTS", 2)
     monkeypatch.setattr(embedding, "CHUNK_TEXTS", 2)
     (tmp_path / "a.txt").write_text("good\nbad\nfilm\nplot\nactor\n")
     model: Any = encoder if by_name else clearhead.load(encoder)
-    whole = clearhead.embed(model, tmp_path / "a.txt")
+    all_vectors = clearhead.embed(model, tmp_path / "a.txt")
     real, calls = Embedder._vectors, [0]
 
     def vectors(self: Any, *arguments: Any) -> Any:
@@ -135,12 +135,12 @@ def test_a_job_is_resumed_where_the_model_is_named(
 
     with monkeypatch.context() as patch:
         patch.setattr(Embedder, "_vectors", vectors)
-        with pytest.raises(KeyboardInterrupt) as stopped:
+        with pytest.raises(KeyboardInterrupt) as error:
             clearhead.embed(model, tmp_path / "a.txt", tmp_path / "v.npy")
-    assert getattr(stopped.value, "resumable", None) is by_name
-    made = clearhead.embed(model, tmp_path / "a.txt", tmp_path / "v.npy")
-    assert made.resumed == (2 if by_name else 0)
-    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), whole)
+    assert getattr(error.value, "resumable", None) is by_name
+    summary = clearhead.embed(model, tmp_path / "a.txt", tmp_path / "v.npy")
+    assert summary.resumed == (2 if by_name else 0)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), all_vectors)
 
 
 def test_parquet_needs_its_extra(encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """scikit-learn's own checks of an estimator.
 
-`check_estimator` feeds tables of numbers, and passes by whatever reads texts. So every estimator is checked twice: as
-it is, and behind a reader that writes the numbers of a row as words, which puts all of the checks to the same code.
+`check_estimator` uses numeric tables and skips most checks for text input. So every estimator is checked twice:
+as it is, and as a subclass that converts numeric rows to words, to which all checks apply.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tests.tiny_models import NEUTRAL_WORDS, tiny_model
 STEPS = np.linspace(-4, 4, 33)
 
 
-def words(table: Array, known: Sequence[str] = ()) -> list[str]:
-    """A word for every step that a number has passed, so that near numbers share most of their words."""
-    every = [(column, step) for column in range(table.shape[1]) for step in range(len(STEPS))]
-    spelled = {(column, step): f"c{column}s{step}" for column, step in every}
-    if known:
-        spelled = {one: known[(7 * one[0] + one[1]) % len(known)] for one in every}
+def spell_rows(table: Array, vocabulary: Sequence[str] = ()) -> list[str]:
+    """Write a word for every threshold that a number exceeds, so that similar rows share most of their words."""
+    positions = [(column, step) for column in range(table.shape[1]) for step in range(len(STEPS))]
+    spellings = {(column, step): f"c{column}s{step}" for column, step in positions}
+    if vocabulary:
+        spellings = {(column, step): vocabulary[(7 * column + step) % len(vocabulary)] for column, step in positions}
     return [
-        "the " + " ".join(spelled[column, step] for column, step in every if row[column] >= STEPS[step])
+        "the " + " ".join(spellings[column, step] for column, step in positions if row[column] >= STEPS[step])
         for row in np.asarray(table, float)
     ]
 
 
-class Tables:
-    """Says that it reads tables."""
+class TableTags:
+    """Declares numeric tables as input."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -45,78 +45,78 @@ class Tables:
         return tags
 
 
-class OfNumbers(Tables):
-    """Reads tables as texts; the rest is the estimator's."""
+class NumericInput(TableTags):
+    """Converts tables to texts for the estimator."""
 
-    def fit(self, X: Any, y: Any = None, **others: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         if y is None:
             return super().fit(["a"], y)  # type: ignore[misc]
         X = validate_data(self, X, ensure_min_samples=2)
-        made = super().fit(words(X), y, **others)  # type: ignore[misc]
+        fitted = super().fit(spell_rows(X), y, **fit_params)  # type: ignore[misc]
         self.n_features_in_ = X.shape[1]
-        return made
+        return fitted
 
     def _read_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         table = validate_data(self, X, reset=False)
         width, self.n_features_in_ = self.n_features_in_, 1
         try:
-            return super()._read_rows(words(table))  # type: ignore[misc]
+            return super()._read_rows(spell_rows(table))  # type: ignore[misc]
         finally:
             self.n_features_in_ = width
 
 
-class NumberClassifier(OfNumbers, TextClassifier):
+class NumberClassifier(NumericInput, TextClassifier):
     """A classifier of tables."""
 
 
-class NumberRegressor(OfNumbers, TextRegressor):
+class NumberRegressor(NumericInput, TextRegressor):
     """A regressor of tables."""
 
 
-class NumberEncoder(Tables, TextEncoder):
+class NumberEncoder(TableTags, TextEncoder):
     """A transformer of tables."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
         X = validate_data(self, X)
-        made = TextEncoder.fit(self, words(X, NEUTRAL_WORDS), y)
+        fitted = TextEncoder.fit(self, spell_rows(X, NEUTRAL_WORDS), y)
         self.n_features_in_ = X.shape[1]
-        return made
+        return fitted
 
     def transform(self, X: Any) -> Array:
         check_is_fitted(self)
-        return TextEncoder.transform(self, words(validate_data(self, X, reset=False), NEUTRAL_WORDS))
+        return TextEncoder.transform(self, spell_rows(validate_data(self, X, reset=False), NEUTRAL_WORDS))
 
 
-def passed(estimator: Any, **expected: str) -> int:
-    """How many checks an estimator passes; one that it fails, and may not, is an error."""
-    found = check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
-    failed = {one["check_name"] for one in found if one["status"] == "xfail"}
-    assert failed == set(expected)  # nothing is excused that would pass
-    return sum(one["status"] == "passed" for one in found)
+def count_passed_checks(estimator: Any, **expected: str) -> int:
+    """Run the checks of scikit-learn; return how many passed, and fail if the others are not expected to fail."""
+    check_results = check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
+    failed = {check_result["check_name"] for check_result in check_results if check_result["status"] == "xfail"}
+    assert failed == set(expected)  # every exception is needed
+    return sum(check_result["status"] == "passed" for check_result in check_results)
 
 
 def test_a_classifier_passes() -> None:
     weights = "the check gives weights by class; Clearhead takes None or 'balanced'"
-    assert passed(NumberClassifier(method="tfidf", C=10.0), check_class_weight_classifiers=weights) >= 55
+    assert count_passed_checks(NumberClassifier(method="tfidf", C=10.0), check_class_weight_classifiers=weights) >= 55
 
 
 def test_a_regressor_passes() -> None:
-    assert passed(NumberRegressor(method="tfidf", C=1.0)) >= 50
+    assert count_passed_checks(NumberRegressor(method="tfidf", C=1.0)) >= 50
 
 
 def test_an_encoder_passes(tmp_path: Path) -> None:
     model = tiny_model(tmp_path, max_position_embeddings=512)
-    assert passed(NumberEncoder(model=str(model))) >= 40
+    assert count_passed_checks(NumberEncoder(model=str(model))) >= 40
 
 
 @pytest.mark.parametrize(
-    "estimator", [TextClassifier(), TextRegressor(), TextEncoder()], ids=lambda one: str(type(one))
+    "estimator", [TextClassifier(), TextRegressor(), TextEncoder()], ids=lambda estimator: type(estimator).__name__
 )
 def test_as_they_are_the_checks_that_take_texts_pass(estimator: Any) -> None:
     with pytest.warns(SkipTestWarning, match="requires input"):
-        found = check_estimator(estimator)
-    assert [one["status"] for one in found] == ["passed"]
+        check_results = check_estimator(estimator)
+    assert [check_result["status"] for check_result in check_results] == ["passed"]
     for check in (
         checks.check_estimator_tags_renamed,
         checks.check_valid_tag_types,

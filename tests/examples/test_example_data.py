@@ -1,4 +1,4 @@
-"""The example data is what its README says: clean, varied, and neither trivial nor contradictory."""
+"""The example data matches its README: clean, varied, and neither trivial nor contradictory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ INTENTS = {"delivery", "refund", "login", "billing", "cancel", "product-question
 CHANNELS = {"email", "chat", "phone-note", "web-form"}
 ASPECTS = Columns(text="text", text_b="aspect", label="sentiment")
 SIMILARITY = Columns(text="first", text_b="second", label="score")
-FEW = 3  # near duplicates that may be
+MAX_NEAR_DUPLICATES = 3
 
 
-def cells(name: str) -> list[dict[str, str]]:
+def read_csv_rows(name: str) -> list[dict[str, str]]:
     with (EXAMPLES / name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, strict=True))
 
@@ -32,16 +32,21 @@ def support() -> Inspection:
     [("support.csv", None, 480), ("aspects.csv", ASPECTS, 249), ("similarity.csv", SIMILARITY, 224)],
 )
 def test_every_row_is_good_and_comes_once(name: str, columns: Columns | None, rows: int) -> None:
-    found = inspect_data(EXAMPLES / name, columns=columns)
-    assert found.rows == rows == len(cells(name))
-    assert (found.bad, found.bad_rows, found.mojibake) == ({}, (), 0)
-    assert (found.exact.rows, found.conflicts.rows) == (0, 0)
+    inspection = inspect_data(EXAMPLES / name, columns=columns)
+    assert inspection.rows == rows == len(read_csv_rows(name))
+    assert (inspection.bad, inspection.bad_rows, inspection.mojibake) == ({}, (), 0)
+    assert (inspection.exact.rows, inspection.conflicts.rows) == (0, 0)
     assert f"| `{name}` | {rows} |" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def test_support_columns_are_guessed(support: Inspection) -> None:
-    chosen = support.columns
-    assert (chosen.text, chosen.text_b, chosen.label, chosen.id) == ("message", None, "intent", "id")
+    columns = support.columns
+    assert (columns.text, columns.text_b, columns.label, columns.id) == (
+        "message",
+        None,
+        "intent",
+        "id",
+    )
     assert support.findings == []
 
 
@@ -49,58 +54,62 @@ def test_support_labels(support: Inspection) -> None:
     assert support.kind == "classes"
     assert set(support.labels) == INTENTS
     assert 40 <= min(support.labels.values()) < max(support.labels.values()) <= 80
-    assert support.near.rows <= FEW
+    assert support.near.rows <= MAX_NEAR_DUPLICATES
 
 
 def test_support_is_varied() -> None:
-    rows = cells("support.csv")
+    rows = read_csv_rows("support.csv")
     assert len({row["id"] for row in rows}) == len(rows)
     assert {row["channel"] for row in rows} == CHANNELS
     lengths = [len(row["message"].split()) for row in rows]
     assert 3 <= min(lengths) <= 4
     assert 50 <= max(lengths) <= 60
-    for needed in ("\n", '"', ",", "€", "£"):
-        assert any(needed in row["message"] for row in rows)
+    for character in ("\n", '"', ",", "€", "£"):
+        assert any(character in row["message"] for row in rows)
 
 
 def test_support_is_shuffled() -> None:
-    intents = [row["intent"] for row in cells("support.csv")]
+    intents = [row["intent"] for row in read_csv_rows("support.csv")]
     for start in range(0, len(intents), 80):
         assert set(intents[start : start + 80]) == INTENTS
 
 
 def test_aspects_differ_within_a_text() -> None:
-    rows = cells("aspects.csv")
+    rows = read_csv_rows("aspects.csv")
     by_text: dict[str, list[str]] = {}
     for row in rows:
         by_text.setdefault(row["text"], []).append(row["sentiment"])
-    counts = [len(given) for given in by_text.values()]
+    counts = [len(sentiments) for sentiments in by_text.values()]
     assert (min(counts), max(counts)) == (1, 3)
-    assert sum(len(set(given)) > 1 for given in by_text.values()) >= 50  # the text alone cannot tell
+    assert sum(len(set(sentiments)) > 1 for sentiments in by_text.values()) >= 50  # the text alone cannot tell
 
 
 def test_aspects_labels() -> None:
-    found = inspect_data(EXAMPLES / "aspects.csv")
-    assert (found.columns.text, found.columns.text_b, found.columns.label) == ("text", "aspect", "sentiment")
-    assert set(found.labels) == {"positive", "negative", "neutral"}
-    assert 40 <= min(found.labels.values()) <= max(found.labels.values()) <= 110
+    inspection = inspect_data(EXAMPLES / "aspects.csv")
+    assert (inspection.columns.text, inspection.columns.text_b, inspection.columns.label) == (
+        "text",
+        "aspect",
+        "sentiment",
+    )
+    assert set(inspection.labels) == {"positive", "negative", "neutral"}
+    assert 40 <= min(inspection.labels.values()) <= max(inspection.labels.values()) <= 110
 
 
 def test_aspects_texts_are_not_near_each_other() -> None:
-    once = {row["text"]: row["sentiment"] for row in cells("aspects.csv")}
-    found = inspect_data([{"text": text, "label": label} for text, label in once.items()])
-    assert found.near.rows <= FEW
+    sentiment_by_text = {row["text"]: row["sentiment"] for row in read_csv_rows("aspects.csv")}
+    inspection = inspect_data([{"text": text, "label": label} for text, label in sentiment_by_text.items()])
+    assert inspection.near.rows <= MAX_NEAR_DUPLICATES
 
 
 def test_similarity_scores() -> None:
-    found = inspect_data(EXAMPLES / "similarity.csv", columns=SIMILARITY)
-    assert found.kind == "number"
-    assert found.numbers is not None
-    least, mean, most = found.numbers
-    assert (least, most) == (0.0, 5.0)
+    inspection = inspect_data(EXAMPLES / "similarity.csv", columns=SIMILARITY)
+    assert inspection.kind == "number"
+    assert inspection.numbers is not None
+    lowest, mean, highest = inspection.numbers
+    assert (lowest, highest) == (0.0, 5.0)
     assert 2.0 <= mean <= 3.5
-    assert found.near.rows <= FEW
-    scores = [row["score"] for row in cells("similarity.csv")]
+    assert inspection.near.rows <= MAX_NEAR_DUPLICATES
+    scores = [row["score"] for row in read_csv_rows("similarity.csv")]
     assert all(len(score) == 3 and score[1] == "." for score in scores)  # one decimal
     for low in range(5):
         assert sum(low <= float(score) < low + 1 for score in scores) >= 20

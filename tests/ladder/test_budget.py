@@ -1,4 +1,4 @@
-"""The time of a ladder: what is worth most gets its share, with fewer epochs if need be; what is missing is said."""
+"""The time budget of a ladder: often better methods come first, with fewer epochs if needed; omissions are reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clearhead.api import ladder
 from clearhead.errors import CheckpointError
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
-from clearhead.ladder import methods as rungs
+from clearhead.ladder import methods as ladder_methods
 from clearhead.ladder.budget import Budget, fit_into_budget
 from clearhead.ladder.estimates import Estimate
 from clearhead.ladder.methods import METHODS
@@ -27,24 +27,26 @@ from tests.rows import QUICK
 from tests.tiny_models import make_sentiment_rows
 
 FAST: dict[str, Any] = {"C": 1.0, **QUICK}
-Slow = Callable[..., None]
+SetEstimate = Callable[..., None]
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
-    """Methods that seem to take as long as a test wants them to: a whole time, or some epochs of a time each."""
+def slow_method(monkeypatch: pytest.MonkeyPatch) -> SetEstimate:
+    """Set the estimated time of a method, in total or divided into epochs."""
 
-    def seem(method: str, seconds: float, epochs: int = 0) -> None:
+    def set_estimate(method: str, seconds: float, epochs: int = 0) -> None:
         settings = TrainSettings(epochs=epochs, learning_rate=3e-3, batch_size=16) if epochs else None
-        made = Estimate(seconds=seconds, epoch_seconds=seconds / epochs if epochs else 0.0, settings=settings)
-        monkeypatch.setitem(rungs.METHODS, method, replace(METHODS[method], estimate=lambda plan, prepared: made))
+        estimate = Estimate(seconds=seconds, epoch_seconds=seconds / epochs if epochs else 0.0, settings=settings)
+        monkeypatch.setitem(
+            ladder_methods.METHODS, method, replace(METHODS[method], estimate=lambda plan, prepared: estimate)
+        )
 
-    return seem
+    return set_estimate
 
 
-def call(tiny: str, folder: Path, said: list[str] | None = None, **choices: Any) -> Any:
-    told = RunEvents(message=(said if said is not None else []).append)
-    return ladder(make_sentiment_rows(60), output=folder, model=tiny, events=told, **FAST | choices)
+def run_ladder(tiny: str, folder: Path, messages: list[str] | None = None, **choices: Any) -> Any:
+    events = RunEvents(message=(messages if messages is not None else []).append)
+    return ladder(make_sentiment_rows(60), output=folder, model=tiny, events=events, **FAST | choices)
 
 
 def trained_epochs(folder: Path) -> int:
@@ -60,111 +62,113 @@ def test_an_estimate_by_epochs() -> None:
 
 
 def test_fine_tuning_comes_before_a_new_head(tiny: str, tmp_path: Path) -> None:
-    said: list[str] = []
-    made = call(tiny, tmp_path / "out", said, methods="head,majority,finetune", epochs=1)
-    order = [line.split(":")[0] for line in said if "trained in" in line]
+    messages: list[str] = []
+    result = run_ladder(tiny, tmp_path / "out", messages, methods="head,majority,finetune", epochs=1)
+    order = [line.split(":")[0] for line in messages if "trained in" in line]
     assert order == ["majority", "finetune", "head"]
-    assert [rung.method for rung in made.rungs] == order
-    assert all(rung.left_out is None for rung in made.rungs)
+    assert [rung.method for rung in result.rungs] == order
+    assert all(rung.left_out is None for rung in result.rungs)
 
 
-def test_fine_tuning_gets_fewer_epochs_where_not_all_fit(tiny: str, tmp_path: Path, slow: Slow) -> None:
-    slow("finetune", 600.0, epochs=6)
-    said: list[str] = []
-    made = call(tiny, tmp_path / "out", said, methods="majority,finetune", budget="4m")
-    rung = made.rung("finetune")
+def test_fine_tuning_gets_fewer_epochs_where_not_all_fit(tiny: str, tmp_path: Path, slow_method: SetEstimate) -> None:
+    slow_method("finetune", 600.0, epochs=6)
+    messages: list[str] = []
+    result = run_ladder(tiny, tmp_path / "out", messages, methods="majority,finetune", budget="4m")
+    rung = result.rung("finetune")
     assert (rung.epochs, rung.planned_epochs, rung.needs_seconds, rung.needs_budget) == (2, 6, 600.0, "15m")
     assert rung.name == "finetune (2 of 6 epochs)"
     assert rung.left_out is None
     assert trained_epochs(tmp_path / "out" / "finetune-2-epochs") == 2
-    assert "finetune (2 of 6 epochs): estimated training time 3 min, 4 min left in the budget" in said
-    assert made.not_tried == ()
-    assert made.caveat == (
+    assert "finetune (2 of 6 epochs): estimated training time 3 min, 4 min left in the budget" in messages
+    assert result.not_tried == ()
+    assert result.caveat == (
         "finetune was trained for 2 of 6 epochs to fit the budget; all epochs take about 10 min: rerun with "
         'budget="15m".'
     )
-    assert made.caveat in unescape((tmp_path / "out" / "report.html").read_text())
-    assert made.caveat in unescape(made._repr_html_())
-    assert "<td>finetune (2 of 6 epochs)</td>" in made._repr_html_()
-    again = call(tiny, tmp_path / "out", methods="majority,finetune", budget="4m")
-    assert again.rung("finetune") == replace(rung, reused=True)
-    assert again.caveat == made.caveat
-    slow("finetune", 600.0, epochs=1)
-    more = call(tiny, tmp_path / "out", methods="majority,finetune", budget="15m")
-    assert (more.rung("finetune").epochs, more.rung("finetune").reused, more.caveat) == (None, False, None)
-    assert Path(more.rung("finetune").folder) == tmp_path / "out" / "finetune"
-    assert call(tiny, tmp_path / "out", methods="majority,finetune", budget="1s").rung("finetune").reused
+    assert result.caveat in unescape((tmp_path / "out" / "report.html").read_text())
+    assert result.caveat in unescape(result._repr_html_())
+    assert "<td>finetune (2 of 6 epochs)</td>" in result._repr_html_()
+    repeated = run_ladder(tiny, tmp_path / "out", methods="majority,finetune", budget="4m")
+    assert repeated.rung("finetune") == replace(rung, reused=True)
+    assert repeated.caveat == result.caveat
+    slow_method("finetune", 600.0, epochs=1)
+    extended = run_ladder(tiny, tmp_path / "out", methods="majority,finetune", budget="15m")
+    assert (extended.rung("finetune").epochs, extended.rung("finetune").reused, extended.caveat) == (None, False, None)
+    assert Path(extended.rung("finetune").folder) == tmp_path / "out" / "finetune"
+    assert run_ladder(tiny, tmp_path / "out", methods="majority,finetune", budget="1s").rung("finetune").reused
 
 
-def test_what_does_not_fit_at_all_is_left_out_and_said(tiny: str, tmp_path: Path, slow: Slow) -> None:
-    slow("finetune", 840.0, epochs=6)  # two epochs are the least that tell anything
-    made = call(tiny, tmp_path / "out", methods="majority,tfidf,finetune", budget="4m")
-    left = made.rung("finetune")
-    assert str(left.left_out).startswith('finetune would take about 14 min, with 4 min left; rerun with budget="20m"')
+def test_what_does_not_fit_at_all_is_left_out_and_said(tiny: str, tmp_path: Path, slow_method: SetEstimate) -> None:
+    slow_method("finetune", 840.0, epochs=6)  # two epochs are the least that tell anything
+    result = run_ladder(tiny, tmp_path / "out", methods="majority,tfidf,finetune", budget="4m")
+    omitted = result.rung("finetune")
+    assert str(omitted.left_out).startswith(
+        'finetune would take about 14 min, with 4 min left; rerun with budget="20m"'
+    )
     assert not list((tmp_path / "out").glob("finetune*"))
-    assert made.not_tried == ("finetune",)
-    assert made.caveat == (
+    assert result.not_tried == ("finetune",)
+    assert result.caveat == (
         'Not tried: finetune (needs about 14 min; rerun with budget="20m"); it is often the best method.'
     )
-    page = unescape((tmp_path / "out" / "report.html").read_text())
-    assert str(left.left_out) in page
-    assert made.caveat in page
-    assert made.to_json()["not_tried"] == ("finetune",)
-    slow("finetune", 1.0, epochs=1)
-    more = call(tiny, tmp_path / "out", methods="majority,tfidf,finetune", budget="4m")
-    assert more.rung("finetune").left_out is None
-    assert more.rung("tfidf").reused
-    assert more.caveat is None
+    report = unescape((tmp_path / "out" / "report.html").read_text())
+    assert str(omitted.left_out) in report
+    assert result.caveat in report
+    assert result.to_json()["not_tried"] == ("finetune",)
+    slow_method("finetune", 1.0, epochs=1)
+    extended = run_ladder(tiny, tmp_path / "out", methods="majority,tfidf,finetune", budget="4m")
+    assert extended.rung("finetune").left_out is None
+    assert extended.rung("tfidf").reused
+    assert extended.caveat is None
 
 
 def test_what_is_known_of_a_method_is_said_when_no_time_is_left() -> None:
     """It was tried out before the methods that took the time."""
-    nothing: Any = None  # is read
-    known = {"finetune": Estimate(seconds=840.0, epoch_seconds=140.0, settings=TrainSettings(epochs=6))}
+    no_data: Any = None  # never read
+    estimates = {"finetune": Estimate(seconds=840.0, epoch_seconds=140.0, settings=TrainSettings(epochs=6))}
     budget = Budget(
-        seconds=1.0, started_at=perf_counter() - 60.0, prepared=nothing, events=RunEvents(), estimates=known
+        seconds=1.0, started_at=perf_counter() - 60.0, prepared=no_data, events=RunEvents(), estimates=estimates
     )
-    _, left = fit_into_budget(budget, "finetune", RunPlan())
-    assert left.left_out == 'finetune would take about 14 min, with 0.00 s left; rerun with budget="20m"'
-    assert (left.needs_seconds, left.needs_budget) == (840.0, "20m")
-    _, unknown = fit_into_budget(budget, "features", RunPlan(method="features"))
-    assert unknown.left_out == 'features: the budget of 1.0 s is used up; rerun with budget="3m"'
+    _, omitted = fit_into_budget(budget, "finetune", RunPlan())
+    assert omitted.left_out == 'finetune would take about 14 min, with 0.00 s left; rerun with budget="20m"'
+    assert (omitted.needs_seconds, omitted.needs_budget) == (840.0, "20m")
+    _, unestimated = fit_into_budget(budget, "features", RunPlan(method="features"))
+    assert unestimated.left_out == 'features: the budget of 1.0 s is used up; rerun with budget="3m"'
 
 
-def test_epochs_that_were_said_are_not_changed(tiny: str, tmp_path: Path, slow: Slow) -> None:
-    slow("finetune", 600.0, epochs=6)
-    made = call(tiny, tmp_path / "out", methods="majority,finetune", budget="4m", epochs=6)
-    assert str(made.rung("finetune").left_out).startswith("finetune would take about 10 min")
+def test_epochs_that_were_said_are_not_changed(tiny: str, tmp_path: Path, slow_method: SetEstimate) -> None:
+    slow_method("finetune", 600.0, epochs=6)
+    result = run_ladder(tiny, tmp_path / "out", methods="majority,finetune", budget="4m", epochs=6)
+    assert str(result.rung("finetune").left_out).startswith("finetune would take about 10 min")
 
 
-def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow: Slow) -> None:
-    slow("features", 200.0)
-    slow("finetune", 270.0, epochs=3)
-    made = call(tiny, tmp_path / "out", budget="4m")
-    assert made.rung("features").left_out == (
+def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow_method: SetEstimate) -> None:
+    slow_method("features", 200.0)
+    slow_method("finetune", 270.0, epochs=3)
+    result = run_ladder(tiny, tmp_path / "out", budget="4m")
+    assert result.rung("features").left_out == (
         'features would take about 3 min, with 4 min left (2 min reserved for finetune); rerun with budget="10m"'
     )
-    assert made.rung("finetune").epochs == 2
-    slow("finetune", 3000.0, epochs=3)  # not one epoch fits: nothing is kept
-    made = call(tiny, tmp_path / "none", budget="4m")
-    assert made.rung("features").left_out is None
-    assert made.not_tried == ("finetune",)
+    assert result.rung("finetune").epochs == 2
+    slow_method("finetune", 3000.0, epochs=3)  # not one epoch fits: nothing is kept
+    result = run_ladder(tiny, tmp_path / "none", budget="4m")
+    assert result.rung("features").left_out is None
+    assert result.not_tried == ("finetune",)
 
 
 def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing: Any = None  # is read
-    clock = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    no_data: Any = None  # never read
+    clock_time = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock_time[0])
 
     def try_out(plan: Any, prepared: Any) -> Estimate:
-        clock[0] += 9.0
+        clock_time[0] += 9.0
         return Estimate(seconds=100.0, epoch_seconds=100.0, settings=TrainSettings(epochs=1))
 
-    monkeypatch.setitem(rungs.METHODS, "finetune", replace(METHODS["finetune"], estimate=try_out))
-    known = {"features": Estimate(seconds=5.0)}
-    budget = Budget(seconds=10.0, started_at=0.0, prepared=nothing, events=RunEvents(), estimates=known)
+    monkeypatch.setitem(ladder_methods.METHODS, "finetune", replace(METHODS["finetune"], estimate=try_out))
+    estimates = {"features": Estimate(seconds=5.0)}
+    budget = Budget(seconds=10.0, started_at=0.0, prepared=no_data, events=RunEvents(), estimates=estimates)
     _, rung = fit_into_budget(budget, "features", RunPlan(method="features"), {"finetune": RunPlan()})
-    assert clock == [9.0]
+    assert clock_time == [9.0]
     assert rung.left_out is None
     _, rung = fit_into_budget(budget, "finetune", RunPlan())
     assert rung.left_out == 'finetune would take about 2 min, with 1.0 s left; rerun with budget="3m"'
@@ -176,32 +180,32 @@ def test_a_method_that_cannot_be_tried_out_keeps_nobody_else_out(
     def broken(plan: Any, prepared: Any) -> Any:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setitem(rungs.METHODS, "finetune", replace(METHODS["finetune"], estimate=broken))
-    made = call(tiny, tmp_path / "out", methods="features,finetune")
-    assert made.rung("features").left_out is None
-    assert made.caveat == (
+    monkeypatch.setitem(ladder_methods.METHODS, "finetune", replace(METHODS["finetune"], estimate=broken))
+    result = run_ladder(tiny, tmp_path / "out", methods="features,finetune")
+    assert result.rung("features").left_out is None
+    assert result.caveat == (
         "Not tried: finetune (failed with ZeroDivisionError: by nothing); it is often the best method."
     )
 
 
-def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path, slow: Slow) -> None:
+def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path, slow_method: SetEstimate) -> None:
     def stop(step: Any) -> None:
         if step.step == 4:
             raise KeyboardInterrupt
 
-    slow("finetune", 600.0, epochs=6)
-    chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,finetune", **FAST}
+    slow_method("finetune", 600.0, epochs=6)
+    options: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,finetune", **FAST}
     with pytest.raises(KeyboardInterrupt):
-        ladder(make_sentiment_rows(60), events=RunEvents(training_step=stop), budget="4m", **chosen)
+        ladder(make_sentiment_rows(60), events=RunEvents(training_step=stop), budget="4m", **options)
     assert find_shortened_runs(tmp_path / "out", "finetune") == [2]
     steps: list[int] = []
-    made = ladder(
+    result = ladder(
         make_sentiment_rows(60),
         events=RunEvents(training_step=lambda step: steps.append(step.step)),
         budget="6m",
-        **chosen,
+        **options,
     )
-    assert made.rung("finetune").epochs == 2  # three would fit by now, and those would begin anew
+    assert result.rung("finetune").epochs == 2  # three would fit by now, and those would begin anew
     assert steps[0] > 1
     assert find_shortened_runs(tmp_path / "out", "finetune") == [2]
 
@@ -219,21 +223,21 @@ def test_folders_of_shortened_runs(tmp_path: Path) -> None:
 def test_a_state_of_before_methods_could_be_shortened(tiny: str, tmp_path: Path) -> None:
     """A folder of an earlier version, where head was a default method and a rung had fewer fields."""
     folder = tmp_path / "out"
-    call(tiny, folder, methods="majority,tfidf,head", epochs=1)
-    kept = folder / "ladder.json"
-    saved = json.loads(kept.read_text())
+    run_ladder(tiny, folder, methods="majority,tfidf,head", epochs=1)
+    state_file = folder / "ladder.json"
+    saved = json.loads(state_file.read_text())
     for name in ("margin", "not_tried", "caveat"):
         del saved[name]
     for rung in (*saved["finished"].values(), *saved["rungs"]):
         for name in ("epochs", "planned_epochs", "needs_seconds", "needs_budget"):
             del rung[name]
     saved["recommended"], saved["reason"] = "majority", "majority: accuracy 0.5 is within noise of the best."
-    kept.write_text(json.dumps(saved))
-    made = call(tiny, folder, epochs=1)
-    assert [rung.method for rung in made.rungs] == ["majority", "tfidf", "features", "finetune"]
-    assert [rung.reused for rung in made.rungs] == [True, True, False, False]
-    assert "head" in json.loads(kept.read_text())["finished"]
-    assert call(tiny, folder, epochs=1, methods="majority,head").rung("head").reused
+    state_file.write_text(json.dumps(saved))
+    result = run_ladder(tiny, folder, epochs=1)
+    assert [rung.method for rung in result.rungs] == ["majority", "tfidf", "features", "finetune"]
+    assert [rung.reused for rung in result.rungs] == [True, True, False, False]
+    assert "head" in json.loads(state_file.read_text())["finished"]
+    assert run_ladder(tiny, folder, epochs=1, methods="majority,head").rung("head").reused
 
 
 @pytest.mark.parametrize(
@@ -248,9 +252,9 @@ def test_a_state_of_before_methods_could_be_shortened(tiny: str, tmp_path: Path)
 )
 def test_a_damaged_state_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     ladder(make_sentiment_rows(40), output=tmp_path / "out", methods="majority")
-    kept = tmp_path / "out" / "ladder.json"
-    saved = json.loads(kept.read_text())
+    state_file = tmp_path / "out" / "ladder.json"
+    saved = json.loads(state_file.read_text())
     saved["finished"]["majority"] |= change
-    kept.write_text(json.dumps(saved))
+    state_file.write_text(json.dumps(saved))
     with pytest.raises(CheckpointError, match=r"ladder\.json is damaged: expected a result of majority"):
         ladder(make_sentiment_rows(40), output=tmp_path / "out", methods="majority")

@@ -1,4 +1,4 @@
-"""Methods side by side: the same rows for all of them, and the cheapest that is as good."""
+"""Ladders of methods: the same rows for all methods, reuse of results, and the recommendation."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ FAST: dict[str, Any] = {"epochs": 2, "C": 1.0, **QUICK}
 
 
 @pytest.fixture(scope="module")
-def climbed(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Ladder:
-    """A whole ladder on the reviews."""
+def ladder_result(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Ladder:
+    """A ladder of all default methods on the reviews."""
     return ladder(reviews, output=tmp_path_factory.mktemp("ladder") / "all", model=tiny, **FAST)
 
 
-def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> None:
-    assert [rung.method for rung in climbed.rungs] == ["majority", "tfidf", "features", "finetune"]
-    assert tuple(METHODS) == (*(rung.method for rung in climbed.rungs), "head")
+def test_every_method_is_a_run_of_its_own(ladder_result: Ladder, reviews: Path) -> None:
+    assert [rung.method for rung in ladder_result.rungs] == ["majority", "tfidf", "features", "finetune"]
+    assert tuple(METHODS) == (*(rung.method for rung in ladder_result.rungs), "head")
     assert set(METHODS) <= set(methods.FIT_METHODS)
-    for rung in climbed.rungs:
+    for rung in ladder_result.rungs:
         assert rung.left_out is None
         assert rung.folder is not None
         assert rung.value == clearhead.evaluate(rung.folder, reviews, part="test").metrics["accuracy"].value
@@ -46,26 +46,26 @@ def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> Non
         assert (rung.latency_ms or 0) > 0
         assert rung.size_mb == pytest.approx(measure_disk_megabytes(Path(rung.folder)), abs=1e-3)
         assert not rung.reused
-    assert (climbed.part, climbed.rows, climbed.metric) == ("test", 20, "accuracy")
-    assert climbed.rung("tfidf").latency_ms < climbed.rung("finetune").latency_ms  # type: ignore[operator]
+    assert (ladder_result.part, ladder_result.rows, ladder_result.metric) == ("test", 20, "accuracy")
+    assert ladder_result.rung("tfidf").latency_ms < ladder_result.rung("finetune").latency_ms  # type: ignore[operator]
     with pytest.raises(InputError, match="The ladder has no result for 'few'"):
-        climbed.rung("few")
+        ladder_result.rung("few")
 
 
-def test_all_rungs_hold_out_the_same_rows(climbed: Ladder) -> None:
-    folders = [Path(str(rung.folder)) for rung in climbed.rungs]
+def test_all_rungs_hold_out_the_same_rows(ladder_result: Ladder) -> None:
+    folders = [Path(str(rung.folder)) for rung in ladder_result.rungs]
     splits = [json.loads((folder / "split.json").read_text()) for folder in folders]
-    marks = [json.loads((folder / "run.json").read_text())["data"]["data"] for folder in folders]
+    fingerprints = [json.loads((folder / "run.json").read_text())["data"]["data"] for folder in folders]
     assert all(split == splits[0] for split in splits)
-    assert all(mark == marks[0] for mark in marks)
+    assert all(fingerprint == fingerprints[0] for fingerprint in fingerprints)
     assert len(splits[0]["parts"]["test"]) == 20
 
 
-def test_size_is_what_is_needed_to_predict(climbed: Ladder, tmp_path: Path) -> None:
-    folder = Path(str(climbed.rung("finetune").folder))
+def test_size_is_what_is_needed_to_predict(ladder_result: Ladder, tmp_path: Path) -> None:
+    folder = Path(str(ladder_result.rung("finetune").folder))
     assert not (folder / "state").exists()
-    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-    assert 0 < measure_disk_megabytes(folder) < kept
+    folder_size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    assert 0 < measure_disk_megabytes(folder) < folder_size
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("state", "tensorboard", "log.jsonl", "run.json"))
     for name in ("report.html", "metrics.json", "split.json"):
@@ -74,58 +74,60 @@ def test_size_is_what_is_needed_to_predict(climbed: Ladder, tmp_path: Path) -> N
     assert clearhead.predict(copy, ["it was good"])
 
 
-def test_the_recommendation_and_its_reason(climbed: Ladder) -> None:
-    best = max(climbed.rungs, key=lambda rung: rung.value or 0.0)
+def test_the_recommendation_and_its_reason(ladder_result: Ladder) -> None:
+    best = max(ladder_result.rungs, key=lambda rung: rung.value or 0.0)
     assert best.difference is None
-    assert climbed.recommended == best.method  # twenty rows cannot show that a cheaper one is within 0.01 of it
-    assert climbed.margin == 0.01
-    assert climbed.reason.startswith(f"{best.method}: accuracy {best.value:.3f}")
-    assert climbed.reason.count("\n") == 0
-    assert "on 20 test rows" in climbed.reason
-    assert (climbed.not_tried, climbed.caveat) == ((), None)
+    assert ladder_result.recommended == best.method  # twenty rows cannot show that a cheaper one is within 0.01 of it
+    assert ladder_result.margin == 0.01
+    assert ladder_result.reason.startswith(f"{best.method}: accuracy {best.value:.3f}")
+    assert ladder_result.reason.count("\n") == 0
+    assert "on 20 test rows" in ladder_result.reason
+    assert (ladder_result.not_tried, ladder_result.caveat) == ((), None)
 
 
-def test_what_is_written(climbed: Ladder) -> None:
-    saved = json.loads((climbed.folder / "ladder.json").read_text())
-    assert {key: saved[key] for key in climbed.to_json()} == json.loads(json.dumps(climbed.to_json()))
-    assert climbed.report == climbed.folder / "report.html"
-    page = climbed.report.read_text()
-    for said in ("Which method", "recommended", "Quality against time", "http-equiv"):
-        assert said in page
-    shown = climbed._repr_html_()
-    assert shown.count("<tr") == 5
-    assert climbed.recommended in shown
+def test_what_is_written(ladder_result: Ladder) -> None:
+    saved = json.loads((ladder_result.folder / "ladder.json").read_text())
+    assert {key: saved[key] for key in ladder_result.to_json()} == json.loads(json.dumps(ladder_result.to_json()))
+    assert ladder_result.report == ladder_result.folder / "report.html"
+    page = ladder_result.report.read_text()
+    for text in ("Method comparison", "recommended", "Quality against latency", "http-equiv"):
+        assert text in page
+    html = ladder_result._repr_html_()
+    assert html.count("<tr") == 5
+    assert ladder_result.recommended in html
 
 
 def test_the_same_call_reads_back_what_is_finished(
-    climbed: Ladder, tiny: str, reviews: Path, monkeypatch: pytest.MonkeyPatch
+    ladder_result: Ladder, tiny: str, reviews: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(*_: Any, **__: Any) -> Any:
+    def fail_training(*_: Any, **__: Any) -> Any:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(job, "TrainJob", never)
-    said: list[str] = []
-    told = RunEvents(message=said.append)
-    again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, events=told, **FAST)
-    assert all(rung.reused for rung in again.rungs)
-    assert [replace(rung, reused=False) for rung in again.rungs] == list(climbed.rungs)
-    assert (again.recommended, again.reason) == (climbed.recommended, climbed.reason)
-    assert sum("reused, not trained again" in line for line in said) == 4
-    loose = ladder(reviews, output=climbed.folder, model=tiny, budget=1, margin=1, **FAST)  # is no setting of training
-    assert (loose.margin, loose.recommended) == (1.0, "tfidf")
+    monkeypatch.setattr(job, "TrainJob", fail_training)
+    messages: list[str] = []
+    events = RunEvents(message=messages.append)
+    repeated = ladder(reviews, output=ladder_result.folder, model=tiny, budget=1, events=events, **FAST)
+    assert all(rung.reused for rung in repeated.rungs)
+    assert [replace(rung, reused=False) for rung in repeated.rungs] == list(ladder_result.rungs)
+    assert (repeated.recommended, repeated.reason) == (ladder_result.recommended, ladder_result.reason)
+    assert sum("reused, not trained again" in line for line in messages) == 4
+    with_margin = ladder(
+        reviews, output=ladder_result.folder, model=tiny, budget=1, margin=1, **FAST
+    )  # is no setting of training
+    assert (with_margin.margin, with_margin.recommended) == (1.0, "tfidf")
     with pytest.raises(InputError, match=r"other settings \(epochs was 2, got 3\); choose another"):
-        ladder(reviews, output=climbed.folder, model=tiny, **FAST | {"epochs": 3})
+        ladder(reviews, output=ladder_result.folder, model=tiny, **FAST | {"epochs": 3})
     with pytest.raises(InputError, match=r"other settings \(seed was 0, got 5\)"):
-        ladder(reviews, output=climbed.folder, model=tiny, seed=5, **FAST)
+        ladder(reviews, output=ladder_result.folder, model=tiny, seed=5, **FAST)
 
 
 def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
     data = write_csv(tmp_path / "rows.csv", make_sentiment_rows(60))
     ladder(data, output=tmp_path / "out", methods="majority")
-    kept = tmp_path / "out" / "ladder.json"
-    saved = json.loads(kept.read_text())
+    state_file = tmp_path / "out" / "ladder.json"
+    saved = json.loads(state_file.read_text())
     del saved["asked"]["majority"]["pieces"], saved["asked"]["majority"]["settings"]["average_epochs"]
-    kept.write_text(json.dumps(saved))
+    state_file.write_text(json.dumps(saved))
     assert [rung.reused for rung in ladder(data, output=tmp_path / "out", methods="majority,tfidf").rungs] == [
         True,
         False,
@@ -142,28 +144,33 @@ def test_other_rows_are_not_compared_with(tmp_path: Path) -> None:
 
 def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
     rows = make_sentiment_rows(80)
-    chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": ["finetune", "majority"], **FAST}
+    options: dict[str, Any] = {
+        "output": tmp_path / "out",
+        "model": tiny,
+        "methods": ["finetune", "majority"],
+        **FAST,
+    }
 
     def stop(step: Any) -> None:
         if step.step == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ladder(rows, events=RunEvents(training_step=stop), **chosen)
+        ladder(rows, events=RunEvents(training_step=stop), **options)
     assert (tmp_path / "out" / "finetune" / "run.json").exists()
-    made = ladder(rows, **chosen)
-    assert made.rung("majority").reused
-    assert made.rung("finetune").left_out is None
-    assert not made.rung("finetune").reused
+    result = ladder(rows, **options)
+    assert result.rung("majority").reused
+    assert result.rung("finetune").left_out is None
+    assert not result.rung("finetune").reused
 
 
 def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
-    said: list[str] = []
-    chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
-    ladder(make_sentiment_rows(100), output=tmp_path / "out", events=RunEvents(message=said.append), **chosen)
-    assert sum("estimated training time" in line for line in said) == 3
+    messages: list[str] = []
+    options: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
+    ladder(make_sentiment_rows(100), output=tmp_path / "out", events=RunEvents(message=messages.append), **options)
+    assert sum("estimated training time" in line for line in messages) == 3
     with pytest.raises(InputError, match=r'features: the budget of 0\.00 s is used up; rerun with budget="30s"'):
-        ladder(make_sentiment_rows(100), output=tmp_path / "none", budget="0.001s", **chosen)
+        ladder(make_sentiment_rows(100), output=tmp_path / "none", budget="0.001s", **options)
 
 
 def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,29 +178,29 @@ def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monk
         raise ZeroDivisionError("by nothing")
 
     monkeypatch.setitem(methods.FIT_METHODS, "tfidf", broken)
-    made = ladder(make_sentiment_rows(60), output=tmp_path / "out", methods="majority,tfidf")
-    assert made.rung("tfidf").left_out == "tfidf failed with ZeroDivisionError: by nothing"
-    assert made.recommended == "majority"
-    assert (made.not_tried, made.caveat) == ((), None)  # tfidf is not often the best
+    result = ladder(make_sentiment_rows(60), output=tmp_path / "out", methods="majority,tfidf")
+    assert result.rung("tfidf").left_out == "tfidf failed with ZeroDivisionError: by nothing"
+    assert result.recommended == "majority"
+    assert (result.not_tried, result.caveat) == ((), None)  # tfidf is not often the best
 
-    def unsuited(job: Any) -> Any:
+    def reject_labels(job: Any) -> Any:
         raise InputError("These labels cannot be counted.")
 
-    monkeypatch.setitem(methods.FIT_METHODS, "tfidf", unsuited)
-    made = ladder(make_sentiment_rows(60), output=tmp_path / "again", methods="majority,tfidf")
-    assert made.rung("tfidf").left_out == "tfidf: These labels cannot be counted."
+    monkeypatch.setitem(methods.FIT_METHODS, "tfidf", reject_labels)
+    result = ladder(make_sentiment_rows(60), output=tmp_path / "repeated", methods="majority,tfidf")
+    assert result.rung("tfidf").left_out == "tfidf: These labels cannot be counted."
     with pytest.raises(InputError, match=r"No method could be measured\. tfidf: These labels"):
         ladder(make_sentiment_rows(60), output=tmp_path / "none", methods="tfidf")
 
 
 def test_without_a_model_the_methods_without_one_are_measured(tmp_path: Path) -> None:
-    made = ladder(make_sentiment_rows(60), output=tmp_path / "out", model=str(tmp_path / "nothing"))
-    assert [rung.method for rung in made.rungs if rung.left_out is None] == ["majority", "tfidf"]
-    assert "nothing" in str(made.rung("finetune").left_out)
-    assert made.not_tried == ("finetune",)
-    assert str(made.caveat).startswith("Not tried: finetune (")
-    assert str(made.caveat).endswith("); it is often the best method.")
-    assert "Not tried: finetune" in made._repr_html_()
+    result = ladder(make_sentiment_rows(60), output=tmp_path / "out", model=str(tmp_path / "nothing"))
+    assert [rung.method for rung in result.rungs if rung.left_out is None] == ["majority", "tfidf"]
+    assert "nothing" in str(result.rung("finetune").left_out)
+    assert result.not_tried == ("finetune",)
+    assert str(result.caveat).startswith("Not tried: finetune (")
+    assert str(result.caveat).endswith("); it is often the best method.")
+    assert "Not tried: finetune" in result._repr_html_()
     assert "Not tried: finetune" in (tmp_path / "out" / "report.html").read_text()
     assert json.loads((tmp_path / "out" / "ladder.json").read_text())["not_tried"] == ["finetune"]
 
@@ -201,65 +208,65 @@ def test_without_a_model_the_methods_without_one_are_measured(tmp_path: Path) ->
 @pytest.mark.parametrize("kind", ["pair", "regress", "multilabel"])
 def test_every_task(kind: str, tiny: str, tmp_path: Path) -> None:
     rows = {"pair": make_pair_rows, "regress": make_scored_rows, "multilabel": make_multilabel_rows}[kind](90)
-    made = ladder(rows, output=tmp_path / "out", model=tiny, methods="majority,tfidf,features,finetune", **FAST)
-    assert [rung.left_out for rung in made.rungs] == [None] * 4
-    assert made.metric == {"pair": "accuracy", "regress": "r2", "multilabel": "f1_micro"}[kind]
-    assert made.task == ("classify" if kind == "multilabel" else kind)
+    result = ladder(rows, output=tmp_path / "out", model=tiny, methods="majority,tfidf,features,finetune", **FAST)
+    assert [rung.left_out for rung in result.rungs] == [None] * 4
+    assert result.metric == {"pair": "accuracy", "regress": "r2", "multilabel": "f1_micro"}[kind]
+    assert result.task == ("classify" if kind == "multilabel" else kind)
 
 
 def test_a_metric_that_is_not_defined_for_a_method(tmp_path: Path) -> None:
-    made = ladder(make_scored_rows(90), output=tmp_path / "out", methods="majority,tfidf", metric="pearson")
-    assert made.rung("majority").value is None  # a constant is correlated with nothing
-    assert made.recommended == "tfidf"
-    assert "not defined" in made._repr_html_()
+    result = ladder(make_scored_rows(90), output=tmp_path / "out", methods="majority,tfidf", metric="pearson")
+    assert result.rung("majority").value is None  # a constant is correlated with nothing
+    assert result.recommended == "tfidf"
+    assert "not defined" in result._repr_html_()
     saved = (tmp_path / "out" / "ladder.json").read_text()
     assert "NaN" not in saved
 
 
 def test_another_metric_and_rows_of_ones_own(tiny: str, tmp_path: Path) -> None:
-    made = ladder(
+    result = ladder(
         make_sentiment_rows(60),
         dev=make_sentiment_rows(30, seed=4),
         output=tmp_path / "out",
         methods="majority,tfidf",
         metric="log_loss",
     )
-    assert (made.part, made.metric, made.rows) == ("dev", "log_loss", 30)
-    assert made.recommended == "tfidf"
-    assert made.rung("majority").difference.low > 0  # type: ignore[union-attr, operator]
-    tested = ladder(
+    assert (result.part, result.metric, result.rows) == ("dev", "log_loss", 30)
+    assert result.recommended == "tfidf"
+    assert result.rung("majority").difference.low > 0  # type: ignore[union-attr, operator]
+    with_test_rows = ladder(
         make_sentiment_rows(60),
         test=make_sentiment_rows(25, seed=5),
-        output=tmp_path / "tested",
+        output=tmp_path / "with_test_rows",
         methods="majority,tfidf",
     )
-    assert (tested.part, tested.rows) == ("test", 25)
+    assert (with_test_rows.part, with_test_rows.rows) == ("test", 25)
 
 
 def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
-    wild = "<img src=x onerror=alert(1)>"
+    markup = "<img src=x onerror=alert(1)>"
     parts = ["train"] * 60 + ["dev"] * 15 + ["test"] * 15
     rows = [
-        {**row, "label": f"{row['label']} {wild}", "split": part}
+        {**row, "label": f"{row['label']} {markup}", "split": part}
         for row, part in zip(make_sentiment_rows(90), parts, strict=True)
     ]
-    made = ladder(write_csv(tmp_path / f"{wild}.csv", rows), output=tmp_path / wild, methods="majority,tfidf")
-    assert (made.part, made.rows) == ("test", 15)
-    page = (tmp_path / wild / "report.html").read_text()
+    result = ladder(write_csv(tmp_path / f"{markup}.csv", rows), output=tmp_path / markup, methods="majority,tfidf")
+    assert (result.part, result.rows) == ("test", 15)
+    page = (tmp_path / markup / "report.html").read_text()
     assert "&lt;img src=x" in page
-    assert "<img" not in page + made._repr_html_()
+    assert "<img" not in page + result._repr_html_()
 
 
 def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "C": 1.0}
-    made = ladder(make_sentiment_rows(60), output=tmp_path / "out", model=tiny, **chosen)
-    assert made.rung("features").left_out is None
+    options: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "C": 1.0}
+    result = ladder(make_sentiment_rows(60), output=tmp_path / "out", model=tiny, **options)
+    assert result.rung("features").left_out is None
     trained = json.loads((tmp_path / "out" / "features" / "clearhead.json").read_text())["trained"]
     assert (trained["layer"], trained["pooling"]) == ("last", ["max"])
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"budget": "soon"}, "budget is 'soon'; expected a time > 0 such as 90s, 10m or 1h"),
         ({"budget": "10"}, "budget is '10'"),
@@ -272,8 +279,8 @@ def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) 
         ({"label": "nothing"}, "nothing"),
     ],
 )
-def test_what_is_refused_at_once(choices: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_is_refused_at_once(choices: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         ladder(make_sentiment_rows(20), output=tmp_path / "out", **choices)
     assert not (tmp_path / "out").exists()
 
@@ -291,9 +298,9 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_budgets_in_words() -> None:
-    assert [parse_budget(one) for one in ("90s", "10m", "1h", "1.5h", 30)] == [90, 600, 3600, 5400, 30]
-    assert [suggest_budget(one) for one in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
-    assert [format_duration(one) for one in (0.25, 3.14, 45, 840, 9000)] == [
+    assert [parse_budget(budget) for budget in ("90s", "10m", "1h", "1.5h", 30)] == [90, 600, 3600, 5400, 30]
+    assert [suggest_budget(budget) for budget in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
+    assert [format_duration(seconds) for seconds in (0.25, 3.14, 45, 840, 9000)] == [
         "0.25 s",
         "3.1 s",
         "45 s",

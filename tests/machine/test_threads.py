@@ -1,4 +1,4 @@
-"""Thread pools: OpenMP sleeps while it waits, BLAS has one thread where products are small, and limits end."""
+"""Thread pools: OpenMP sleeps while waiting, BLAS uses one thread for small products, and limits are restored."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from clearhead.machine.threads import (
 from clearhead.words import learn, steps
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
-TWO = LabelSpace(names=("no", "yes"), kind="classes")
+TWO_CLASSES = LabelSpace(names=("no", "yes"), kind="classes")
 
 
 def blas_threads() -> set[int]:
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 @pytest.fixture
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """BLAS on two threads, whatever the machine has and the environment says."""
+    """BLAS on two threads, independent of the machine and the environment."""
     import sklearn.linear_model  # noqa: F401
     from threadpoolctl import threadpool_limits
 
@@ -56,33 +56,37 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def spins(code: str) -> list[int]:
+def read_spin_counts(code: str) -> list[int]:
     """How often each OpenMP library of a process spins before its threads sleep; libgomp's default is 300,000."""
-    own = {name: value for name, value in os.environ.items() if name not in (*WAIT_VARIABLES, "OMP_NUM_THREADS")}
-    command, environment = [sys.executable, "-c", code], own | {"OMP_DISPLAY_ENV": "verbose"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    found = [int(count) for count in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)]
-    if not found:
+    environment_base = {
+        name: value for name, value in os.environ.items() if name not in (*WAIT_VARIABLES, "OMP_NUM_THREADS")
+    }
+    command, environment = [sys.executable, "-c", code], environment_base | {"OMP_DISPLAY_ENV": "verbose"}
+    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert process.returncode == 0, process.stderr
+    spin_counts = [int(count) for count in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", process.stderr)]
+    if not spin_counts:
         pytest.skip("this torch has another OpenMP than GNU's")
-    return found
+    return spin_counts
 
 
 def test_openmp_of_torch_sleeps_while_it_waits() -> None:
-    assert spins("import clearhead.core.models; import os; assert 'OMP_WAIT_POLICY' not in os.environ") == [1000]
+    assert read_spin_counts("import clearhead.core.models; import os; assert 'OMP_WAIT_POLICY' not in os.environ") == [
+        1000
+    ]
 
 
 @pytest.mark.slow
 def test_other_libraries_may_be_loaded_before() -> None:
     others = "import numpy, sklearn.linear_model, onnxruntime"
     code = f"{others}; from clearhead.model.loading import require_torch; require_torch('x')"
-    assert spins(code)[-1] == 1000
+    assert read_spin_counts(code)[-1] == 1000
 
 
 @pytest.mark.parametrize("name", WAIT_VARIABLES)
 def test_the_users_wait_policy_wins(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    for known in WAIT_VARIABLES:
-        monkeypatch.delenv(known, raising=False)
+    for variable in WAIT_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
     with passive_waiting():
         assert os.environ["OMP_WAIT_POLICY"] == "passive"
     assert "OMP_WAIT_POLICY" not in os.environ
@@ -92,38 +96,38 @@ def test_the_users_wait_policy_wins(monkeypatch: pytest.MonkeyPatch, name: str) 
         assert dict(os.environ) == before
 
 
-def watch(monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> list[set[int]]:
+def record_blas_threads(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[set[int]]:
     """The threads that BLAS has whenever a function is called."""
-    seen: list[set[int]] = []
-    real = getattr(place, name)
+    thread_counts: list[set[int]] = []
+    original = getattr(module, name)
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        seen.append(blas_threads())
-        return real(*args, **kwargs)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        thread_counts.append(blas_threads())
+        return original(*args, **kwargs)
 
-    monkeypatch.setattr(place, name, watched)
-    return seen
+    monkeypatch.setattr(module, name, recorded)
+    return thread_counts
 
 
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("given", [None, 1.0])
-def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, given: float | None) -> None:
-    seen = watch(monkeypatch, solver, "_fit_estimator")
-    draw = np.random.default_rng(0)
-    fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=given)
-    assert seen
-    assert all(one == {1} for one in seen)
+@pytest.mark.parametrize("strength", [None, 1.0])
+def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, strength: float | None) -> None:
+    thread_counts = record_blas_threads(monkeypatch, solver, "_fit_estimator")
+    rng = np.random.default_rng(0)
+    fit_linear(rng.normal(size=(40, 3)), rng.integers(0, 2, 40), TWO_CLASSES, strength=strength)
+    assert thread_counts
+    assert all(count == {1} for count in thread_counts)
     assert blas_threads() == {2}
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_large_fits_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = watch(monkeypatch, solver, "_fit_estimator")
+    thread_counts = record_blas_threads(monkeypatch, solver, "_fit_estimator")
     monkeypatch.setattr(solver, "MIN_PARALLEL_SIZE", 100)
     monkeypatch.setattr(solver, "get_max_threads", lambda: 8)
-    draw = np.random.default_rng(0)
-    fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=1.0)
-    assert seen == [{2}]
+    rng = np.random.default_rng(0)
+    fit_linear(rng.normal(size=(40, 3)), rng.integers(0, 2, 40), TWO_CLASSES, strength=1.0)
+    assert thread_counts == [{2}]
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -131,7 +135,7 @@ def test_the_users_blas_threads_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     with limit_blas(1):
         assert blas_threads() == {2}
-    with limit_threads(1):  # said later, and for this job
+    with limit_threads(1):  # set later, for this job
         assert blas_threads() == {1}
 
 
@@ -139,18 +143,18 @@ def test_the_users_blas_threads_win(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_weighing_layers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     import clearhead.classic.mixture as mixture
 
-    seen = watch(monkeypatch, mixture, "_loss_and_gradient")
-    draw = np.random.default_rng(0)
-    fit_scalar_mix([draw.normal(size=(20, 3)) for _ in range(2)], draw.integers(0, 2, 20), TWO, strength=1.0)
-    assert seen
-    assert all(one == {1} for one in seen)
+    thread_counts = record_blas_threads(monkeypatch, mixture, "_loss_and_gradient")
+    rng = np.random.default_rng(0)
+    fit_scalar_mix([rng.normal(size=(20, 3)) for _ in range(2)], rng.integers(0, 2, 20), TWO_CLASSES, strength=1.0)
+    assert thread_counts
+    assert all(count == {1} for count in thread_counts)
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_word2vec_has_one_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = watch(monkeypatch, learn, "_train_chunk")
+    thread_counts = record_blas_threads(monkeypatch, learn, "_train_chunk")
     learn.learn_words([["a", "b", "c", "d"]] * 9, steps.WordSettings(width=4, epochs=1, min_count=1))
-    assert seen == [{1}]
+    assert thread_counts == [{1}]
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -171,15 +175,15 @@ def test_the_smallest_limit_holds_and_all_end() -> None:
 def test_a_limit_is_for_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
     monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
-    before, ended = dict(os.environ), []
+    before, callbacks = dict(os.environ), []
     with limit_threads(1):
-        call_at_end(lambda: ended.append(True))
+        call_at_end(lambda: callbacks.append(True))
         assert get_max_threads() == 1
         assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
         assert os.environ["RAYON_NUM_THREADS"] == "1"
         with limit_threads(None):
             assert get_max_threads() == 1
-    assert ended == [True]
+    assert callbacks == [True]
     assert (get_max_threads(), dict(os.environ)) == (count_cores(), before)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     with limit_threads(1):
@@ -205,22 +209,22 @@ def test_threads_of_the_engine_spin_for_microseconds() -> None:
 
 
 def test_a_session_has_these_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    given: dict[str, str] = {}
+    session_options: dict[str, str] = {}
     ort = import_onnxruntime()
 
     class Options(ort.SessionOptions):  # type: ignore[name-defined]
         def add_session_config_entry(self, name: str, value: str) -> None:
-            given[name] = value
+            session_options[name] = value
             super().add_session_config_entry(name, value)
 
     monkeypatch.setattr(ort, "SessionOptions", Options)
     model = clearhead.load(tiny_model(tmp_path / "tiny"), "engine", threads=2)
     model.embed(["a film"])
-    assert given == spin_settings(2, ort.__version__)
+    assert session_options == spin_settings(2, ort.__version__)
 
 
 def test_a_job_uses_the_threads_of_its_plan() -> None:
-    class OneThread:
+    class ThreadJob:
         """A job that reports how many threads it may use."""
 
         request: JobRequest[RunPlan] = JobRequest(plan=RunPlan(threads=1), folder=Path("run"))
@@ -237,7 +241,7 @@ def test_a_job_uses_the_threads_of_its_plan() -> None:
             self.step()
             return self.seen
 
-    assert run_job(OneThread()) == [1] * 6
+    assert run_job(ThreadJob()) == [1] * 6
 
 
 THREADS = """
@@ -273,19 +277,23 @@ def test_threads_of_a_run(tmp_path: Path) -> None:
         "features": {"method": "features", "threads": 1, "strength": 1.0},
         "tfidf": {"method": "tfidf", "threads": 1, "strength": 1.0},
     }
-    own = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    environment_base = {
+        name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    }
     command = [sys.executable, "-c", THREADS, str(tmp_path), str(rows), str(tiny), json.dumps(jobs)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=own | {"OPENBLAS_NUM_THREADS": "2"})
-    assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert made["plans"] == {
+    process = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment_base | {"OPENBLAS_NUM_THREADS": "2"}
+    )
+    assert process.returncode == 0, process.stderr
+    run_threads = json.loads(process.stdout)
+    assert run_threads["plans"] == {
         "tiny": [1, 4],
         "said": [2, 4],
         "wide": [4, 4],
         "features": [1, 4],
         "tfidf": [1, 4],
     }
-    assert made["blas"] == [1]
+    assert run_threads["blas"] == [1]
 
 
 def test_threads_are_chosen_by_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
