@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from clearhead.api.word_vectors import words
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
-    from clearhead.decode.results import Generated
+    from clearhead.decode.results import GeneratedText
     from clearhead.decode.settings import Decoding
     from clearhead.deploy.bench import Bench
     from clearhead.deploy.quantize import Quantized
@@ -108,7 +108,7 @@ else:
             ),
             "batch": ("Output",),
             "data.inspect": ("Inspection",),
-            "decode.results": ("Generated",),
+            "decode.results": ("GeneratedText",),
             "decode.settings": ("Decoding",),
             "deploy.bench": ("Bench",),
             "deploy.quantize": ("Quantized",),
@@ -137,6 +137,7 @@ else:
             "words.vectors": ("WordVectors",),
         },
         former={
+            "Generated": "GeneratedText",
             "Learned": "LearnedTokenizer",
             "Predicted": "PredictionSummary",
             "Pretrained": "PretrainResult",
@@ -157,7 +158,7 @@ __all__ = [
     "Description",
     "Evaluation",
     "Explanation",
-    "Generated",
+    "GeneratedText",
     "Guess",
     "Inspection",
     "Ladder",

@@ -104,7 +104,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
     "Output": (lambda place: bert(place).run([[2, 5, 6, 3]]), ("hidden", "last")),
     "Trace": (lambda place: bert(place, "core").trace("the film was great"), ("tokens", "layers", "heads")),
     "LayerTrace": (lambda place: bert(place, "core").trace("the film").layers[0], ("layer 0", "heads")),
-    "Generated": (
+    "GeneratedText": (
         lambda place: gpt(place).generate([TEXT[:30]], num_beams=2, num_return_sequences=2)[0],
         ("score", "stopped"),
     ),

@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead import ClearheadError
 from clearhead.batch import Batch
-from clearhead.decode import Decoding, Generated
+from clearhead.decode import Decoding, GeneratedText
 from clearhead.decode.settings import FORMER_NAMES
 from clearhead.errors import ConfigError, InputError
 from clearhead.model.generation import TextGenerator
@@ -49,7 +49,7 @@ def test_texts(family: str, runtime: str) -> None:
     assert progress_calls[-1] == (len(texts), len(texts))
     assert [result.source for result in results] == texts
     for result in results:
-        assert isinstance(result, Generated)
+        assert isinstance(result, GeneratedText)
         assert result.text == result.best[0].text == str(result)
         assert result.best[0].ids == result.ids
         assert len(result.best) == 2

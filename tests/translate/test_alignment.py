@@ -9,7 +9,7 @@ import pytest
 
 import clearhead
 from clearhead import Model
-from clearhead.decode import Generated, Hypothesis
+from clearhead.decode import GeneratedText, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model.alignment import Aligner, best_alignment_layers, link_words, map_words_to_tokens, merge_tokens
@@ -169,11 +169,11 @@ def test_what_cannot_be_aligned_is_said(call: Any, message: str) -> None:
         call()
 
 
-def make_answer(model: Model, source: str, ids: list[int]) -> Generated:
+def make_answer(model: Model, source: str, ids: list[int]) -> GeneratedText:
     tokenizer = model.target_tokenizer or model.tokenizer
     text = tokenizer.decode(ids)
     hypothesis = Hypothesis(text=text, ids=tuple(ids), score=0.0, stopped="end")
-    return Generated(**vars(hypothesis), source=source, best=(hypothesis,))
+    return GeneratedText(**vars(hypothesis), source=source, best=(hypothesis,))
 
 
 @pytest.mark.parametrize("family", ["marian", "t5"])

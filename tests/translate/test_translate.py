@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import clearhead
-from clearhead.decode import Generated, Hypothesis
+from clearhead.decode import GeneratedText, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import TrainingStep
@@ -64,7 +64,7 @@ def test_words_are_aligned_with_those_they_come_from(translator_run: clearhead.R
     for row in rows:
         ids = (*model.tokenizer.encode(row["en"].split()[0]).ids[:-1], unknown)
         hypothesis = Hypothesis(text=model.tokenizer.decode(ids), ids=ids, score=0.0, stopped="length")
-        text = replace_unknown(model, [Generated(**vars(hypothesis), source=row["de"], best=(hypothesis,))])[0].text
+        text = replace_unknown(model, [GeneratedText(**vars(hypothesis), source=row["de"], best=(hypothesis,))])[0].text
         correct += text == row["de"].split()[1].strip(".")
     assert correct > 36  # of 60
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clearhead.decode.decoder import Decoder
     from clearhead.decode.generation_config import DecodingPlan, resolve_plan
     from clearhead.decode.prompt import DecodingInput
-    from clearhead.decode.results import Generated, Hypothesis
+    from clearhead.decode.results import GeneratedText, Hypothesis
     from clearhead.decode.settings import Decoding
 else:
     from clearhead.lazy import export_lazily
@@ -25,7 +25,7 @@ else:
             "decoder": ("Decoder",),
             "generation_config": ("DecodingPlan", "resolve_plan"),
             "prompt": ("DecodingInput",),
-            "results": ("Generated", "Hypothesis"),
+            "results": ("GeneratedText", "Hypothesis"),
             "settings": ("Decoding",),
         },
     )
@@ -36,7 +36,7 @@ __all__ = [
     "Decoding",
     "DecodingInput",
     "DecodingPlan",
-    "Generated",
+    "GeneratedText",
     "Hypothesis",
     "StepCallback",
     "resolve_plan",

@@ -24,7 +24,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated(Hypothesis):
+class GeneratedText(Hypothesis):
     """The best answer to a text, and the other requested answers."""
 
     source: str
@@ -35,7 +35,7 @@ class Generated(Hypothesis):
         answer_count = f"{len(self.best)} answers" if len(self.best) > 1 else None
         truncation = f"{self.truncated} tokens of the source cut off" if self.truncated else None
         score, stopped = f"score {self.score:.4f}", f"stopped by {self.stopped}"
-        return short_repr("Generated", repr(self.text), score, stopped, answer_count, truncation)
+        return short_repr("GeneratedText", repr(self.text), score, stopped, answer_count, truncation)
 
     def _repr_html_(self) -> str:
         rows = [(answer.text, format_number(answer.score), len(answer.ids), answer.stopped) for answer in self.best]

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import pad_rows, to_integer_array
-from clearhead.decode import Generated, Hypothesis, resolve_plan
+from clearhead.decode import GeneratedText, Hypothesis, resolve_plan
 from clearhead.decode.settings import FORMER_NAMES, Decoding
 from clearhead.errors import InputError
 from clearhead.model.embedding import TruncationWarning
@@ -36,7 +36,7 @@ class TextGenerator:
         runner = model.core if self.settings.coverage_penalty else model.runner
         self.decoder = Decoder(runner, self.plan, None if tokenizer is None else tokenizer.decode)
 
-    def generate(self, texts: Iterable[str], progress: Progress = no_progress) -> list[Generated]:
+    def generate(self, texts: Iterable[str], progress: Progress = no_progress) -> list[GeneratedText]:
         """Generate an answer to each text."""
         if isinstance(texts, str):
             raise InputError("generate expects a list of texts, got a single text; put it in a list.")
@@ -45,7 +45,7 @@ class TextGenerator:
         generated = []
         for text, lost, answers in zip(rows, truncated, self.decoder.generate(sources, progress), strict=True):
             hypotheses = tuple(answers) or (Hypothesis(ids=(), score=0.0, stopped="empty"),)
-            generated.append(Generated(**vars(hypotheses[0]), source=text, best=hypotheses, truncated=lost))
+            generated.append(GeneratedText(**vars(hypotheses[0]), source=text, best=hypotheses, truncated=lost))
         return generated
 
     def stream(self, text: str) -> Iterator[str]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from clearhead.core.runner import CoreRunner
     from clearhead.core.trace import Trace
-    from clearhead.decode import Generated
+    from clearhead.decode import GeneratedText
     from clearhead.text import Tokenizer
 
     Array = np.ndarray[Any, Any]
@@ -185,7 +185,7 @@ class Model:
         *,
         progress: KnownCountCallback | None = None,
         **choices: Any,
-    ) -> list[Generated]:
+    ) -> list[GeneratedText]:
         """Generate an answer to each text: a translation, a summary or the continuation of a prompt.
 
         `choices` are fields of `Decoding`: max_length, length_penalty, num_return_sequences, sample, top_p, prefix,

@@ -21,7 +21,7 @@ from clearhead.translate.files import OutputSummary, format_json_line, identify_
 from clearhead.translate.stream import CHUNK_LINES, open_texts
 
 if TYPE_CHECKING:
-    from clearhead.decode import Generated
+    from clearhead.decode import GeneratedText
     from clearhead.text import Tokenizer
 
 
@@ -32,7 +32,7 @@ class Continuation:
 
     number: int  # from 1
     prompt: str
-    generated: Generated | None
+    generated: GeneratedText | None
     continuations: tuple[str, ...] = ()  # best first, each with the space that separates it from the prompt
 
     def texts(self, *, new: bool) -> list[str]:
@@ -127,7 +127,7 @@ def continue_lines(
             )
 
 
-def _generate_one(model: Model, prompt: str, line_number: int | None, choices: Mapping[str, Any]) -> Generated:
+def _generate_one(model: Model, prompt: str, line_number: int | None, choices: Mapping[str, Any]) -> GeneratedText:
     """Continue one prompt; an error names its line."""
     try:
         return model.generate([prompt], **choices)[0]
@@ -232,7 +232,7 @@ def make_continuation_decoder(tokenizer: Tokenizer, prompt: str) -> Callable[[Se
     return decode
 
 
-def _continuations(tokenizer: Tokenizer, prompt: str, generated: Generated | None) -> tuple[str, ...]:
+def _continuations(tokenizer: Tokenizer, prompt: str, generated: GeneratedText | None) -> tuple[str, ...]:
     if generated is None:
         return ()
     decode = make_continuation_decoder(tokenizer, prompt)

@@ -24,7 +24,7 @@ from clearhead.translate.files import OutputSummary, format_json_line, identify_
 from clearhead.translate.unknown import replace_unknown
 
 if TYPE_CHECKING:
-    from clearhead.decode import Generated
+    from clearhead.decode import GeneratedText
     from clearhead.model.alignment import Alignment
 
 CHUNK_LINES = 512  # lines that are sorted by length and translated together
@@ -37,7 +37,7 @@ class Translation:
 
     number: int  # from 1
     source: str
-    generated: Generated | None
+    generated: GeneratedText | None
     alignment: Alignment | None = None  # with `align`
 
     @property

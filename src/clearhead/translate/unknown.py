@@ -14,7 +14,7 @@ from clearhead.model.alignment import Aligner, map_words_to_tokens, sum_columns
 from clearhead.text.words import extend_over_punctuation, find_word_spans
 
 if TYPE_CHECKING:
-    from clearhead.decode import Generated, Hypothesis
+    from clearhead.decode import GeneratedText, Hypothesis
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
@@ -31,7 +31,7 @@ class MarkedText:
     token_indices: tuple[int, ...]
 
 
-def replace_unknown(model: Model, generated: Sequence[Generated], prefix: str = "") -> list[Generated]:
+def replace_unknown(model: Model, generated: Sequence[GeneratedText], prefix: str = "") -> list[GeneratedText]:
     """Replace unknown words in generated texts by source words, verbatim.
 
     `prefix` was prepended to every source. If a part of a word is unknown, the whole word is replaced. A source word
@@ -114,7 +114,7 @@ def unknown_includes_punctuation(tokenizer: Tokenizer) -> bool:
     return len(tokenizer.encode(MARKERS[0] + known_sign)) == len(tokenizer.encode(MARKERS[0]))
 
 
-def _replace_texts(generated: Generated, row: int, texts: dict[tuple[int, int], str]) -> Generated:
+def _replace_texts(generated: GeneratedText, row: int, texts: dict[tuple[int, int], str]) -> GeneratedText:
     best = tuple(
         replace(hypothesis, text=texts[row, rank]) if (row, rank) in texts else hypothesis
         for rank, hypothesis in enumerate(generated.best)
