@@ -168,25 +168,25 @@ def make_hostile_files() -> dict[str, tuple[bytes, str]]:
     letter_pieces = [(letter, -1.0, piece_files.NORMAL) for letter in "ab▁"]
     nested_pieces = [("a" * size, -1.0 - size / 100, piece_files.NORMAL) for size in range(1, 513)]
     long_text = "a" * 300_000
-    growing_table, cyclic_table = piece_files.growing_table, piece_files.cyclic_table
+    growing_table, cyclic_table = piece_files.make_growing_table, piece_files.make_cyclic_table
     many_pieces = [(f"p{number}", -1.0, piece_files.NORMAL) for number in range(2_000_000)]
     return {
-        "512 nested pieces, 300,000 letters": (piece_files.piece_file([*nested_pieces, *letter_pieces[1:]]), long_text),
-        "2,000,000 pieces": (piece_files.piece_file([*letter_pieces, *many_pieces]), "abc"),
+        "512 nested pieces, 300,000 letters": (piece_files.make_piece_file([*nested_pieces, *letter_pieces[1:]]), long_text),
+        "2,000,000 pieces": (piece_files.make_piece_file([*letter_pieces, *many_pieces]), "abc"),
         "one letter becomes 1,000": (
-            piece_files.piece_file(letter_pieces, table=growing_table("a", b"z" * 1000)),
+            piece_files.make_piece_file(letter_pieces, table=growing_table("a", b"z" * 1000)),
             long_text,
         ),
         "one letter becomes 60,000": (
-            piece_files.piece_file(letter_pieces, table=growing_table("a", b"z" * 60_000)),
+            piece_files.make_piece_file(letter_pieces, table=growing_table("a", b"z" * 60_000)),
             long_text,
         ),
-        "cyclic table": (piece_files.piece_file(letter_pieces, table=cyclic_table("a")), long_text),
+        "cyclic table": (piece_files.make_piece_file(letter_pieces, table=cyclic_table("a")), long_text),
         "cyclic table without rules": (
-            piece_files.piece_file(letter_pieces, table=cyclic_table("a", has_rules=False)),
+            piece_files.make_piece_file(letter_pieces, table=cyclic_table("a", has_rules=False)),
             long_text,
         ),
-        "table of 0xff": (piece_files.piece_file(letter_pieces, table=b"\x00\x04\0\0" + b"\xff" * 1030), "abc"),
+        "table of 0xff": (piece_files.make_piece_file(letter_pieces, table=b"\x00\x04\0\0" + b"\xff" * 1030), "abc"),
     }
 
 

@@ -19,18 +19,18 @@ from clearhead.errors import ClearheadError
 from clearhead.model.describe import summary, summary_rows
 from clearhead.text import load_tokenizer
 from fuzz.hostile import TEXTS, hostile_mutations
-from fuzz.mutate import PLACES, SECRET, mutations
+from fuzz.mutate import FILE_REPLACEMENTS, SECRET, list_mutations
 
 TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 40 + "!"
-LONGEST = 1000  # letters in a message, a path among them
+MAX_MESSAGE = 1000  # letters in a message, a path among them
 LONG_TEXT = 100_000  # characters: 0.7 GB of tokens where each of them becomes 33, as some do in NFKD
-PLANTED = "planted_module.py"
-SAVED = "saved"
+PLANTED_MODULE = "planted_module.py"
+SAVED_FOLDER = "saved"
 TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens", "pieces", "ids")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class FuzzCase:
     """What was done to which file of which seed."""
 
     number: int
@@ -48,29 +48,33 @@ class Outcome:
     finding: bool = False
 
 
-class Watch:
+class AccessMonitor:
     """Notes what Python opens, imports or starts while a case runs."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
         self.base = ""
-        self.seen: list[str] = []
-        sys.addaudithook(self._hear)
+        self.events: list[str] = []
+        sys.addaudithook(self._audit)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self.folder is None:
             return
         if event == "open" and isinstance(arguments[0], str | bytes):
             path = os.path.realpath(os.fsdecode(arguments[0]))
-            outside = path.startswith(self.base) and not path.startswith((str(self.folder), f"{self.base}{SAVED}"))
-            if outside or path.endswith(PLANTED):
-                self.seen.append(f"opened {path}")
+            is_outside = path.startswith(self.base) and not path.startswith(
+                (str(self.folder), f"{self.base}{SAVED_FOLDER}")
+            )
+            if is_outside or path.endswith(PLANTED_MODULE):
+                self.events.append(f"opened {path}")
         elif event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "pty.")):
-            self.seen.append(event)
+            self.events.append(event)
 
 
-def build(seed: int, number: int, seeds: Path, names: list[str], base: Path, hostile: float = 0.5) -> Case:
-    """Lay out one case in base/case: hard links to a seed's files, one of them mutated; `hostile` is a share."""
+def build_case(
+    seed: int, number: int, seeds: Path, names: list[str], base: Path, hostile_share: float = 0.5
+) -> FuzzCase:
+    """Lay out one case in base/case: hard links to a seed's files, one of them mutated; `hostile_share` is a share."""
     rng = random.Random(f"{seed}:{number}")
     folder = base / "case"
     shutil.rmtree(folder, ignore_errors=True)
@@ -80,10 +84,10 @@ def build(seed: int, number: int, seeds: Path, names: list[str], base: Path, hos
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         os.link(seeds / name / file, folder / file)
     (base / "secret.txt").write_text(SECRET, encoding="utf-8")
-    (folder / PLANTED).write_text("raise SystemExit('planted')\n", encoding="utf-8")
-    known = [file for file in files if hostile_mutations(file.name)]
-    if known and rng.random() < hostile:
-        return _hostile(number, name, folder, rng.choice(known), rng)
+    (folder / PLANTED_MODULE).write_text("raise SystemExit('planted')\n", encoding="utf-8")
+    hostile_files = [file for file in files if hostile_mutations(file.name)]
+    if hostile_files and rng.random() < hostile_share:
+        return _mutate_hostile(number, name, folder, rng.choice(hostile_files), rng)
     # config, weights and tokenizer a third each, whatever number of files they are
     groups = (
         [file for file in files if "config" in file.name and "tokenizer" not in file.name],
@@ -93,17 +97,17 @@ def build(seed: int, number: int, seeds: Path, names: list[str], base: Path, hos
     file = rng.choice(rng.choice([group for group in groups if group]))
     path = folder / file
     if rng.random() < 0.06:
-        kind = rng.choice(list(PLACES))
-        PLACES[kind](path, base)
+        kind = rng.choice(list(FILE_REPLACEMENTS))
+        FILE_REPLACEMENTS[kind](path, base)
     else:
-        kind, mutate = rng.choice(mutations(path))
-        data = mutate(path.read_bytes(), rng)
+        kind, mutate = rng.choice(list_mutations(path))
+        mutated = mutate(path.read_bytes(), rng)
         path.unlink()
-        path.write_bytes(data)
-    return Case(number=number, seed=name, file=str(file), kind=kind)
+        path.write_bytes(mutated)
+    return FuzzCase(number=number, seed=name, file=str(file), kind=kind)
 
 
-def _hostile(number: int, name: str, folder: Path, file: Path, rng: random.Random) -> Case:
+def _mutate_hostile(number: int, name: str, folder: Path, file: Path, rng: random.Random) -> FuzzCase:
     """A mutation that knows the format; half of the pipelines are taken as they are, not rebuilt by a recipe."""
     kind, mutate = rng.choice(hostile_mutations(file.name))
     path = folder / file
@@ -111,37 +115,41 @@ def _hostile(number: int, name: str, folder: Path, file: Path, rng: random.Rando
     path.unlink()
     path.write_bytes(data)
     if kind in ("pipeline", "vocabulary") and rng.random() < 0.7:
-        settings = path.with_name("tokenizer_config.json")
-        said = json.loads(settings.read_bytes()) if settings.is_file() else {}
-        settings.unlink(missing_ok=True)
-        settings.write_text(json.dumps(said | {"tokenizer_class": "PreTrainedTokenizerFast"}), encoding="utf-8")
-    return Case(number=number, seed=name, file=str(file), kind=kind)
+        config_path = path.with_name("tokenizer_config.json")
+        config = json.loads(config_path.read_bytes()) if config_path.is_file() else {}
+        config_path.unlink(missing_ok=True)
+        config_path.write_text(json.dumps(config | {"tokenizer_class": "PreTrainedTokenizerFast"}), encoding="utf-8")
+    return FuzzCase(number=number, seed=name, file=str(file), kind=kind)
 
 
-def judge(case: Case, base: Path, watch: Watch) -> Outcome:
+def check_case(case: FuzzCase, base: Path, monitor: AccessMonitor) -> Outcome:
     """Load the case through the public door, and run it if it loads."""
-    before = set(sys.modules)
+    modules_before = set(sys.modules)
     folder = base / "case"
-    watch.seen.clear()
-    watch.base, watch.folder = str(base.resolve()) + os.sep, folder.resolve()
+    monitor.events.clear()
+    monitor.base, monitor.folder = str(base.resolve()) + os.sep, folder.resolve()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a text that is too long
-            alone = case.kind in TOKENIZER_KINDS and case.number % 4  # most of these need no network
-            outcome = _load_tokenizer(folder, case.number) if alone else _load(folder, case.number)
+            tokenizer_only = case.kind in TOKENIZER_KINDS and case.number % 4  # most of these need no network
+            outcome = _load_tokenizer(folder, case.number) if tokenizer_only else _load(folder, case.number)
     except BaseException as error:  # a panic in Rust is a BaseException
         if isinstance(error, KeyboardInterrupt):
             raise
-        frames = "".join(traceback.format_exception(error))
-        outcome = Outcome(word=f"untyped {type(error).__name__}", detail=frames[-6000:], finding=True)
+        trace = "".join(traceback.format_exception(error))
+        outcome = Outcome(word=f"untyped {type(error).__name__}", detail=trace[-6000:], finding=True)
     finally:
-        watch.folder = None
+        monitor.folder = None
     if outcome.finding:
         return outcome
-    home = str(folder.resolve())
-    strange = [n for n in set(sys.modules) - before if str(getattr(sys.modules[n], "__file__", "")).startswith(home)]
-    if strange or watch.seen:
-        return Outcome(word="reached out", detail="; ".join([*strange, *watch.seen])[:2000], finding=True)
+    case_path = str(folder.resolve())
+    planted_modules = [
+        module_name
+        for module_name in set(sys.modules) - modules_before
+        if str(getattr(sys.modules[module_name], "__file__", "")).startswith(case_path)
+    ]
+    if planted_modules or monitor.events:
+        return Outcome(word="reached out", detail="; ".join([*planted_modules, *monitor.events])[:2000], finding=True)
     if "link out" in case.kind and outcome.word == "ran":
         return Outcome(word="followed a link out", detail=case.file, finding=True)
     return outcome
@@ -151,42 +159,42 @@ def _load(folder: Path, number: int) -> Outcome:
     try:
         model = clearhead.load(folder, device="cpu", offline=True)
     except ClearheadError as error:
-        return _sentence(error, type(error).__name__)
+        return _check_message(error, type(error).__name__)
     try:
-        _use(model, number, folder.parent / SAVED)
+        _use_model(model, number, folder.parent / SAVED_FOLDER)
     except ClearheadError as error:
-        return _sentence(error, "refused while running")
+        return _check_message(error, "refused while running")
     return Outcome(word="ran")
 
 
 def _load_tokenizer(folder: Path, number: int) -> Outcome:
     try:
         config = json.loads((folder / "config.json").read_bytes())
-        pair = load_tokenizer(folder, str(config.get("model_type")), config)
+        tokenizers = load_tokenizer(folder, str(config.get("model_type")), config)
     except ClearheadError as error:
-        return _sentence(error, type(error).__name__)
+        return _check_message(error, type(error).__name__)
     text = TEXTS[number % len(TEXTS)]
     if number % 16 == 1:
         text = (text * (LONG_TEXT // max(len(text), 1) + 1))[:LONG_TEXT]
     try:
-        for tokenizer in (pair.source, pair.target or pair.source):
+        for tokenizer in (tokenizers.source, tokenizers.target or tokenizers.source):
             tokenizer.encode_batch([text, TEXT], max_length=40)
-            tokenizer.encode_ids([TEXT, ("the sea", TEXT)] if pair.target is None and number % 2 else [TEXT])
+            tokenizer.encode_ids([TEXT, ("the sea", TEXT)] if tokenizers.target is None and number % 2 else [TEXT])
             tokenizer.decode(range(min(tokenizer.vocab_size, 300)))
     except ClearheadError as error:
-        return _sentence(error, "refused while running")
+        return _check_message(error, "refused while running")
     return Outcome(word="ran")
 
 
-def _sentence(error: ClearheadError, word: str) -> Outcome:
+def _check_message(error: ClearheadError, word: str) -> Outcome:
     """A message must be one printable line of reasonable length, and say nothing of other files."""
     text = str(error)
-    if not text.isprintable() or len(text) > LONGEST or SECRET in text or "Traceback" in text or not text.strip():
+    if not text.isprintable() or len(text) > MAX_MESSAGE or SECRET in text or "Traceback" in text or not text.strip():
         return Outcome(word="bad sentence", detail=repr(text[:3000]), finding=True)
     return Outcome(word=word, detail=text)
 
 
-def _use(model: Any, number: int, saved: Path) -> None:
+def _use_model(model: Any, number: int, saved: Path) -> None:
     """A few calls on a model that loaded; one in eight is saved and read again."""
     summary(model).encode("utf-8", "surrogatepass")
     for row in summary_rows(model):

@@ -30,13 +30,25 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fuzz.crash_cases import CASES, Case, make_assets, warm
+from fuzz.crash_cases import CASES, CommandCase, make_assets, prepare_fork
 
-WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-NAMED = ("rename", "replace", "mkdir", "rmdir", "unlink", "remove", "link", "symlink", "truncate", "chmod", "utime")
-OPENED = ("fsync", "fchmod", "fdatasync", "ftruncate", "pwrite", "sendfile", "copy_file_range")
+WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+PATH_OPERATIONS = (
+    "rename",
+    "replace",
+    "mkdir",
+    "rmdir",
+    "unlink",
+    "remove",
+    "link",
+    "symlink",
+    "truncate",
+    "chmod",
+    "utime",
+)
+DESCRIPTOR_OPERATIONS = ("fsync", "fchmod", "fdatasync", "ftruncate", "pwrite", "sendfile", "copy_file_range")
 # what a run measures of time and memory, and whether the folder was there when it began
-TIMED = {
+TIMING_KEYS = {
     "seconds",
     "cost",
     "training_seconds",
@@ -49,18 +61,18 @@ UNSTABLE = ("report.html",)  # shows the same times
 
 
 @dataclass
-class Points:
+class KillPoint:
     """Counts file operations, and kills this process at one of them."""
 
-    at: int | None = None
-    half: bool = False  # a write is done in part before the end
-    seen: list[str] = field(default_factory=list)
+    stop_at: int | None = None
+    is_partial: bool = False  # a write is done in part before the end
+    operations: list[str] = field(default_factory=list)
 
-    def due(self, name: str, what: object) -> bool:
+    def count_operation(self, name: str, target: object) -> bool:
         """Note an operation; True where it is to be done in part."""
-        self.seen.append(f"{name} {what}")
-        if len(self.seen) - 1 == self.at:
-            if not self.half:
+        self.operations.append(f"{name} {target}")
+        if len(self.operations) - 1 == self.stop_at:
+            if not self.is_partial:
                 os.kill(os.getpid(), signal.SIGKILL)
             return True
         return False
@@ -70,50 +82,50 @@ class Points:
         in_python = import_module("_pyio").open
         os_open, os_write = os.open, os.write
 
-        def opened(path: Any, flags: int, *rest: Any, **named: Any) -> int:
-            if flags & WRITING and not str(path).startswith("/dev/"):
-                self.due("open", path)
-            return os_open(path, flags, *rest, **named)
+        def counting_open(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+            if flags & WRITE_FLAGS and not str(path).startswith("/dev/"):
+                self.count_operation("open", path)
+            return os_open(path, flags, *arguments, **options)
 
-        def written(fd: int, data: Any) -> int:
-            if fd > 2 and self.due("write", fd):
+        def counting_write(fd: int, data: Any) -> int:
+            if fd > 2 and self.count_operation("write", fd):
                 os_write(fd, bytes(data)[: max(1, len(bytes(data)) // 2)])
                 os.kill(os.getpid(), signal.SIGKILL)
             return os_write(fd, data)
 
-        def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*given: Any, **named: Any) -> Any:
-                self.due(name, given[0])
-                return real(*given, **named)
+        def wrap_call(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any, **options: Any) -> Any:
+                self.count_operation(name, arguments[0])
+                return real(*arguments, **options)
 
             return call
 
-        for name in (*NAMED, *OPENED):
+        for name in (*PATH_OPERATIONS, *DESCRIPTOR_OPERATIONS):
             if hasattr(os, name):
-                setattr(os, name, watched(name, getattr(os, name)))
-        os.open, os.write = opened, written
-        plain = io.open
+                setattr(os, name, wrap_call(name, getattr(os, name)))
+        os.open, os.write = counting_open, counting_write
+        plain_open = io.open
 
-        def chosen(file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:
-            changes = set(mode) & set("wax+") and file not in (0, 1, 2)
-            return (in_python if changes else plain)(file, mode, *given, **named)
+        def select_open(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+            is_write = set(mode) & set("wax+") and file not in (0, 1, 2)
+            return (in_python if is_write else plain_open)(file, mode, *arguments, **options)
 
-        builtins.open = io.open = chosen
+        builtins.open = io.open = select_open
 
 
-def run(place: Path, case: Case, points: Points | None = None) -> tuple[int | None, str]:
+def run_command(folder: Path, case: CommandCase, points: KillPoint | None = None) -> tuple[int | None, str]:
     """Run a command in a child process: its exit code (None: killed), and what it said."""
     for name in ("work", "tmp"):
-        (place / name).mkdir(parents=True, exist_ok=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of threads, and these are idle
         child = os.fork()
     if child == 0:
         code = 1
         try:
-            os.chdir(place / "work")
-            os.environ["TMPDIR"] = tempfile.tempdir = str(place / "tmp")
-            output = os.open(place / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.chdir(folder / "work")
+            os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "tmp")
+            output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(output, 1)
             os.dup2(output, 2)
             sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(fd, "w"), "utf-8") for fd in (1, 2))
@@ -133,112 +145,115 @@ def run(place: Path, case: Case, points: Points | None = None) -> tuple[int | No
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            if points is not None and points.at is None:
-                seen = list(points.seen)
-                (place / "points").write_text("\n".join(seen))
+            if points is not None and points.stop_at is None:
+                seen = list(points.operations)
+                (folder / "points").write_text("\n".join(seen))
             os._exit(code)
     status = os.waitpid(child, 0)[1]
-    said = (place / "said").read_text(errors="replace")
-    return (os.WEXITSTATUS(status) if os.WIFEXITED(status) else None), said
+    text = (folder / "output").read_text(errors="replace")
+    return (os.WEXITSTATUS(status) if os.WIFEXITED(status) else None), text
 
 
-def contents(place: Path) -> dict[str, Any]:
+def read_results(folder: Path) -> dict[str, Any]:
     """Every file by its name, without the times that it tells."""
-    made: dict[str, Any] = {}
-    for path in sorted(path for part in ("work", "tmp") for path in (place / part).rglob("*")):
-        name = str(path.relative_to(place))
+    files: dict[str, Any] = {}
+    for path in sorted(path for part in ("work", "tmp") for path in (folder / part).rglob("*")):
+        name = str(path.relative_to(folder))
         if "/tensorboard" in name:
             continue
-        made[name] = None if path.is_dir() or path.name in UNSTABLE else plain(path)
-    return made
+        files[name] = None if path.is_dir() or path.name in UNSTABLE else read_comparable(path)
+    return files
 
 
-def plain(path: Path) -> Any:
+def read_comparable(path: Path) -> Any:
     """A file as it is compared."""
     data = path.read_bytes()
     if path.suffix == ".json":
-        return json.dumps(without_times(json.loads(data)))
+        return json.dumps(remove_times(json.loads(data)))
     if path.name == "log.jsonl":
-        return json.dumps([without_times(json.loads(line)) for line in data.splitlines()])
+        return json.dumps([remove_times(json.loads(line)) for line in data.splitlines()])
     return data
 
 
-def without_times(value: Any) -> Any:
+def remove_times(value: Any) -> Any:
     """JSON without the keys that tell what was measured of time."""
     if isinstance(value, dict):
-        return {key: without_times(inner) for key, inner in value.items() if key not in TIMED}
-    return [without_times(inner) for inner in value] if isinstance(value, list) else value
+        return {key: remove_times(inner) for key, inner in value.items() if key not in TIMING_KEYS}
+    return [remove_times(inner) for inner in value] if isinstance(value, list) else value
 
 
-def chosen_points(seen: Sequence[str], count: int) -> list[Points]:
+def choose_points(operations: Sequence[str], count: int) -> list[KillPoint]:
     """As many points as are asked for, spread evenly; all of them where that is 0."""
-    every = [
-        Points(at=number, half=half)
-        for number, name in enumerate(seen)
+    points = [
+        KillPoint(stop_at=index, is_partial=half)
+        for index, name in enumerate(operations)
         for half in ((False, True) if name.startswith("write ") else (False,))
     ]
-    if not count or count >= len(every):
-        return every
-    return [every[round(place * (len(every) - 1) / max(count - 1, 1))] for place in range(count)]
+    if not count or count >= len(points):
+        return points
+    return [points[round(index * (len(points) - 1) / max(count - 1, 1))] for index in range(count)]
 
 
-def tried(base: Path, case: Case, count: int, *, say: Callable[[str], None]) -> tuple[int, int]:
+def kill_at_points(base: Path, case: CommandCase, count: int, *, report: Callable[[str], None]) -> tuple[int, int]:
     """Kill one command at its points: how many, and how many findings."""
-    whole = Points()
-    code, said = run(base / "whole", case, whole)
+    counter = KillPoint()
+    code, output = run_command(base / "whole", case, counter)
     if code != 0:
-        say(f"{case.name}: fails when it is left alone: {said.strip()[-400:]}")
+        report(f"{case.name}: fails when it is left alone: {output.strip()[-400:]}")
         return 0, 1
-    seen = (base / "whole" / "points").read_text().splitlines()
-    truth = contents(base / "whole")
-    again = run(base / "twin", case)[0], contents(base / "twin")
+    operations = (base / "whole" / "points").read_text().splitlines()
+    expected = read_results(base / "whole")
+    twin_result = run_command(base / "twin", case)[0], read_results(base / "twin")
     findings = 0
-    if again != (0, truth):
-        say(f"{case.name}: two runs that were left alone differ: {differences(truth, again[1])}")
+    if twin_result != (0, expected):
+        report(f"{case.name}: two runs that were left alone differ: {describe_differences(expected, twin_result[1])}")
         findings += 1
-    points = chosen_points(seen, count)
+    points = choose_points(operations, count)
     for point in points:
-        assert point.at is not None
-        place = base / "killed"
-        shutil.rmtree(place, ignore_errors=True)
-        code, said = run(place, case, point)
-        where = f"{case.name}, point {point.at} of {len(seen)} ({'in' if point.half else 'before'} {seen[point.at]})"
-        where = re.sub(r"/\S*/(work|tmp)/", r"\1/", where)
+        assert point.stop_at is not None
+        folder = base / "killed"
+        shutil.rmtree(folder, ignore_errors=True)
+        code, output = run_command(folder, case, point)
+        moment = "in" if point.is_partial else "before"
+        location = f"{case.name}, point {point.stop_at} of {len(operations)} ({moment} {operations[point.stop_at]})"
+        location = re.sub(r"/\S*/(work|tmp)/", r"\1/", location)
         if code is not None:
-            say(f"{where}: was not killed ({code}): {said.strip()[-200:]}")
+            report(f"{location}: was not killed ({code}): {output.strip()[-200:]}")
             findings += 1
             continue
-        code, said = run(place, case)
-        found = differences(truth, contents(place)) if code == 0 else said.strip()[-300:]
-        if found:
-            say(f"{where}: {found}")
+        code, output = run_command(folder, case)
+        problem = describe_differences(expected, read_results(folder)) if code == 0 else output.strip()[-300:]
+        if problem:
+            report(f"{location}: {problem}")
             findings += 1
     return len(points), findings
 
 
-def differences(truth: dict[str, Any], now: dict[str, Any]) -> str:
+def describe_differences(expected: dict[str, Any], actual: dict[str, Any]) -> str:
     """The names of files that are not as they should be."""
-    more, less = sorted(now.keys() - truth.keys()), sorted(truth.keys() - now.keys())
-    other = sorted(name for name in truth.keys() & now.keys() if truth[name] != now[name])
-    told = (("left behind", more), ("missing", less), ("differ", other))
-    return "; ".join(f"{what}: {', '.join(names[:6])}" for what, names in told if names)
+    extra, missing = sorted(actual.keys() - expected.keys()), sorted(expected.keys() - actual.keys())
+    changed = sorted(name for name in expected.keys() & actual.keys() if expected[name] != actual[name])
+    groups = (("left behind", extra), ("missing", missing), ("differ", changed))
+    return "; ".join(f"{title}: {', '.join(names[:6])}" for title, names in groups if names)
 
 
 def main() -> None:
     """Run the commands and tell what they leave."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    arguments.add_argument("names", nargs="*", help=f"some of {', '.join(CASES)}; all without it")
-    arguments.add_argument("--count", type=int, default=40, help="points of each command; 0: all")
-    chosen = arguments.parse_args()
-    warm()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", help=f"some of {', '.join(CASES)}; all without it")
+    parser.add_argument("--count", type=int, default=40, help="points of each command; 0: all")
+    arguments = parser.parse_args()
+    prepare_fork()
     base = Path(tempfile.mkdtemp(prefix="clearhead-crash-"))
     make_assets(base / "assets")
     total = findings = 0
-    for name in chosen.names or CASES:
+    for name in arguments.names or CASES:
         case = CASES[name](base / "assets")
-        points, found = tried(base / name, case, chosen.count, say=lambda line: print(line, flush=True))
-        print(f"{name}: {points} points, {found} findings", flush=True)
-        total, findings = total + points, findings + found
+        points, case_findings = kill_at_points(
+            base / name, case, arguments.count, report=lambda line: print(line, flush=True)
+        )
+        print(f"{name}: {points} points, {case_findings} findings", flush=True)
+        total, findings = total + points, findings + case_findings
         shutil.rmtree(base / name)
     shutil.rmtree(base)
     print(f"{total} points: {findings} findings")

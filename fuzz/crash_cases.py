@@ -17,12 +17,12 @@ from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, write_c
 from tests.words.planted import make_topic_sentences
 
 LIBRARIES = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers")
-SIZE = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
+TINY_CONFIG = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
 PRETRAIN = (
     "--preset",
     "tiny",
     "--set",
-    f"config={SIZE}",
+    f"config={TINY_CONFIG}",
     "--vocab-size",
     "200",
     "--max-length",
@@ -52,11 +52,11 @@ TRANSLATE = (
     "--threads",
     "1",
 )
-SHORT = ("--epochs", "2", "--set", "batch_size=16", "--set", "save_every=0", "--threads", "1")
+SHORT_TRAINING = ("--epochs", "2", "--set", "batch_size=16", "--set", "save_every=0", "--threads", "1")
 
 
 @dataclass(frozen=True)
-class Case:
+class CommandCase:
     """One command line, or any other job."""
 
     name: str
@@ -64,7 +64,7 @@ class Case:
     job: Callable[[], object] | None = None
 
 
-def warm() -> None:
+def prepare_fork() -> None:
     """Import once what every command imports, and keep to one thread: a pool does not survive a fork."""
     import torch
 
@@ -72,14 +72,14 @@ def warm() -> None:
     warm_up(LIBRARIES)
 
 
-def make_assets(place: Path) -> None:
+def make_assets(folder: Path) -> None:
     """Models and rows, made in a child process so that this one stays without threads."""
-    place.mkdir(parents=True)
+    folder.mkdir(parents=True)
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            _make(place)
+            _write_assets(folder)
             code = 0
         finally:
             sys.stdout.flush()
@@ -88,45 +88,47 @@ def make_assets(place: Path) -> None:
         raise SystemExit("the models for the commands could not be made")
 
 
-def _make(place: Path) -> None:
+def _write_assets(folder: Path) -> None:
     from clearhead.cli import main
 
-    tiny_model(place / "bert")
-    tiny_gpt(place / "gpt")
-    rows = write_csv(place / "rows.csv", make_sentiment_rows(60))
-    write_csv(place / "many.csv", make_sentiment_rows(2500))
-    (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
-    (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in make_topic_sentences(200)))
-    write_planted_text(place / "text.txt", 60, 4)
-    pairs = write_tsv(place / "pairs.tsv", make_parallel_rows(60))
-    (place / "german.txt").write_text("".join(row["de"] + "\n" for row in make_parallel_rows(40, seed=2)))
-    (place / "prompts.txt").write_text("the film was\nwe saw\n\nthe music\n")
-    model = str(place / "bert" / "model")
-    main(["train", str(rows), "--model", model, "-o", str(place / "tuned"), "--quiet", *SHORT])
-    main(["train", str(rows), "--method", "tfidf", "-o", str(place / "counted"), "--quiet"])
-    main(["train", str(pairs), *TRANSLATE, "--epochs", "2", "-o", str(place / "translator"), "--quiet"])
-    _pickle(place / "bert" / "model", place / "pickled")
+    tiny_model(folder / "bert")
+    tiny_gpt(folder / "gpt")
+    rows = write_csv(folder / "rows.csv", make_sentiment_rows(60))
+    write_csv(folder / "many.csv", make_sentiment_rows(2500))
+    (folder / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
+    (folder / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in make_topic_sentences(200)))
+    write_planted_text(folder / "text.txt", 60, 4)
+    pairs = write_tsv(folder / "pairs.tsv", make_parallel_rows(60))
+    (folder / "german.txt").write_text("".join(row["de"] + "\n" for row in make_parallel_rows(40, seed=2)))
+    (folder / "prompts.txt").write_text("the film was\nwe saw\n\nthe music\n")
+    model = str(folder / "bert" / "model")
+    main(["train", str(rows), "--model", model, "-o", str(folder / "tuned"), "--quiet", *SHORT_TRAINING])
+    main(["train", str(rows), "--method", "tfidf", "-o", str(folder / "counted"), "--quiet"])
+    main(["train", str(pairs), *TRANSLATE, "--epochs", "2", "-o", str(folder / "translator"), "--quiet"])
+    _write_pickle(folder / "bert" / "model", folder / "pickled")
 
 
-def _pickle(source: Path, place: Path) -> None:
+def _write_pickle(source: Path, target: Path) -> None:
     """The same model with its weights in a pickle."""
     import shutil
 
     import torch
     from safetensors.torch import load_file
 
-    shutil.copytree(source, place)
-    torch.save(load_file(place / "model.safetensors"), place / "pytorch_model.bin")
-    (place / "model.safetensors").unlink()
+    shutil.copytree(source, target)
+    torch.save(load_file(target / "model.safetensors"), target / "pytorch_model.bin")
+    (target / "model.safetensors").unlink()
 
 
-def _case(name: str, *parts: str) -> tuple[str, Callable[[Path], Case]]:
+def _case(name: str, *words: str) -> tuple[str, Callable[[Path], CommandCase]]:
     """A command whose words may be names of assets, marked with @."""
-    return name, lambda place: Case(name, [str(place / part[1:]) if part.startswith("@") else part for part in parts])
+    return name, lambda assets: CommandCase(
+        name, [str(assets / word[1:]) if word.startswith("@") else word for word in words]
+    )
 
 
 TRAIN = ("--model", "@bert/model", "-o", "run")
-CASES: dict[str, Callable[[Path], Case]] = dict(
+CASES: dict[str, Callable[[Path], CommandCase]] = dict(
     (
         _case("convert", "convert", "@bert/model", "out"),
         _case("convert-pickle", "convert", "@pickled", "out", "--allow-pickle"),
@@ -141,10 +143,10 @@ CASES: dict[str, Callable[[Path], Case]] = dict(
         _case("features", "train", "@rows.csv", "--method", "features", *TRAIN),
         _case("sweep", "train", "@rows.csv", "--method", "features", "--layers", "sweep", *TRAIN),
         _case("weighted", "train", "@rows.csv", "--method", "features", "--set", "layer=weighted", *TRAIN),
-        _case("head", "train", "@rows.csv", "--method", "head", *TRAIN, *SHORT),
-        _case("finetune", "train", "@rows.csv", *TRAIN, *SHORT),
-        _case("seeds", "train", "@rows.csv", *TRAIN, *SHORT, "--seeds", "2"),
-        _case("aspects", "train", "@reviews.jsonl", "--task", "aspect", *TRAIN, *SHORT),
+        _case("head", "train", "@rows.csv", "--method", "head", *TRAIN, *SHORT_TRAINING),
+        _case("finetune", "train", "@rows.csv", *TRAIN, *SHORT_TRAINING),
+        _case("seeds", "train", "@rows.csv", *TRAIN, *SHORT_TRAINING, "--seeds", "2"),
+        _case("aspects", "train", "@reviews.jsonl", "--task", "aspect", *TRAIN, *SHORT_TRAINING),
         _case(
             "train-translator",
             "train",

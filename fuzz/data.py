@@ -22,26 +22,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not fuzz/ itself
-from fuzz.drive import START_SECONDS, Tally, _environment, _report  # noqa: E402
+from fuzz.drive import START_SECONDS, Tally, print_report, worker_environment  # noqa: E402
 
 HANG_SECONDS = 40.0  # a busy machine; a file that takes 5 seconds of a processor is a finding anyway
-MOST_MEMORY = 3 << 29  # 1.5 GB on top of what the libraries take
+MAX_MEMORY = 3 << 29  # 1.5 GB on top of what the libraries take
 
 
 def main() -> int:
     """Run the files; 1 if anything was found."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     if arguments.worker is not None:
-        return _work(arguments)
+        return _run_worker(arguments)
     numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
     with tempfile.TemporaryDirectory(prefix="clearhead-fuzz-") as base:
-        run = Run(arguments, Path(base), numbers)
-        tally = run.all()
-    _report(tally, arguments)
+        run = WorkerPool(arguments, Path(base), numbers)
+        tally = run.run_all()
+    print_report(tally, arguments)
     return 1 if tally.findings or not tally.done else 0
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz/data.py", description="Read mutated data files.")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tokenizer_in(folder: Path) -> object:
+def make_tokenizer(folder: Path) -> object:
     """A small tokenizer of words and letters."""
     from clearhead.text import load_tokenizer
     from fuzz.seeds import words
@@ -64,35 +64,35 @@ def tokenizer_in(folder: Path) -> object:
     return load_tokenizer(folder, "bert", {}).source
 
 
-def _work(arguments: argparse.Namespace) -> int:
+def _run_worker(arguments: argparse.Namespace) -> int:
     """In a child: file after file, one line of JSON each."""
-    from fuzz.case import Case, Outcome
-    from fuzz.data_case import judge
-    from fuzz.data_files import build
+    from fuzz.case import FuzzCase, Outcome
+    from fuzz.data_case import check_file
+    from fuzz.data_files import build_case
 
     base: Path = arguments.worker
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes to stderr before it is caught
-    tokenizer = tokenizer_in(base / "tokenizer")
+    tokenizer = make_tokenizer(base / "tokenizer")
     for number in range(12):  # so that every import is done
-        _, file, path = build(-1, number, base)
-        judge(file, path, number, tokenizer)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, used + MOST_MEMORY))
+        _, file, path = build_case(-1, number, base)
+        check_file(file, path, number, tokenizer)
+    memory_used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (memory_used + MAX_MEMORY, memory_used + MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out.write("ready\n")
     for number in range(*arguments.numbers):
         try:
-            case, file, path = build(arguments.seed, number, base)
-            outcome = judge(file, path, number, tokenizer)
+            case, file, path = build_case(arguments.seed, number, base)
+            outcome = check_file(file, path, number, tokenizer)
         except Exception:  # the fuzzer's own mistake, which must not look like silence
-            case = Case(number=number, seed="?", file="?", kind="?")
+            case = FuzzCase(number=number, seed="?", file="?", kind="?")
             outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
         out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
     return 0
 
 
-class Run:
+class WorkerPool:
     """Children that may crash, hang or run out of memory, each watched by a thread, and what they said."""
 
     start_seconds: float = START_SECONDS
@@ -100,40 +100,40 @@ class Run:
     def __init__(self, arguments: argparse.Namespace, base: Path, numbers: range) -> None:
         self._arguments, self._base, self._numbers = arguments, base, numbers
         self._lock = threading.Lock()
-        self._begun = time.monotonic()
-        self._end: float = self._begun + 60 * arguments.minutes
+        self._started = time.monotonic()
+        self._end: float = self._started + 60 * arguments.minutes
         self.tally = Tally()
 
-    def all(self) -> Tally:
+    def run_all(self) -> Tally:
         """Every number, in as many children as there are jobs."""
         jobs = max(1, min(self._arguments.jobs, len(self._numbers)))
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda job: self._job(job, jobs), range(jobs)))
+            list(pool.map(lambda job: self._run_job(job, jobs), range(jobs)))
         return self.tally
 
     def command(self) -> list[str]:
         """What a child runs, without its numbers."""
         return [sys.executable, str(ROOT / "fuzz" / "data.py"), "--seed", str(self._arguments.seed)]
 
-    def _job(self, job: int, jobs: int) -> None:
-        place = self._base / f"work-{job}"
-        place.mkdir()
-        coming, stop = self._numbers.start + job, self._numbers.stop
-        while coming < stop and not self._late():
-            command = [*self.command(), "--worker", str(place), "--numbers", str(coming), str(stop), str(jobs)]
-            with subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, bufsize=0) as child:
-                reached, word = self._watch(child, coming, jobs)
-            if word and not self._late():  # the child fell over the file that it had in hand
+    def _run_job(self, job: int, jobs: int) -> None:
+        folder = self._base / f"work-{job}"
+        folder.mkdir()
+        next_number, stop = self._numbers.start + job, self._numbers.stop
+        while next_number < stop and not self._is_late():
+            command = [*self.command(), "--worker", str(folder), "--numbers", str(next_number), str(stop), str(jobs)]
+            with subprocess.Popen(command, env=worker_environment(), stdout=subprocess.PIPE, bufsize=0) as child:
+                last_number, failure = self._read_results(child, next_number, jobs)
+            if failure and not self._is_late():  # the child fell over the file that it had in hand
                 with self._lock:
                     self.tally.done += 1
-                    self.tally.words[word] += 1
-                    self._keep(reached, word)
-            coming = reached + jobs
+                    self.tally.outcomes[failure] += 1
+                    self._store_finding(last_number, failure)
+            next_number = last_number + jobs
 
-    def _late(self) -> bool:
+    def _is_late(self) -> bool:
         return time.monotonic() > self._end
 
-    def _watch(self, child: subprocess.Popen[bytes], number: int, jobs: int) -> tuple[int, str]:
+    def _read_results(self, child: subprocess.Popen[bytes], number: int, jobs: int) -> tuple[int, str]:
         """Hear a child out; the number that it ended with, and how if not well."""
         out = child.stdout
         if out is None:
@@ -141,54 +141,56 @@ class Run:
         unread, started = b"", False
         while number < self._numbers.stop:
             ready = select.select([out], [], [], HANG_SECONDS if started else self.start_seconds)[0]
-            read = os.read(out.fileno(), 1 << 16) if ready else b""
-            if not ready or self._late():
+            chunk = os.read(out.fileno(), 1 << 16) if ready else b""
+            if not ready or self._is_late():
                 child.kill()
-            if not started and not read:
+            if not started and not chunk:
                 raise RuntimeError("a worker could not start: the files that are not mutated cannot be read")
-            if not read:
+            if not chunk:
                 return number, f"crashed with {child.wait()}" if ready else "hung"
-            *lines, unread = (unread + read).split(b"\n")
+            *lines, unread = (unread + chunk).split(b"\n")
             for line in lines:
                 if line == b"ready":
                     started = True
                 else:
-                    self._hear(line)
+                    self._record(line)
                     number += jobs
         return number, ""
 
-    def _hear(self, line: bytes) -> None:
+    def _record(self, line: bytes) -> None:
         case, outcome = json.loads(line)
         with self._lock:
             tally = self.tally
             tally.done += 1
-            tally.words[outcome["word"]] += 1
+            tally.outcomes[outcome["word"]] += 1
             for kind in set(case["kind"].split(" + ")):
                 tally.kinds[f"{kind}: {'read' if outcome['word'].startswith('read') else 'refused'}"] += 1
             if self._arguments.only is not None:
                 print(f"{case['seed']}, {case['kind']}\n{outcome['word']}: {outcome['detail']}")
             if outcome["finding"]:
-                about = f"{outcome['word']} in {case['seed']} {case['file']!r} ({case['kind']})\n{outcome['detail']}"
-                self._keep(case["number"], about)
+                description = (
+                    f"{outcome['word']} in {case['seed']} {case['file']!r} ({case['kind']})\n{outcome['detail']}"
+                )
+                self._store_finding(case["number"], description)
             if tally.done % 500 == 0:
-                rate = tally.done / (time.monotonic() - self._begun)
-                found = len(tally.findings)
-                print(f"{tally.done:,} of {len(self._numbers):,}: {found} findings, {rate:.0f}/s", flush=True)
+                rate = tally.done / (time.monotonic() - self._started)
+                finding_count = len(tally.findings)
+                print(f"{tally.done:,} of {len(self._numbers):,}: {finding_count} findings, {rate:.0f}/s", flush=True)
 
-    def _keep(self, number: int, text: str) -> None:
+    def _store_finding(self, number: int, text: str) -> None:
         """The file, what was found, and how to run it again."""
-        from fuzz.data_files import build
+        from fuzz.data_files import build_case
 
-        again = f"python fuzz/data.py --seed {self._arguments.seed} --only {number}"
-        kept: Path = self._arguments.keep / f"data-{self._arguments.seed}-{number}"
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
+        command = f"python fuzz/data.py --seed {self._arguments.seed} --only {number}"
+        folder: Path = self._arguments.keep / f"data-{self._arguments.seed}-{number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         with suppress(Exception):  # the fuzzer itself failed: there is no file, but there is what it said
-            build(self._arguments.seed, number, kept)
-        (kept / "finding.txt").write_text(f"{again}\n{text}\n", encoding="utf-8", errors="replace")
-        first = text.splitlines()[0].encode("ascii", "backslashreplace").decode()
-        self.tally.findings.append(f"{number}: {first}")
-        print(f"FINDING {number}: {first}   ({again})", flush=True)
+            build_case(self._arguments.seed, number, folder)
+        (folder / "finding.txt").write_text(f"{command}\n{text}\n", encoding="utf-8", errors="replace")
+        first_line = text.splitlines()[0].encode("ascii", "backslashreplace").decode()
+        self.tally.findings.append(f"{number}: {first_line}")
+        print(f"FINDING {number}: {first_line}   ({command})", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ from fuzz.case import Outcome
 from fuzz.data_seeds import File, Rng
 from fuzz.data_tasks import read_task
 
-MOST_SECONDS = 5.0  # of one processor
-LONGEST = 2000  # letters of a message, the rows that it lists aside
-LISTED = 700  # letters of one such row; it may hold two names of files
-SMALL = 200_000  # bytes of files whose texts are tokenised
-HOW: tuple[dict[str, Any], ...] = (  # what the user says of the labels
+MAX_SECONDS = 5.0  # of one processor
+MAX_MESSAGE = 2000  # letters of a message, the rows that it lists aside
+MAX_LISTED_ROW = 700  # letters of one such row; it may hold two names of files
+MAX_TOKENIZED = 200_000  # bytes of files whose texts are tokenised
+LABEL_OPTIONS: tuple[dict[str, Any], ...] = (  # what the user says of the labels
     {},
     {},
     {},
@@ -46,193 +46,204 @@ HOW: tuple[dict[str, Any], ...] = (  # what the user says of the labels
 )
 
 
-class BrokenPromiseError(Exception):
+class BrokenInvariantError(Exception):
     """What came out cannot be true."""
 
 
-def promise(kept: bool, what: str) -> None:
+def check(holds: bool, description: str) -> None:
     """Stop at the first thing that is not as it must be."""
-    if not kept:
-        raise BrokenPromiseError(what)
+    if not holds:
+        raise BrokenInvariantError(description)
 
 
-def judge(file: File, path: Path, number: int, tokenizer: Any) -> Outcome:
+def check_file(file: File, path: Path, number: int, tokenizer: Any) -> Outcome:
     """Read the file in every way there is."""
     started = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            outcome = _answer(file, path, random.Random(number), tokenizer)
-    except BrokenPromiseError as error:
+            outcome = _read_or_refuse(file, path, random.Random(number), tokenizer)
+    except BrokenInvariantError as error:
         outcome = Outcome(word="broken promise", detail=f"{error}\n{traceback.format_exc()[-3000:]}", finding=True)
     except BaseException as error:  # a panic in Rust is a BaseException
         if isinstance(error, KeyboardInterrupt):
             raise
-        frames = "".join(traceback.format_exception(error))
-        outcome = Outcome(word=f"untyped {type(error).__name__}", detail=frames[-6000:], finding=True)
-    taken = time.process_time() - started
-    if taken > MOST_SECONDS and not outcome.finding:
-        return Outcome(word="slow", detail=f"{taken:.1f} seconds; {outcome.word}: {outcome.detail}", finding=True)
+        trace = "".join(traceback.format_exception(error))
+        outcome = Outcome(word=f"untyped {type(error).__name__}", detail=trace[-6000:], finding=True)
+    cpu_seconds = time.process_time() - started
+    if cpu_seconds > MAX_SECONDS and not outcome.finding:
+        return Outcome(word="slow", detail=f"{cpu_seconds:.1f} seconds; {outcome.word}: {outcome.detail}", finding=True)
     return outcome
 
 
-def _answer(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
+def _read_or_refuse(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     try:
-        return _read(file, path, rng, tokenizer)
+        return _read_file(file, path, rng, tokenizer)
     except ClearheadError as error:
-        return _refused(error)
+        return _make_refusal(error)
 
 
-def _refused(error: ClearheadError) -> Outcome:
-    _sentence(str(error))
+def _make_refusal(error: ClearheadError) -> Outcome:
+    _check_message(str(error))
     return Outcome(word=f"refused: {type(error).__name__}", detail=str(error))
 
 
-def _sentence(text: str) -> None:
+def _check_message(text: str) -> None:
     """Lines that can be printed, not too long; the rows that an error lists may be many."""
     lines = text.split("\n")
-    promise(bool(text.strip()), "an empty message")
-    promise(all(line.isprintable() for line in lines), f"control characters in {text[:500]!r}")
-    listed = [line for line in lines if line.startswith("  ")]
-    promise(len(lines) == 1 or len(listed) == len(lines) - 2 > 0, f"{len(lines)} lines in {text[:500]!r}")
-    promise(max(map(len, listed), default=0) <= LISTED, f"a long row is listed in {text[:1500]!r}")
-    promise(sum(map(len, lines)) - sum(map(len, listed)) <= LONGEST, f"{len(text)} letters in {text[:1500]!r}")
+    check(bool(text.strip()), "an empty message")
+    check(all(line.isprintable() for line in lines), f"control characters in {text[:500]!r}")
+    listed_rows = [line for line in lines if line.startswith("  ")]
+    check(len(lines) == 1 or len(listed_rows) == len(lines) - 2 > 0, f"{len(lines)} lines in {text[:500]!r}")
+    check(max(map(len, listed_rows), default=0) <= MAX_LISTED_ROW, f"a long row is listed in {text[:1500]!r}")
+    check(sum(map(len, lines)) - sum(map(len, listed_rows)) <= MAX_MESSAGE, f"{len(text)} letters in {text[:1500]!r}")
 
 
-def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
+def _read_file(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     source = open_source(path, **file.options)
-    total = _rows(source, file)
+    total = _check_rows(source, file)
     if (task := detect_task(source)) is not None:
-        small = path.is_dir() or path.stat().st_size < SMALL
-        if not small:
+        is_small = path.is_dir() or path.stat().st_size < MAX_TOKENIZED
+        if not is_small:
             return Outcome(word="too large to be tokenised")
-        read_task(task, source, tokenizer, promise)
+        read_task(task, source, tokenizer, check)
         return Outcome(word=f"read as {task.name}")
-    guessed = True
+    is_guessed = True
     try:
         columns = guess_columns(source, task=rng.choice((None, None, "classify", "pair", "regress")))
     except ClearheadError as error:
-        _refused(error)
-        guessed = False
-        last = source.columns[-1] if len(source.columns) > 1 else None
-        columns = guess_columns(source, text=source.columns[0], label=last, labeled=False)
-    for said in (*source.messages, *columns.messages):
-        _sentence(said)
-    how = rng.choice(HOW)
-    examples = _examples(source, columns, total, how)
-    small = path.is_dir() or path.stat().st_size < SMALL
-    twice = rng.random() < 0.1  # also as its own dev part
-    tokens = tokenizer if small else None
-    inspection = inspect_data(source, columns=columns, tokenizer=tokens, max_length=24, dev=source if twice else None)
-    _inspection(inspection, 2 * total if twice else total)
+        _make_refusal(error)
+        is_guessed = False
+        label = source.columns[-1] if len(source.columns) > 1 else None
+        columns = guess_columns(source, text=source.columns[0], label=label, labeled=False)
+    for message in (*source.messages, *columns.messages):
+        _check_message(message)
+    options = rng.choice(LABEL_OPTIONS)
+    examples = _check_examples(source, columns, total, options)
+    is_small = path.is_dir() or path.stat().st_size < MAX_TOKENIZED
+    with_dev = rng.random() < 0.1  # also as its own dev part
+    small_tokenizer = tokenizer if is_small else None
+    inspection = inspect_data(
+        source, columns=columns, tokenizer=small_tokenizer, max_length=24, dev=source if with_dev else None
+    )
+    _check_inspection(inspection, 2 * total if with_dev else total)
     if examples is None:
         return Outcome(word="no rows left")
-    if small and max(map(len, (*examples.texts, *(examples.texts_b or ())))) < SMALL:
-        _table(source, columns, examples, tokenizer, rng, how)
-    if not guessed:
+    if is_small and max(map(len, (*examples.texts, *(examples.texts_b or ())))) < MAX_TOKENIZED:
+        _check_table(source, columns, examples, tokenizer, rng, options)
+    if not is_guessed:
         return Outcome(word="read, columns said")
     return Outcome(word="read" if not examples.skipped else "read in part")
 
 
-def _rows(source: Source, file: File) -> int:
-    promise(bool(source.columns), "a source without columns")
+def _check_rows(source: Source, file: File) -> int:
+    check(bool(source.columns), "a source without columns")
     cells: list[list[str]] = []
     total = 0
     for row in source.rows():
         total += 1
-        promise(row.number == total, f"row {row.number} comes as number {total}")
+        check(row.number == total, f"row {row.number} comes as number {total}")
         if isinstance(row, BadRow):
-            promise(len(str(row)) <= LISTED and str(row).isprintable(), f"a bad row says {str(row)[:1500]!r}")
+            check(len(str(row)) <= MAX_LISTED_ROW and str(row).isprintable(), f"a bad row says {str(row)[:1500]!r}")
         else:
-            fits = source.kind not in ("csv", "tsv") or tuple(row.values) == source.columns
-            promise(fits, "a row has other columns than its file")
+            has_file_columns = source.kind not in ("csv", "tsv") or tuple(row.values) == source.columns
+            check(has_file_columns, "a row has other columns than its file")
             if file.cells is not None:
                 cells.append([str(value) for value in row.values.values()])
-    promise(file.rows is None or total == file.rows, f"{file.rows} rows were written, {total} came out")
-    promise(file.cells is None or cells == file.cells, "other cells came out than were written")
+    check(file.rows is None or total == file.rows, f"{file.rows} rows were written, {total} came out")
+    check(file.cells is None or cells == file.cells, "other cells came out than were written")
     return total
 
 
-def _examples(source: Source, columns: Columns, total: int, how: dict[str, Any]) -> Examples | None:
+def _check_examples(source: Source, columns: Columns, total: int, options: dict[str, Any]) -> Examples | None:
     strict: Examples | None = None
     try:
-        strict = load_examples(source, columns, **how)
-        promise(not strict.skipped and not strict.bad, "bad rows were left out without a word")
+        strict = load_examples(source, columns, **options)
+        check(not strict.skipped and not strict.bad, "bad rows were left out without a word")
     except ClearheadError as error:
-        _refused(error)
+        _make_refusal(error)
     try:
-        found = load_examples(source, columns, skip_bad_rows=True, **how)
+        examples = load_examples(source, columns, skip_bad_rows=True, **options)
     except ClearheadError as error:
-        promise(strict is None, "rows that can be used cannot be used when bad ones are skipped")
-        _refused(error)
+        check(strict is None, "rows that can be used cannot be used when bad ones are skipped")
+        _make_refusal(error)
         return None
-    skipped = sum(found.skipped.values())
-    promise(len(found) + skipped == total, f"{len(found)} rows and {skipped} bad ones of {total}")
-    promise((strict is None) == (skipped > 0), f"{skipped} bad rows, but not so in the other mode")
-    _arrays(found, columns)
-    again = load_examples(source, columns, found.space, skip_bad_rows=True)
-    promise(again.texts == found.texts and again.skipped == found.skipped, "known labels change the rows")
-    promise(found.labels is None or np.array_equal(again.labels, found.labels), "known labels change the labels")  # type: ignore[arg-type]
-    return found
+    skipped = sum(examples.skipped.values())
+    check(len(examples) + skipped == total, f"{len(examples)} rows and {skipped} bad ones of {total}")
+    check((strict is None) == (skipped > 0), f"{skipped} bad rows, but not so in the other mode")
+    _check_arrays(examples, columns)
+    reloaded = load_examples(source, columns, examples.space, skip_bad_rows=True)
+    check(reloaded.texts == examples.texts and reloaded.skipped == examples.skipped, "known labels change the rows")
+    check(examples.labels is None or np.array_equal(reloaded.labels, examples.labels), "known labels change the labels")  # type: ignore[arg-type]
+    return examples
 
 
-def _arrays(found: Examples, columns: Columns) -> None:
-    count = len(found.texts)
-    for name, values in (("texts_b", found.texts_b), ("ids", found.ids), ("splits", found.splits)):
-        promise(values is None or len(values) == count, f"{count} texts and {len(values or ())} {name}")
-    promise(len(found.rows) == len(found.hashes) == count, "rows and hashes of another length")
-    promise(bool((np.diff(found.rows) > 0).all()), "rows are out of order")
-    promise(all(part in ("train", "dev", "test") for part in found.splits or ()), "a split of another name")
-    promise((found.labels is None) == (columns.label is None), "labels without a column, or none with one")
-    for text in (*found.texts, *(found.texts_b or ()), *(found.space.names if found.space else ())):
-        promise("\0" not in text and bool(text.strip()), "a text or a label is empty or holds a NUL")
+def _check_arrays(examples: Examples, columns: Columns) -> None:
+    count = len(examples.texts)
+    for name, values in (("texts_b", examples.texts_b), ("ids", examples.ids), ("splits", examples.splits)):
+        check(values is None or len(values) == count, f"{count} texts and {len(values or ())} {name}")
+    check(len(examples.rows) == len(examples.hashes) == count, "rows and hashes of another length")
+    check(bool((np.diff(examples.rows) > 0).all()), "rows are out of order")
+    check(all(part in ("train", "dev", "test") for part in examples.splits or ()), "a split of another name")
+    check((examples.labels is None) == (columns.label is None), "labels without a column, or none with one")
+    for text in (*examples.texts, *(examples.texts_b or ()), *(examples.space.names if examples.space else ())):
+        check("\0" not in text and bool(text.strip()), "a text or a label is empty or holds a NUL")
         text.encode()  # half a character is no text
-    if found.labels is None or found.space is None:
+    if examples.labels is None or examples.space is None:
         return
-    promise(len(found.labels) == count, f"{count} texts and {len(found.labels)} labels")
-    promise(len(set(found.space.names)) == len(found.space), "a label that stands twice")
-    if found.space.kind == "number":
-        promise(bool(np.isfinite(found.labels).all()), "a label is no finite number")
-    elif found.space.kind == "classes":
-        low, high = int(found.labels.min()), int(found.labels.max())
-        promise(low >= 0 and high < len(found.space), "a label without a name")
-        promise(len(np.unique(found.labels)) == len(found.space), "a name without a row")
+    check(len(examples.labels) == count, f"{count} texts and {len(examples.labels)} labels")
+    check(len(set(examples.space.names)) == len(examples.space), "a label that stands twice")
+    if examples.space.kind == "number":
+        check(bool(np.isfinite(examples.labels).all()), "a label is no finite number")
+    elif examples.space.kind == "classes":
+        low, high = int(examples.labels.min()), int(examples.labels.max())
+        check(low >= 0 and high < len(examples.space), "a label without a name")
+        check(len(np.unique(examples.labels)) == len(examples.space), "a name without a row")
     else:
-        promise(found.labels.shape == (count, len(found.space)), "a table of labels of another shape")
-        promise(bool((found.labels <= 1).all()), "a label that is neither 0 nor 1")
+        check(examples.labels.shape == (count, len(examples.space)), "a table of labels of another shape")
+        check(bool((examples.labels <= 1).all()), "a label that is neither 0 nor 1")
 
 
-def _inspection(found: Any, total: int) -> None:
-    bad = sum(found.bad.values())
-    promise(found.rows + bad == total, f"inspection: {found.rows} rows and {bad} bad ones of {total}")
-    promise(sum(found.parts.values()) == found.rows, "inspection: the parts are not the whole")
-    promise(sum(count for _, count in found.characters.histogram) == found.rows, "inspection: lengths of other rows")
-    json.dumps(found.to_json(), allow_nan=False).encode()
-    for sentence in (*found.bad_rows, *(finding.sentence for finding in found.findings)):
-        _sentence(sentence)
+def _check_inspection(inspection: Any, total: int) -> None:
+    bad_count = sum(inspection.bad.values())
+    check(
+        inspection.rows + bad_count == total, f"inspection: {inspection.rows} rows and {bad_count} bad ones of {total}"
+    )
+    check(sum(inspection.parts.values()) == inspection.rows, "inspection: the parts are not the whole")
+    check(
+        sum(count for _, count in inspection.characters.histogram) == inspection.rows,
+        "inspection: lengths of other rows",
+    )
+    json.dumps(inspection.to_json(), allow_nan=False).encode()
+    for sentence in (*inspection.bad_rows, *(finding.sentence for finding in inspection.findings)):
+        _check_message(sentence)
 
 
-def _table(source: Source, columns: Columns, examples: Examples, tokenizer: Any, rng: Rng, how: Any) -> None:
-    long = rng.choice(("window", "cut"))
-    found = encode_table(source, columns, tokenizer, max_length=16, long=long, skip_bad_rows=True, **how)
-    promise(np.array_equal(found.rows, examples.rows), f"table: {len(found)} rows, examples: {len(examples)}")
-    promise(np.array_equal(found.hashes, examples.hashes), "table: other hashes")
-    promise(found.labels is None or np.array_equal(found.labels, examples.labels), "table: other labels")  # type: ignore[arg-type]
-    promise(found.space == examples.space and found.skipped == examples.skipped, "table: other labels or bad rows")
-    promise(
-        len(found.starts) == len(found.window_rows) + 1 == len(found.segment_starts) + 1,
+def _check_table(source: Source, columns: Columns, examples: Examples, tokenizer: Any, rng: Rng, options: Any) -> None:
+    long_policy = rng.choice(("window", "cut"))
+    table = encode_table(source, columns, tokenizer, max_length=16, long=long_policy, skip_bad_rows=True, **options)
+    check(np.array_equal(table.rows, examples.rows), f"table: {len(table)} rows, examples: {len(examples)}")
+    check(np.array_equal(table.hashes, examples.hashes), "table: other hashes")
+    check(table.labels is None or np.array_equal(table.labels, examples.labels), "table: other labels")  # type: ignore[arg-type]
+    check(table.space == examples.space and table.skipped == examples.skipped, "table: other labels or bad rows")
+    check(
+        len(table.starts) == len(table.window_rows) + 1 == len(table.segment_starts) + 1,
         "table: pieces of another number",
     )
-    promise(bool((found.lengths > 0).all()) and int(found.lengths.max()) <= 16, "table: pieces of another length")
-    promise(np.array_equal(np.unique(found.window_rows), np.arange(len(found))), "table: a row without a piece")
-    promise(int(found.ids.max()) < tokenizer.vocab_size, "table: an id beyond the vocabulary")
-    kind = found.space.kind if found.space is not None else "classes"
-    parts = split_rows(found.labels, found.hashes, found.groups, seed=rng.randrange(9), kind=kind)
-    promise(len(parts) == len(found) and set(parts.tolist()) <= {"train", "dev", "test"}, "split: rows are missing")
-    for values in (found.hashes, found.groups):
-        pairs = {} if values is None else dict(zip(values.tolist(), parts.tolist(), strict=True))
-        same = values is None or all(pairs[value] == part for value, part in zip(values.tolist(), parts, strict=True))
-        promise(same, "split: the same text or group on two sides")
-    batches = token_batches(found.lengths, budget_tokens=rng.choice((16, 64, 1000)), seed=rng.randrange(9))
-    places = np.sort(np.concatenate(batches))
-    promise(np.array_equal(places, np.arange(len(found.lengths))), "batches: a piece is missing, or comes twice")
+    check(bool((table.lengths > 0).all()) and int(table.lengths.max()) <= 16, "table: pieces of another length")
+    check(np.array_equal(np.unique(table.window_rows), np.arange(len(table))), "table: a row without a piece")
+    check(int(table.ids.max()) < tokenizer.vocab_size, "table: an id beyond the vocabulary")
+    kind = table.space.kind if table.space is not None else "classes"
+    row_parts = split_rows(table.labels, table.hashes, table.groups, seed=rng.randrange(9), kind=kind)
+    check(
+        len(row_parts) == len(table) and set(row_parts.tolist()) <= {"train", "dev", "test"}, "split: rows are missing"
+    )
+    for values in (table.hashes, table.groups):
+        pairs = {} if values is None else dict(zip(values.tolist(), row_parts.tolist(), strict=True))
+        is_same = values is None or all(
+            pairs[value] == part for value, part in zip(values.tolist(), row_parts, strict=True)
+        )
+        check(is_same, "split: the same text or group on two sides")
+    batches = token_batches(table.lengths, budget_tokens=rng.choice((16, 64, 1000)), seed=rng.randrange(9))
+    window_indices = np.sort(np.concatenate(batches))
+    check(np.array_equal(window_indices, np.arange(len(table.lengths))), "batches: a piece is missing, or comes twice")

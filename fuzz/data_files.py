@@ -8,24 +8,34 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from fuzz.case import Case
-from fuzz.data_mutate import BYTES, CELLS, ENDINGS, JSON_ONLY, ODD_NAMES, OPTIONS, folder, gzipped, parquet
-from fuzz.data_seeds import SHARES, WRITERS, File, Rng, packed, table
+from fuzz.case import FuzzCase
+from fuzz.data_mutate import (
+    BYTES,
+    CELLS,
+    ENDINGS,
+    JSON_ONLY,
+    ODD_NAMES,
+    OPTIONS,
+    damage_folder,
+    damage_gzip,
+    damage_parquet,
+)
+from fuzz.data_seeds import WRITER_WEIGHTS, WRITERS, File, Rng, compress_file, make_table
 from fuzz.data_tasks import TASK_WRITERS
 
 KEEP_COUNT = ("same rows", "missing ids", "many labels")  # tables whose rows are as many as were written
 
 
-def draw(seed: int, number: int) -> tuple[str, File]:
+def draw_file(seed: int, number: int) -> tuple[str, File]:
     """The writer and the file of a number."""
     rng = random.Random(f"data:{seed}:{number}")
-    writer = rng.choices([*WRITERS, *TASK_WRITERS], [*SHARES, *[2] * len(TASK_WRITERS)])[0]
-    file = _written(writer, rng, mutated=rng.random() > 0.04)
+    writer = rng.choices([*WRITERS, *TASK_WRITERS], [*WRITER_WEIGHTS, *[2] * len(TASK_WRITERS)])[0]
+    file = _make_file(writer, rng, mutated=rng.random() > 0.04)
     return writer, file
 
 
-def _written(writer: str, rng: Rng, *, mutated: bool) -> File:
-    made = table(rng)
+def _make_file(writer: str, rng: Rng, *, mutated: bool) -> File:
+    made = make_table(rng)
     steps = rng.choices(("cells", "bytes", "around"), (4, 5, 2), k=rng.choice((1, 1, 1, 2, 3))) if mutated else []
     for _ in range(steps.count("cells")):
         made.kinds.append(kind := rng.choice(list(CELLS)))
@@ -39,40 +49,40 @@ def _written(writer: str, rng: Rng, *, mutated: bool) -> File:
     for _ in range(steps.count("bytes")):
         file.cells = None
         if file.folder is None:
-            _bytes(file, writer, rng)
+            _mutate_bytes(file, writer, rng)
         else:
-            folder(file, rng)
+            damage_folder(file, rng)
     if file.folder is None:
-        _around(file, rng, steps.count("around"))
+        _mutate_container(file, rng, steps.count("around"))
     return file
 
 
-def _bytes(file: File, writer: str, rng: Rng) -> None:
+def _mutate_bytes(file: File, writer: str, rng: Rng) -> None:
     file.rows = None
     if writer == "parquet" and rng.random() < 0.7:
         file.kinds.append("Parquet")
-        file.data = parquet(file.data, rng)
+        file.data = damage_parquet(file.data, rng)
         return
     if rng.random() < 0.1:
         file.kinds.append("splice")
-        other = _written(rng.choice(list(WRITERS)[:-1]), rng, mutated=False).data
-        cut, start = rng.randrange(len(file.data) + 1), rng.choice((0, rng.randrange(len(other) + 1)))
-        file.data = file.data[:cut] + other[start:]
+        other_data = _make_file(rng.choice(list(WRITERS)[:-1]), rng, mutated=False).data
+        end, start = rng.randrange(len(file.data) + 1), rng.choice((0, rng.randrange(len(other_data) + 1)))
+        file.data = file.data[:end] + other_data[start:]
         return
-    fitting = [name for name in BYTES if writer.startswith("json") or name not in JSON_ONLY]
-    file.kinds.append(kind := rng.choice(fitting))
+    applicable = [name for name in BYTES if writer.startswith("json") or name not in JSON_ONLY]
+    file.kinds.append(kind := rng.choice(applicable))
     file.data = BYTES[kind](file.data, rng)
 
 
-def _around(file: File, rng: Rng, count: int) -> None:
+def _mutate_container(file: File, rng: Rng, count: int) -> None:
     """What is not in the text: gzip, the name, and what is said when it is opened."""
     kinds = rng.sample(("gzip", "ending", "name", "options"), count) if count else []
     if "gzip" in kinds:
-        file.data = gzipped(file.data, rng)
+        file.data = damage_gzip(file.data, rng)
         file.name += ".gz"
         file.cells = file.rows = None
     elif rng.random() < 0.25:
-        packed(file)
+        compress_file(file)
     if "ending" in kinds:
         file.name = "data" + rng.choice(ENDINGS)
     if "name" in kinds:
@@ -84,23 +94,23 @@ def _around(file: File, rng: Rng, count: int) -> None:
     file.kinds += kinds
 
 
-def build(seed: int, number: int, base: Path) -> tuple[Case, File, Path]:
+def build_case(seed: int, number: int, base: Path) -> tuple[FuzzCase, File, Path]:
     """Write the file of a number into base/case."""
-    writer, file = draw(seed, number)
-    place = base / "case"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    path = place / file.name
+    writer, file = draw_file(seed, number)
+    folder = base / "case"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    path = folder / file.name
     if file.folder is None:
         path.write_bytes(file.data)
     else:
         path.mkdir()
         for name, data in file.folder.items():
-            inner = path / name.rstrip("/")
+            inner_path = path / name.rstrip("/")
             with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):  # mutated names can meet
-                (inner if name.endswith("/") else inner.parent).mkdir(parents=True, exist_ok=True)
+                (inner_path if name.endswith("/") else inner_path.parent).mkdir(parents=True, exist_ok=True)
                 if data is None:
-                    os.mkfifo(inner)
+                    os.mkfifo(inner_path)
                 elif not name.endswith("/"):
-                    inner.write_bytes(data)
-    return Case(number=number, seed=writer, file=file.name, kind=" + ".join(file.kinds) or "nothing"), file, path
+                    inner_path.write_bytes(data)
+    return FuzzCase(number=number, seed=writer, file=file.name, kind=" + ".join(file.kinds) or "nothing"), file, path

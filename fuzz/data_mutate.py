@@ -116,205 +116,207 @@ PARTS = ("", "TRAIN ", "val", "holdout", "train,dev", "training set", "0", None,
 NAMES = ("", " ", "text", "label", "Text", "\0", "\x1b[2J", "a\nb", "\ud800", "x" * 20_000, "#", "1", "a b", "é", "id")
 
 
-def odd(rng: Rng) -> Any:
+def draw_odd_cell(rng: Rng) -> Any:
     """A cell that nobody would write."""
     return rng.choice(rng.choice((TEXTS, TEXTS, NUMBERS, DATES, SHAPES)))
 
 
-def _cells(made: Table, rng: Rng) -> None:
+def _odd_cells(table: Table, rng: Rng) -> None:
     for _ in range(rng.choice((1, 1, 3, 20))):
-        row = rng.choice(made.rows)
-        row[rng.randrange(len(row))] = odd(rng)
+        row = rng.choice(table.rows)
+        row[rng.randrange(len(row))] = draw_odd_cell(rng)
 
 
-def _column(made: Table, rng: Rng) -> None:
-    place = rng.randrange(len(made.names))
+def _odd_column(table: Table, rng: Rng) -> None:
+    column = rng.randrange(len(table.names))
     values = rng.choice((TEXTS, NUMBERS, DATES, SHAPES))
-    few = rng.sample(values, rng.choice((1, 3)))
-    for row in made.rows:
+    sample = rng.sample(values, rng.choice((1, 3)))
+    for row in table.rows:
         if rng.random() < 0.9:
-            row[place : place + 1] = [rng.choice(few)]
+            row[column : column + 1] = [rng.choice(sample)]
 
 
-def _huge(made: Table, rng: Rng) -> None:
+def _huge_cell(table: Table, rng: Rng) -> None:
     size = rng.choice((70_000, 70_000, 300_000, 1_000_000))
     if rng.random() < 0.03:
         size = rng.choice((10_500_000, 21_000_000))  # beyond the longest cell, and the longest line
     filler = rng.choice(("a", "the sea ", '"', "é", "[", "猫", "\n", "a,", "9"))
-    row = rng.choice(made.rows)
+    row = rng.choice(table.rows)
     row[rng.randrange(len(row))] = (filler * size)[: min(size, 300_000) if filler == "\n" else size]
 
 
-def _parts(made: Table, rng: Rng) -> None:
-    place = made.names.index("split") if "split" in made.names else rng.randrange(len(made.names))
-    made.names[place] = rng.choice(("split", "set", "Fold"))
-    for row in made.rows:
-        odd_part = rng.random() < rng.choice((0.05, 0.5))
-        row[place : place + 1] = [rng.choice(PARTS if odd_part else ("train", "dev"))]
+def _odd_splits(table: Table, rng: Rng) -> None:
+    column = table.names.index("split") if "split" in table.names else rng.randrange(len(table.names))
+    table.names[column] = rng.choice(("split", "set", "Fold"))
+    for row in table.rows:
+        is_odd = rng.random() < rng.choice((0.05, 0.5))
+        row[column : column + 1] = [rng.choice(PARTS if is_odd else ("train", "dev"))]
 
 
-def _no_ids(made: Table, rng: Rng) -> None:
-    place = made.names.index("id") if "id" in made.names else rng.randrange(len(made.names))
-    made.names[place] = "id"
-    for row in made.rows:
+def _missing_ids(table: Table, rng: Rng) -> None:
+    column = table.names.index("id") if "id" in table.names else rng.randrange(len(table.names))
+    table.names[column] = "id"
+    for row in table.rows:
         if rng.random() < 0.5:
-            row[place : place + 1] = [rng.choice((None, "", "a", 1, [1], float("nan")))]
+            row[column : column + 1] = [rng.choice((None, "", "a", 1, [1], float("nan")))]
 
 
-def _names(made: Table, rng: Rng) -> None:
+def _odd_names(table: Table, rng: Rng) -> None:
     for _ in range(rng.choice((1, 1, 3))):
-        made.names[rng.randrange(len(made.names))] = rng.choice((*NAMES, *made.names))
+        table.names[rng.randrange(len(table.names))] = rng.choice((*NAMES, *table.names))
 
 
-def _fewer(made: Table, rng: Rng) -> None:
-    place = rng.randrange(len(made.names))
-    if len(made.names) > 1 and min(map(len, made.rows)) > 1:
-        del made.names[place]
-        for row in made.rows:
-            del row[place : place + 1]
+def _missing_column(table: Table, rng: Rng) -> None:
+    column = rng.randrange(len(table.names))
+    if len(table.names) > 1 and min(map(len, table.rows)) > 1:
+        del table.names[column]
+        for row in table.rows:
+            del row[column : column + 1]
 
 
-def _wide(made: Table, rng: Rng) -> None:
+def _many_columns(table: Table, rng: Rng) -> None:
     count = rng.choice((100, 1000, 3000)) if rng.random() < 0.95 else rng.choice((5_000, 12_000))
-    same = rng.random() < 0.4
-    made.names += ["a" if same else f"c{place}" for place in range(count)]
-    del made.rows[max(40_000 // count, 2) :]
-    for row in made.rows:
+    same_name = rng.random() < 0.4
+    table.names += ["a" if same_name else f"c{index}" for index in range(count)]
+    del table.rows[max(40_000 // count, 2) :]
+    for row in table.rows:
         row += [rng.choice(("1", "", "word", None))] * count
 
 
-def _counts(made: Table, rng: Rng) -> None:
+def _cell_counts(table: Table, rng: Rng) -> None:
     for _ in range(rng.choice((1, 3, 20))):
-        row = rng.choice(made.rows)
+        row = rng.choice(table.rows)
         if rng.random() < 0.5 and len(row) > 2:
             row.pop()
         else:
             row += ["more"] * rng.choice((1, 1, 50))
 
 
-def _kinds(made: Table, rng: Rng) -> None:
+def _many_labels(table: Table, rng: Rng) -> None:
     """Each row with a label of its own, or a list of them."""
     count = rng.choice((200, 1100)) if rng.random() < 0.97 else 8_000
-    size = sum(len(str(cell)) for row in made.rows for cell in row) // len(made.rows)
-    count = min(count, 200_000 // len(made.names), 4_000_000 // (size + 1) + 1)
+    size = sum(len(str(cell)) for row in table.rows for cell in row) // len(table.rows)
+    count = min(count, 200_000 // len(table.names), 4_000_000 // (size + 1) + 1)
     lists = rng.random() < 0.5
-    made.rows = [
-        [*made.rows[place % len(made.rows)][:-1], [f"n{place}", f"m{place // 2}"] if lists else f"n{place}"]
-        for place in range(count)
+    table.rows = [
+        [*table.rows[index % len(table.rows)][:-1], [f"n{index}", f"m{index // 2}"] if lists else f"n{index}"]
+        for index in range(count)
     ]
 
 
-def _same(made: Table, rng: Rng) -> None:
-    copy = list(rng.choice(made.rows))
-    made.rows = [list(copy) if rng.random() < 0.9 else row for row in made.rows]
+def _same_rows(table: Table, rng: Rng) -> None:
+    copy = list(rng.choice(table.rows))
+    table.rows = [list(copy) if rng.random() < 0.9 else row for row in table.rows]
 
 
 CELLS: dict[str, Callable[[Table, Rng], None]] = {
-    "odd cells": _cells,
-    "odd column": _column,
-    "huge cell": _huge,
-    "odd splits": _parts,
-    "missing ids": _no_ids,
-    "odd names": _names,
-    "missing column": _fewer,
-    "many columns": _wide,
-    "cell counts": _counts,
-    "many labels": _kinds,
-    "same rows": _same,
+    "odd cells": _odd_cells,
+    "odd column": _odd_column,
+    "huge cell": _huge_cell,
+    "odd splits": _odd_splits,
+    "missing ids": _missing_ids,
+    "odd names": _odd_names,
+    "missing column": _missing_column,
+    "many columns": _many_columns,
+    "cell counts": _cell_counts,
+    "many labels": _many_labels,
+    "same rows": _same_rows,
 }
 
 
-def _swap(old: bytes, *new: bytes) -> Callable[[bytes, Rng], bytes]:
+def _replacer(pattern: bytes, *replacements: bytes) -> Callable[[bytes, Rng], bytes]:
     """Replace some of one piece by others."""
 
     def change(data: bytes, rng: Rng) -> bytes:
-        parts = data.split(old)
-        share = rng.choice((0.02, 0.3, 1.0))
-        joined = [parts[0]]
-        for part in parts[1:]:
-            joined += [rng.choice(new) if rng.random() < share else old, part]
-        return b"".join(joined)
+        segments = data.split(pattern)
+        probability = rng.choice((0.02, 0.3, 1.0))
+        output = [segments[0]]
+        for segment in segments[1:]:
+            output += [rng.choice(replacements) if rng.random() < probability else pattern, segment]
+        return b"".join(output)
 
     return change
 
 
-def _put(*pieces: bytes) -> Callable[[bytes, Rng], bytes]:
+def _inserter(*insertions: bytes) -> Callable[[bytes, Rng], bytes]:
     def change(data: bytes, rng: Rng) -> bytes:
         for _ in range(rng.choice((1, 1, 2, 10))):
-            at = rng.randrange(len(data) + 1)
-            data = data[:at] + rng.choice(pieces) * rng.choice((1, 1, 1, 3, 1000)) + data[at:]
+            position = rng.randrange(len(data) + 1)
+            data = data[:position] + rng.choice(insertions) * rng.choice((1, 1, 1, 3, 1000)) + data[position:]
         return data
 
     return change
 
 
-def _cut(data: bytes, rng: Rng) -> bytes:
+def _truncate(data: bytes, rng: Rng) -> bytes:
     return data[: rng.randrange(len(data) + 1)]
 
 
-def _empty(_data: bytes, rng: Rng) -> bytes:
-    marks = (b"\xef\xbb\xbf", b"\xff\xfe", b"PAR1", b"\x1f\x8b")
-    return rng.choice((b"", b"", b"\n", b" ", b"\0", b"[]", b"{}", b"text,label\n", *marks))
+def _replace_by_minimal(_data: bytes, rng: Rng) -> bytes:
+    signatures = (b"\xef\xbb\xbf", b"\xff\xfe", b"PAR1", b"\x1f\x8b")
+    return rng.choice((b"", b"", b"\n", b" ", b"\0", b"[]", b"{}", b"text,label\n", *signatures))
 
 
-def _flip(data: bytes, rng: Rng) -> bytes:
+def _flip_bits(data: bytes, rng: Rng) -> bytes:
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 4, 50)) if data else 0):
         changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
-def _deep(data: bytes, rng: Rng) -> bytes:
+def _nest_json(data: bytes, rng: Rng) -> bytes:
     """A nest in the place of a JSON value."""
-    deep = rng.choice((3, 60, 300, 900, 20_000, 200_000))
-    nest = rng.choice((b"[" * deep + b"]" * deep, b'{"a":' * deep + b"1" + b"}" * deep, b"[" * deep))
-    places = [place for place in range(len(data)) if data[place : place + 2] == b": "][:500]
-    at = rng.choice(places) + 2 if places else rng.randrange(len(data) + 1)
-    ends = [end for end in (data.find(b",", at), data.find(b"}", at)) if end >= 0]
-    return data[:at] + nest + data[min(ends, default=at) :]
+    depth = rng.choice((3, 60, 300, 900, 20_000, 200_000))
+    nest = rng.choice((b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth, b"[" * depth))
+    value_positions = [position for position in range(len(data)) if data[position : position + 2] == b": "][:500]
+    start = rng.choice(value_positions) + 2 if value_positions else rng.randrange(len(data) + 1)
+    ends = [end for end in (data.find(b",", start), data.find(b"}", start)) if end >= 0]
+    return data[:start] + nest + data[min(ends, default=start) :]
 
 
-def _keys(data: bytes, rng: Rng) -> bytes:
+def _duplicate_keys(data: bytes, rng: Rng) -> bytes:
     """Keys that stand twice, or a thousand of them."""
-    many = b"".join(b'"k%d": %d, ' % (rng.randrange(10**6), place) for place in range(rng.choice((5, 1000))))
-    new = rng.choice((b'"text": 1, ', b'"label": null, ', b'"text": "other", "text": [], ', b'"": 0, ', many))
-    return _swap(b"{", b"{" + new)(data, rng)
+    many_keys = b"".join(b'"k%d": %d, ' % (rng.randrange(10**6), index) for index in range(rng.choice((5, 1000))))
+    replacement = rng.choice(
+        (b'"text": 1, ', b'"label": null, ', b'"text": "other", "text": [], ', b'"": 0, ', many_keys)
+    )
+    return _replacer(b"{", b"{" + replacement)(data, rng)
 
 
-def _runaway(data: bytes, rng: Rng) -> bytes:
+def _add_runaway_quotes(data: bytes, rng: Rng) -> bytes:
     """Lines that each open a quote, and that keep an open one open."""
     line = rng.choice((b'a","""\n', b'"a\n', b'"a""\n', b'a,"b\n', b'"""\n', b'x\t"y\n', b'"\\"\n'))
     return data + line * rng.choice((50, 3000, 10_000))
 
 
-def _other(data: bytes, rng: Rng) -> bytes:
+def _change_encoding(data: bytes, rng: Rng) -> bytes:
     """The same text in another encoding, or with a mark that lies."""
     encoding = rng.choice(("utf-16", "utf-16-be", "utf-32", "latin-1", "shift_jis", "utf-7"))
-    mark = rng.choice((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
-    return rng.choice((data.decode("utf-8", "replace").encode(encoding, "replace"), mark + data))
+    byte_order_mark = rng.choice((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
+    return rng.choice((data.decode("utf-8", "replace").encode(encoding, "replace"), byte_order_mark + data))
 
 
 BYTES: dict[str, Callable[[bytes, Rng], bytes]] = {
-    "bit flips": _flip,
+    "bit flips": _flip_bits,
     "bytes": damage,
-    "truncated": _cut,
-    "empty": _empty,
-    "other encoding": _other,
-    "NULs": _put(b"\0"),
-    "quotes": _put(b'"', b'""', b"\\", b'"a"b', b"'"),
-    "runaway quotes": _runaway,
-    "line ends": _swap(b"\n", b"\r\n", b"\r", b"\n\r", b"\n\n", b"\x0b", b"\x0c", b"\xe2\x80\xa8", b""),
-    "delimiters": _put(b",", b"\t", b";", b"|", b",,"),
-    "broken letters": _put(b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5\x80", b"\xe9", b"\x80", b"\\ud800", b"\\u12"),
-    "brackets": _put(b"{", b"}", b"[", b"]", b":", b",", b"//", b"null", b"\x1e"),
-    "deep JSON": _deep,
-    "keys": _keys,
-    "numbers": _swap(b"1", b"1e999", b"NaN", b"-Infinity", b"1" * 5000, b"01", b"1e-999", b"0x1", b"1.", b"-"),
+    "truncated": _truncate,
+    "empty": _replace_by_minimal,
+    "other encoding": _change_encoding,
+    "NULs": _inserter(b"\0"),
+    "quotes": _inserter(b'"', b'""', b"\\", b'"a"b', b"'"),
+    "runaway quotes": _add_runaway_quotes,
+    "line ends": _replacer(b"\n", b"\r\n", b"\r", b"\n\r", b"\n\n", b"\x0b", b"\x0c", b"\xe2\x80\xa8", b""),
+    "delimiters": _inserter(b",", b"\t", b";", b"|", b",,"),
+    "broken letters": _inserter(b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5\x80", b"\xe9", b"\x80", b"\\ud800", b"\\u12"),
+    "brackets": _inserter(b"{", b"}", b"[", b"]", b":", b",", b"//", b"null", b"\x1e"),
+    "deep JSON": _nest_json,
+    "keys": _duplicate_keys,
+    "numbers": _replacer(b"1", b"1e999", b"NaN", b"-Infinity", b"1" * 5000, b"01", b"1e-999", b"0x1", b"1.", b"-"),
 }
 JSON_ONLY = ("brackets", "deep JSON", "keys")
 
 
-def parquet(data: bytes, rng: Rng) -> bytes:
+def damage_parquet(data: bytes, rng: Rng) -> bytes:
     """A Parquet file with a damaged header, footer or page."""
     if len(data) < 16:  # another mutation was here before
         return data + b"PAR1"
@@ -330,57 +332,61 @@ def parquet(data: bytes, rng: Rng) -> bytes:
     low, high = (start, len(data) - 8) if kind < 5 else (4, min(60, start))  # the footer, or the first page's header
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
-        place = min(rng.randrange(low, max(high, low + 1)), len(changed) - 1)
-        changed[place] = rng.choice((changed[place] ^ 1 << rng.randrange(8), 0, 0x7F, 0xFF, rng.randrange(256)))
+        position = min(rng.randrange(low, max(high, low + 1)), len(changed) - 1)
+        changed[position] = rng.choice((changed[position] ^ 1 << rng.randrange(8), 0, 0x7F, 0xFF, rng.randrange(256)))
     return bytes(changed)
 
 
-def gzipped(data: bytes, rng: Rng) -> bytes:
+def damage_gzip(data: bytes, rng: Rng) -> bytes:
     """What can go wrong with gzip; its bombs are bounded."""
-    bomb = rng.choice((b"\0", b"a", b"[", b'"', b" ", b"\n", b"a,", b'{"a":', b"a,b\n", b'{"text":"a"}\n', b"PAR1"))
-    bombs = (0, 50_000, 150_000) if len(bomb) > 1 or bomb == b"\n" else (1_000_000, 24_000_000, 45_000_000)
-    whole = gzip.compress(data, 6, mtime=0)
+    filler = rng.choice((b"\0", b"a", b"[", b'"', b" ", b"\n", b"a,", b'{"a":', b"a,b\n", b'{"text":"a"}\n', b"PAR1"))
+    bomb_sizes = (0, 50_000, 150_000) if len(filler) > 1 or filler == b"\n" else (1_000_000, 24_000_000, 45_000_000)
+    compressed = gzip.compress(data, 6, mtime=0)
     kind = rng.randrange(7)
     if kind == 0:
-        return whole[: rng.randrange(2, len(whole) + 1)]
+        return compressed[: rng.randrange(2, len(compressed) + 1)]
     if kind == 1:
-        return whole[:10] + _flip(whole[10:], rng)
+        return compressed[:10] + _flip_bits(compressed[10:], rng)
     if kind == 2:
-        return whole + rng.choice((b"\0" * 10, b"garbage", whole, whole[: len(whole) // 2], b"\x1f\x8b"))
+        return compressed + rng.choice(
+            (b"\0" * 10, b"garbage", compressed, compressed[: len(compressed) // 2], b"\x1f\x8b")
+        )
     if kind == 3:
-        return gzip.compress(whole, 6, mtime=0)
+        return gzip.compress(compressed, 6, mtime=0)
     if kind == 4:
-        return whole[:-8] + rng.randbytes(8)
+        return compressed[:-8] + rng.randbytes(8)
     if kind == 5:
-        return damage(whole, rng)
-    keep = rng.choice((0, len(data)))
-    return gzip.compress(data[:keep] + bomb * (rng.choice(bombs) // len(bomb)), 6, mtime=0)
+        return damage(compressed, rng)
+    kept_size = rng.choice((0, len(data)))
+    return gzip.compress(data[:kept_size] + filler * (rng.choice(bomb_sizes) // len(filler)), 6, mtime=0)
 
 
-def folder(file: File, rng: Rng) -> None:
+def damage_folder(file: File, rng: Rng) -> None:
     """Files of a folder that are gone, damaged, somewhere else, or no files at all."""
-    inside = file.folder or {}
+    contents = file.folder or {}
     file.kinds.append(kind := rng.choice(("file bytes", "file names", "pipe", "empty folder", "deeper", "loose file")))
-    paths = sorted(path for path in inside if "/" in path.rstrip("/"))
+    paths = sorted(path for path in contents if "/" in path.rstrip("/"))
     for path in rng.sample(paths, min(len(paths), rng.choice((1, 3, 20)))):
-        place, name = path.rsplit("/", 1)
-        data = inside[path] or b""
+        parent, name = path.rsplit("/", 1)
+        data = contents[path] or b""
         if kind == "file bytes":
-            change = rng.choice((_flip, _cut, _empty, _other, BYTES["NULs"], BYTES["broken letters"]))
-            inside[path] = change(data, rng)
+            change = rng.choice(
+                (_flip_bits, _truncate, _replace_by_minimal, _change_encoding, BYTES["NULs"], BYTES["broken letters"])
+            )
+            contents[path] = change(data, rng)
         elif kind == "file names":
-            new = rng.choice((".hidden", "a\nb", "\udcff", "9" * 60, " ", "٣", "x" * 200, "10", "02"))
-            label = rng.choice((place, new, f"{place}{new}", "train", ".git"))
-            inside[f"{label}/{rng.choice((name, new))}"] = inside.pop(path)
+            odd_name = rng.choice((".hidden", "a\nb", "\udcff", "9" * 60, " ", "٣", "x" * 200, "10", "02"))
+            label = rng.choice((parent, odd_name, f"{parent}{odd_name}", "train", ".git"))
+            contents[f"{label}/{rng.choice((name, odd_name))}"] = contents.pop(path)
             file.rows = None
         elif kind == "pipe":
-            inside[path] = None
+            contents[path] = None
         elif kind == "empty folder":
-            del inside[path]
-            inside[f"{place}/"] = b""
+            del contents[path]
+            contents[f"{parent}/"] = b""
             file.rows = None
         else:
-            inside[name if kind == "loose file" else f"{place}/deeper/{name}"] = inside.pop(path)
+            contents[name if kind == "loose file" else f"{parent}/deeper/{name}"] = contents.pop(path)
             file.rows = None
 
 

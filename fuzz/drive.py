@@ -20,7 +20,7 @@ from typing import IO
 
 HANG_SECONDS = 20
 START_SECONDS = 120
-MOST_MEMORY = 2 << 30  # on top of what the libraries take
+MAX_MEMORY = 2 << 30  # on top of what the libraries take
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -32,7 +32,7 @@ class Worker:
     next: int
     stop: int
     step: int
-    since: float
+    last_output: float
     started: bool = False
     unread: bytes = b""
 
@@ -41,7 +41,7 @@ class Worker:
 class Tally:
     """What happened so far."""
 
-    words: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
     done: int = 0
@@ -49,22 +49,22 @@ class Tally:
 
 def main() -> int:
     """Run the cases; 1 if anything was found."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     base = Path(tempfile.mkdtemp(prefix="clearhead-fuzz-"))
     try:
         if arguments.worker is not None:
-            return _work(arguments)
-        subprocess.run([*_command(), "--make", str(base / "seeds")], env=_environment(), check=True)
+            return _run_worker(arguments)
+        subprocess.run([*_command(), "--make", str(base / "seeds")], env=worker_environment(), check=True)
         only, first = arguments.only, arguments.first
         numbers = range(first, first + arguments.count) if only is None else range(only, only + 1)
-        tally = _drive(arguments, base, numbers)
+        tally = _run_workers(arguments, base, numbers)
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    _report(tally, arguments)
+    print_report(tally, arguments)
     return 1 if tally.findings or not tally.done else 0
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz/run.py", description="Load mutated model folders.")
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -79,9 +79,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make is not None:
-        from fuzz.seeds import make
+        from fuzz.seeds import make_seeds
 
-        (arguments.make.parent / "names.json").write_text(json.dumps(make(arguments.make)))
+        (arguments.make.parent / "names.json").write_text(json.dumps(make_seeds(arguments.make)))
         raise SystemExit(0)
     return arguments
 
@@ -90,38 +90,43 @@ def _command() -> list[str]:
     return [sys.executable, str(ROOT / "fuzz" / "run.py")]
 
 
-def _environment() -> dict[str, str]:
-    one = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    return os.environ | one | {"PYTHONHASHSEED": "0", "RUST_BACKTRACE": "0"}
+def worker_environment() -> dict[str, str]:
+    threads = {
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "RAYON_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    return os.environ | threads | {"PYTHONHASHSEED": "0", "RUST_BACKTRACE": "0"}
 
 
-def _work(arguments: argparse.Namespace) -> int:
+def _run_worker(arguments: argparse.Namespace) -> int:
     """In a child: case after case, one line of JSON each."""
-    from fuzz.case import Case, Outcome, Watch, build, judge
+    from fuzz.case import AccessMonitor, FuzzCase, Outcome, build_case, check_case
 
     base: Path = arguments.worker
     seeds = base.parent / "seeds"
     names: list[str] = json.loads((base.parent / "names.json").read_text())
-    watch = Watch()
+    monitor = AccessMonitor()
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes to stderr before it is caught
-    _warm(seeds, names)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, used + MOST_MEMORY))
+    _load_seeds(seeds, names)
+    memory_used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (memory_used + MAX_MEMORY, memory_used + MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out.write("ready\n")
     for number in range(*arguments.numbers):
         try:
-            case = build(arguments.seed, number, seeds, names, base, arguments.hostile)
-            outcome = judge(case, base, watch)
+            case = build_case(arguments.seed, number, seeds, names, base, arguments.hostile)
+            outcome = check_case(case, base, monitor)
         except Exception:  # the fuzzer's own mistake, which must not look like silence
-            case = Case(number=number, seed="?", file="?", kind="?")
+            case = FuzzCase(number=number, seed="?", file="?", kind="?")
             outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
         out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
     return 0
 
 
-def _warm(seeds: Path, names: list[str]) -> None:
+def _load_seeds(seeds: Path, names: list[str]) -> None:
     """Load each seed once, so that every import is done and every seed is known to be valid."""
     import clearhead
 
@@ -129,114 +134,116 @@ def _warm(seeds: Path, names: list[str]) -> None:
         clearhead.load(seeds / name, device="cpu").embed(["the sea"])
 
 
-def _drive(arguments: argparse.Namespace, base: Path, numbers: range) -> Tally:
-    tally, begun = Tally(), time.monotonic()
+def _run_workers(arguments: argparse.Namespace, base: Path, numbers: range) -> Tally:
+    tally, started = Tally(), time.monotonic()
     jobs = max(1, min(arguments.jobs, len(numbers)))
-    chooser = selectors.DefaultSelector()
+    selector = selectors.DefaultSelector()
     for job in range(jobs):
-        _start(arguments, base, chooser, numbers.start + job, numbers.stop, jobs)
-    while chooser.get_map():
-        for key, _ in chooser.select(timeout=1.0):
+        _start_worker(arguments, base, selector, numbers.start + job, numbers.stop, jobs)
+    while selector.get_map():
+        for key, _ in selector.select(timeout=1.0):
             worker: Worker = key.data
-            read = os.read(key.fd, 1 << 16)
-            *lines, worker.unread = (worker.unread + read).split(b"\n")
+            chunk = os.read(key.fd, 1 << 16)
+            *lines, worker.unread = (worker.unread + chunk).split(b"\n")
             for line in lines:
-                _hear(line, worker, tally, arguments, begun, len(numbers))
-            if not read:
-                _ended(arguments, base, chooser, worker, tally)
+                _record(line, worker, tally, arguments, started, len(numbers))
+            if not chunk:
+                _handle_exit(arguments, base, selector, worker, tally)
         now = time.monotonic()
-        for key in list(chooser.get_map().values()):
+        for key in list(selector.get_map().values()):
             worker = key.data
-            if now - worker.since > (HANG_SECONDS if worker.started else START_SECONDS):
+            if now - worker.last_output > (HANG_SECONDS if worker.started else START_SECONDS):
                 worker.process.kill()
-                _ended(arguments, base, chooser, worker, tally, hung=True)
-            elif now - begun > arguments.minutes * 60:
+                _handle_exit(arguments, base, selector, worker, tally, hung=True)
+            elif now - started > arguments.minutes * 60:
                 worker.process.kill()
-                _leave(chooser, worker)
+                _close_worker(selector, worker)
     return tally
 
 
-def _start(
-    arguments: argparse.Namespace, base: Path, chooser: selectors.BaseSelector, first: int, stop: int, step: int
+def _start_worker(
+    arguments: argparse.Namespace, base: Path, selector: selectors.BaseSelector, first: int, stop: int, step: int
 ) -> None:
     if first >= stop:
         return
-    place = base / f"work-{first % step}"
-    place.mkdir(exist_ok=True)
-    command = [*_command(), "--worker", str(place), "--seed", str(arguments.seed), "--hostile", str(arguments.hostile)]
+    folder = base / f"work-{first % step}"
+    folder.mkdir(exist_ok=True)
+    command = [*_command(), "--worker", str(folder), "--seed", str(arguments.seed), "--hostile", str(arguments.hostile)]
     process = subprocess.Popen(
         [*command, "--numbers", str(first), str(stop), str(step)],
-        env=_environment(),
+        env=worker_environment(),
         stdout=subprocess.PIPE,
         bufsize=0,
     )
-    out: IO[bytes] | None = process.stdout
-    if out is not None:
-        chooser.register(out, selectors.EVENT_READ, Worker(process, first, stop, step, time.monotonic()))
+    output: IO[bytes] | None = process.stdout
+    if output is not None:
+        selector.register(output, selectors.EVENT_READ, Worker(process, first, stop, step, time.monotonic()))
 
 
-def _hear(line: bytes, worker: Worker, tally: Tally, arguments: argparse.Namespace, begun: float, count: int) -> None:
-    worker.since = time.monotonic()
+def _record(
+    line: bytes, worker: Worker, tally: Tally, arguments: argparse.Namespace, started: float, count: int
+) -> None:
+    worker.last_output = time.monotonic()
     if line == b"ready":
         worker.started = True
         return
     case, outcome = json.loads(line)
     worker.next = case["number"] + worker.step
     tally.done += 1
-    tally.words[outcome["word"]] += 1
+    tally.outcomes[outcome["word"]] += 1
     tally.kinds[f"{case['kind']}: {'ran' if outcome['word'] == 'ran' else 'refused'}"] += 1
     if arguments.only is not None:
         print(f"{case['seed']}/{case['file']}, {case['kind']}\n{outcome['word']}: {outcome['detail']}")
     if outcome["finding"]:
-        place = f"{case['seed']}/{case['file']} ({case['kind']})"
-        _keep(arguments, tally, case["number"], f"{outcome['word']} in {place}\n{outcome['detail']}")
+        location = f"{case['seed']}/{case['file']} ({case['kind']})"
+        _store_finding(arguments, tally, case["number"], f"{outcome['word']} in {location}\n{outcome['detail']}")
     if tally.done % 500 == 0:
-        rate = tally.done / (time.monotonic() - begun)
-        ran = tally.words["ran"]
+        rate = tally.done / (time.monotonic() - started)
+        ran = tally.outcomes["ran"]
         print(f"{tally.done:,} of {count:,}: {ran:,} ran, {len(tally.findings)} findings, {rate:.0f}/s", flush=True)
 
 
-def _ended(
+def _handle_exit(
     arguments: argparse.Namespace,
     base: Path,
-    chooser: selectors.BaseSelector,
+    selector: selectors.BaseSelector,
     worker: Worker,
     tally: Tally,
     hung: bool = False,
 ) -> None:
     """A worker is gone: finished, or taken down by the case it had in hand; another goes on behind that case."""
-    code = _leave(chooser, worker)
+    code = _close_worker(selector, worker)
     if worker.next >= worker.stop:
         return
     if not worker.started:
         raise SystemExit("a worker could not start: the seed folders themselves do not load")
     tally.done += 1
-    word = "hung" if hung else f"crashed with {code}"
-    tally.words[word] += 1
-    _keep(arguments, tally, worker.next, word)
-    _start(arguments, base, chooser, worker.next + worker.step, worker.stop, worker.step)
+    outcome = "hung" if hung else f"crashed with {code}"
+    tally.outcomes[outcome] += 1
+    _store_finding(arguments, tally, worker.next, outcome)
+    _start_worker(arguments, base, selector, worker.next + worker.step, worker.stop, worker.step)
 
 
-def _leave(chooser: selectors.BaseSelector, worker: Worker) -> int:
+def _close_worker(selector: selectors.BaseSelector, worker: Worker) -> int:
     if worker.process.stdout is not None:
-        chooser.unregister(worker.process.stdout)
+        selector.unregister(worker.process.stdout)
         worker.process.stdout.close()
     return worker.process.wait()
 
 
-def _keep(arguments: argparse.Namespace, tally: Tally, number: int, text: str) -> None:
+def _store_finding(arguments: argparse.Namespace, tally: Tally, number: int, text: str) -> None:
     arguments.keep.mkdir(parents=True, exist_ok=True)
-    again = f"python fuzz/run.py --seed {arguments.seed} --hostile {arguments.hostile} --only {number}"
-    (arguments.keep / f"{arguments.seed}-{number}.txt").write_text(f"{again}\n{text}\n")
-    first = text.splitlines()[0]
-    tally.findings.append(f"{number}: {first}")
-    print(f"FINDING {number}: {first}   ({again})", flush=True)
+    command = f"python fuzz/run.py --seed {arguments.seed} --hostile {arguments.hostile} --only {number}"
+    (arguments.keep / f"{arguments.seed}-{number}.txt").write_text(f"{command}\n{text}\n")
+    first_line = text.splitlines()[0]
+    tally.findings.append(f"{number}: {first_line}")
+    print(f"FINDING {number}: {first_line}   ({command})", flush=True)
 
 
-def _report(tally: Tally, arguments: argparse.Namespace) -> None:
+def print_report(tally: Tally, arguments: argparse.Namespace) -> None:
     print(f"\n{tally.done:,} cases from seed {arguments.seed}")
-    for word, count in tally.words.most_common():
-        print(f"  {count:7,}  {word}")
+    for outcome, count in tally.outcomes.most_common():
+        print(f"  {count:7,}  {outcome}")
     print("by kind of mutation")
     for kind, count in sorted(tally.kinds.items()):
         print(f"  {count:7,}  {kind}")

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.piece_files import pieces, token_ids
+from fuzz.piece_files import mutate_pieces, mutate_token_ids
 
 Rng = random.Random
 Doc = dict[str, Any]
@@ -49,7 +49,7 @@ PATTERNS = (
     r"\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     r"\p{N}{1,3}+",
 )
-LONG = ("", "x", "▁", "ab" * 30, "x" * 999, "y" * 5_000, "é" * 100_000, "\x00", " ")
+LONG_TEXTS = ("", "x", "▁", "ab" * 30, "x" * 999, "y" * 5_000, "é" * 100_000, "\x00", " ")
 COUNTS = (0, 1, 2, 7, 100, 255, 256, 257, 1_000, 10**6, 10**9, 2**31, 2**53, 2**63, 2**64, -1, 1.5, None, True, "9")
 NUMBERS: tuple[Any, ...] = (
     0,
@@ -125,28 +125,40 @@ TEXTS = (
 )
 
 
-def step(rng: Rng, depth: int = 0) -> Doc:
+def make_step(rng: Rng, depth: int = 0) -> Doc:
     """A normalizer, a pre-tokenizer or a decoder that may do anything."""
-    text = rng.choice(LONG)
+    text = rng.choice(LONG_TEXTS)
     literal = rng.choice(("a", " ", "", "e", "the", "\ud800"))
     pattern = rng.choice(({"Regex": rng.choice(PATTERNS)}, {"String": literal}))
     kind = rng.choice(KINDS)
     if kind == "Sequence" and depth < 3:
-        again = rng.choice((1, 1, 1, 3, 1 if depth else 40))
-        inner = [step(rng, depth + 1) for _ in range(rng.choice((0, 1, 2, 4)))] * again
-        where = rng.choice(("normalizers", "pretokenizers", "decoders"))
-        return {"type": kind, where: inner}
-    made: Doc = {"type": kind, "pattern": pattern, "content": text, "prepend": text, "replacement": text[:1] or " "}
-    made |= {"behavior": rng.choice(BEHAVIORS), "invert": rng.random() < 0.3, "length": rng.choice(COUNTS)}
-    made |= {"add_prefix_space": rng.random() < 0.5, "trim_offsets": True, "use_regex": rng.random() < 0.7}
-    made |= {"prepend_scheme": rng.choice(("always", "first", "never")), "split": rng.random() < 0.5}
-    made |= {"strip_left": True, "strip_right": True, "individual_digits": rng.random() < 0.5, "delimiter": "a"}
-    made |= {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
-    made |= {"prefix": text, "suffix": text, "start": rng.choice(COUNTS), "stop": rng.choice(COUNTS), "cleanup": True}
-    made |= {"pad_token": "<pad>", "word_delimiter_token": "|"}
+        repeats = rng.choice((1, 1, 1, 3, 1 if depth else 40))
+        steps = [make_step(rng, depth + 1) for _ in range(rng.choice((0, 1, 2, 4)))] * repeats
+        key = rng.choice(("normalizers", "pretokenizers", "decoders"))
+        return {"type": kind, key: steps}
+    component: Doc = {
+        "type": kind,
+        "pattern": pattern,
+        "content": text,
+        "prepend": text,
+        "replacement": text[:1] or " ",
+    }
+    component |= {"behavior": rng.choice(BEHAVIORS), "invert": rng.random() < 0.3, "length": rng.choice(COUNTS)}
+    component |= {"add_prefix_space": rng.random() < 0.5, "trim_offsets": True, "use_regex": rng.random() < 0.7}
+    component |= {"prepend_scheme": rng.choice(("always", "first", "never")), "split": rng.random() < 0.5}
+    component |= {"strip_left": True, "strip_right": True, "individual_digits": rng.random() < 0.5, "delimiter": "a"}
+    component |= {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    component |= {
+        "prefix": text,
+        "suffix": text,
+        "start": rng.choice(COUNTS),
+        "stop": rng.choice(COUNTS),
+        "cleanup": True,
+    }
+    component |= {"pad_token": "<pad>", "word_delimiter_token": "|"}
     if kind == "Precompiled":
-        made["precompiled_charsmap"] = base64.b64encode(_charsmap(rng)).decode()
-    return made
+        component["precompiled_charsmap"] = base64.b64encode(_make_charsmap(rng)).decode()
+    return component
 
 
 KINDS = (
@@ -186,21 +198,21 @@ KINDS = (
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 
 
-EXPANDED = (("\u2032", "\u2057", "NFKD"), ("\u0644", "\ufdfa", "NFKC"), ("i", "\u0130", "Lowercase"))
+EXPANSIONS = (("\u2032", "\u2057", "NFKD"), ("\u0644", "\ufdfa", "NFKC"), ("i", "\u0130", "Lowercase"))
 
 
-def expansion(rng: Rng) -> Doc:
+def make_expansion(rng: Rng) -> Doc:
     """A normalizer that puts in what a Unicode form expands, again and again."""
 
     def put_in(old: str, new: str) -> Doc:
         return {"type": "Replace", "pattern": {"String": old}, "content": new}
 
-    old, new, form = rng.choice(EXPANDED)
-    rounds: list[Doc] = [{"type": form}, put_in(old, new)] * rng.choice((1, 2, 5, 31))
-    return {"type": "Sequence", "normalizers": [put_in("a", new), *rounds, {"type": form}]}
+    character, expansion, normalization = rng.choice(EXPANSIONS)
+    steps: list[Doc] = [{"type": normalization}, put_in(character, expansion)] * rng.choice((1, 2, 5, 31))
+    return {"type": "Sequence", "normalizers": [put_in("a", expansion), *steps, {"type": normalization}]}
 
 
-def _charsmap(rng: Rng) -> bytes:
+def _make_charsmap(rng: Rng) -> bytes:
     """A table with one rule for a letter, and a replacement that is short, long or lost."""
     letter, content = rng.choice((0x61, 0x20, 0x65)), rng.choice((b"b", b"xy" * 15, b"z" * 1_000, b"z" * 60_000, b""))
     units = [0] * 512
@@ -211,122 +223,127 @@ def _charsmap(rng: Rng) -> bytes:
     return len(trie).to_bytes(4, "little") + trie + content + rng.choice((b"\0", b""))
 
 
-def template(rng: Rng) -> Doc:
+def make_template(rng: Rng) -> Doc:
     """A post-processor that repeats a text, or puts too much around it."""
-    one: Doc = {"Sequence": {"id": rng.choice("AB"), "type_id": rng.choice((0, 1, 2**31))}}
+    sequence: Doc = {"Sequence": {"id": rng.choice("AB"), "type_id": rng.choice((0, 1, 2**31))}}
     special = {"SpecialToken": {"id": "[X]", "type_id": 0}}
-    many = rng.choice((0, 1, 2, 50, 2_000))
-    parts = rng.choice(([special] * many + [one], [one] * max(many, 1), [special, one, special] * max(many // 3, 1)))
+    count = rng.choice((0, 1, 2, 50, 2_000))
+    items = rng.choice(
+        ([special] * count + [sequence], [sequence] * max(count, 1), [special, sequence, special] * max(count // 3, 1))
+    )
     ids = [rng.choice((0, 1, 5, 2**31))] * rng.choice((0, 1, 3, 5_000))
-    token = {"[X]": {"id": "[X]", "ids": ids, "tokens": ["[X]"] * rng.choice((len(ids), 1))}}
-    made: Doc = {"type": "TemplateProcessing", "single": parts, "pair": parts, "special_tokens": token}
+    special_tokens = {"[X]": {"id": "[X]", "ids": ids, "tokens": ["[X]"] * rng.choice((len(ids), 1))}}
+    processor: Doc = {"type": "TemplateProcessing", "single": items, "pair": items, "special_tokens": special_tokens}
     if rng.random() < 0.3:
-        return {"type": "Sequence", "processors": [made] * rng.choice((1, 3, 100))}
-    return made
+        return {"type": "Sequence", "processors": [processor] * rng.choice((1, 3, 100))}
+    return processor
 
 
-def padding(rng: Rng) -> Doc:
+def make_padding(rng: Rng) -> Doc:
     """Padding to any length."""
-    size, multiple = rng.choice(COUNTS), rng.choice(COUNTS)
-    strategy = rng.choice(("BatchLongest", {"Fixed": size}))
-    made: Doc = {"strategy": strategy, "direction": rng.choice(("Left", "Right")), "pad_to_multiple_of": multiple}
-    return made | {"pad_id": rng.choice((0, 2**31)), "pad_type_id": 0, "pad_token": rng.choice(NAMES)}
+    length, multiple = rng.choice(COUNTS), rng.choice(COUNTS)
+    strategy = rng.choice(("BatchLongest", {"Fixed": length}))
+    fields: Doc = {"strategy": strategy, "direction": rng.choice(("Left", "Right")), "pad_to_multiple_of": multiple}
+    return fields | {"pad_id": rng.choice((0, 2**31)), "pad_type_id": 0, "pad_token": rng.choice(NAMES)}
 
 
-def pipeline(data: bytes, rng: Rng) -> bytes:
+def mutate_pipeline(data: bytes, rng: Rng) -> bytes:
     """A tokenizer.json with a few parts that blow a text up, take forever or ask for the impossible."""
-    made = json.loads(data)
+    document = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         kind = rng.randrange(9)
         if kind == 0 and rng.random() < 0.3:
-            made["normalizer"] = expansion(rng)
+            document["normalizer"] = make_expansion(rng)
         elif kind < 3:
-            made[rng.choice(("normalizer", "pre_tokenizer"))] = step(rng)
+            document[rng.choice(("normalizer", "pre_tokenizer"))] = make_step(rng)
         elif kind == 3:
-            made["decoder"] = step(rng)
+            document["decoder"] = make_step(rng)
         elif kind == 4:
-            made["post_processor"] = template(rng)
+            document["post_processor"] = make_template(rng)
         elif kind == 5:
-            made["padding"] = padding(rng)
+            document["padding"] = make_padding(rng)
         elif kind == 6:
-            cut = {"max_length": rng.choice(COUNTS), "stride": rng.choice(COUNTS), "direction": "Right"}
-            made["truncation"] = cut | {"strategy": rng.choice(("LongestFirst", "OnlyFirst", "OnlySecond"))}
+            truncation = {"max_length": rng.choice(COUNTS), "stride": rng.choice(COUNTS), "direction": "Right"}
+            document["truncation"] = truncation | {"strategy": rng.choice(("LongestFirst", "OnlyFirst", "OnlySecond"))}
         elif kind == 7:
             flags = {name: rng.random() < 0.5 for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
-            many = rng.choice((1, 1, 30, 3_000))
+            count = rng.choice((1, 1, 30, 3_000))
             content = rng.choice((*NAMES, "a", " "))
-            first = len(made["model"]["vocab"])
-            made["added_tokens"] = made.get("added_tokens", []) + [
-                flags | {"id": first + place, "content": f"{content}{place or ''}"} for place in range(many)
+            first_id = len(document["model"]["vocab"])
+            document["added_tokens"] = document.get("added_tokens", []) + [
+                flags | {"id": first_id + index, "content": f"{content}{index or ''}"} for index in range(count)
             ]
         else:
             names = ("max_input_chars_per_word", "unk_token", "continuing_subword_prefix", "dropout", "unk_id")
             name = rng.choice((*names, "end_of_word_suffix", "byte_fallback", "ignore_merges"))
-            made["model"][name] = rng.choice((*COUNTS, *LONG, 0.5, "?" * 60))
-    return json.dumps(made).encode()
+            document["model"][name] = rng.choice((*COUNTS, *LONG_TEXTS, 0.5, "?" * 60))
+    return json.dumps(document).encode()
 
 
-def vocabulary(data: bytes, rng: Rng) -> bytes:
+def mutate_vocabulary(data: bytes, rng: Rng) -> bytes:
     """A tokenizer.json with ids, scores and entries that no vocabulary has."""
-    made = json.loads(data)
-    vocab = made["model"]["vocab"]
+    document = json.loads(data)
+    vocab = document["model"]["vocab"]
     for _ in range(rng.choice((1, 1, 3))):
-        entry = rng.choice((*NAMES, *LONG, "z" * 9_000, "z" * 1_000_000))
+        entry = rng.choice((*NAMES, *LONG_TEXTS, "z" * 9_000, "z" * 1_000_000))
         if isinstance(vocab, list):
             vocab.insert(rng.randrange(len(vocab) + 1), [entry, rng.choice(NUMBERS)])
         else:
             vocab[rng.choice((entry, rng.choice(list(vocab))))] = rng.choice((*COUNTS, 2**31 - 1, 2**32, len(vocab)))
-    return json.dumps(made).encode()
+    return json.dumps(document).encode()
 
 
-def added_tokens(data: bytes, rng: Rng) -> bytes:
+def mutate_added_tokens(data: bytes, rng: Rng) -> bytes:
     """A tokenizer_config.json with added and special tokens that are long, many or normalized."""
-    made = json.loads(data)
+    config = json.loads(data)
     for _ in range(rng.choice((1, 1, 3))):
         flags = {name: rng.random() < 0.5 for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
-        content = rng.choice((*NAMES, *LONG, "x" * 3_000_000))
+        content = rng.choice((*NAMES, *LONG_TEXTS, "x" * 3_000_000))
         token: Doc = flags | {"content": content}
         kind = rng.randrange(3)
         if kind == 0:
-            first = rng.choice((0, 30, 400, 2**31, 2**40))
-            many = rng.choice((1, 1, 30, 3_000))
-            made["added_tokens_decoder"] = {
-                str(first + place): token | {"content": f"{content[:9_000]}{place or ''}"} for place in range(many)
+            first_id = rng.choice((0, 30, 400, 2**31, 2**40))
+            count = rng.choice((1, 1, 30, 3_000))
+            config["added_tokens_decoder"] = {
+                str(first_id + index): token | {"content": f"{content[:9_000]}{index or ''}"} for index in range(count)
             }
         elif kind == 1:
-            made["extra_special_tokens"] = [rng.choice((token, content))]
+            config["extra_special_tokens"] = [rng.choice((token, content))]
         else:
-            made[rng.choice(("unk_token", "cls_token", "sep_token", "pad_token", "eos_token"))] = rng.choice(
+            config[rng.choice(("unk_token", "cls_token", "sep_token", "pad_token", "eos_token"))] = rng.choice(
                 (token, content)
             )
-    return json.dumps(made).encode()
+    return json.dumps(config).encode()
 
 
-def numbers(data: bytes, rng: Rng) -> bytes:
+def mutate_numbers(data: bytes, rng: Rng) -> bytes:
     """A config.json with a number that no network can have in one of its family's keys."""
     from clearhead.families import FAMILIES
 
-    made = json.loads(data)
-    family = FAMILIES.get(str(made.get("model_type")))
-    keys = sorted({*made, *(family.config_keys if family is not None else ())})
+    config = json.loads(data)
+    family = FAMILIES.get(str(config.get("model_type")))
+    keys = sorted({*config, *(family.config_keys if family is not None else ())})
     for _ in range(rng.choice((1, 1, 2))):
-        made[rng.choice(keys)] = rng.choice(NUMBERS)
-    return json.dumps(made).encode()
+        config[rng.choice(keys)] = rng.choice(NUMBERS)
+    return json.dumps(config).encode()
 
 
-def labels(data: bytes, rng: Rng) -> bytes:
+def mutate_labels(data: bytes, rng: Rng) -> bytes:
     """Labels that cannot be printed or told apart, in a config.json or a passport."""
-    made = json.loads(data)
+    document = json.loads(data)
     names = [rng.choice(NAMES) for _ in range(rng.choice((1, 2, 3, 300)))]
-    if "format" in made:  # a passport
-        made["labels"] = names
-        trained: Doc = {"task": rng.choice(("classify", "tag", "span", "\ud800")), "labels": names}
-        trained |= {"columns": {"text": rng.choice(NAMES), "label": rng.choice(NAMES)}, "kind": "classes"}
-        made["trained"] = trained | {"temperature": rng.choice((1.0, 0.0, float("nan"))), "command": rng.choice(NAMES)}
+    if "format" in document:  # a passport
+        document["labels"] = names
+        training_record: Doc = {"task": rng.choice(("classify", "tag", "span", "\ud800")), "labels": names}
+        training_record |= {"columns": {"text": rng.choice(NAMES), "label": rng.choice(NAMES)}, "kind": "classes"}
+        document["trained"] = training_record | {
+            "temperature": rng.choice((1.0, 0.0, float("nan"))),
+            "command": rng.choice(NAMES),
+        }
     else:
-        made["id2label"] = {str(place): name for place, name in enumerate(names)}
-        made["label2id"] = {name: place for place, name in enumerate(names)}
-    return json.dumps(made).encode()
+        document["id2label"] = {str(index): name for index, name in enumerate(names)}
+        document["label2id"] = {name: index for index, name in enumerate(names)}
+    return json.dumps(document).encode()
 
 
 Mutation = Callable[[bytes, Rng], bytes]
@@ -335,13 +352,13 @@ Mutation = Callable[[bytes, Rng], bytes]
 def hostile_mutations(name: str) -> list[tuple[str, Mutation]]:
     """What these mutations can do to a file of this name."""
     if name == "tokenizer.json":
-        return [("pipeline", pipeline), ("pipeline", pipeline), ("vocabulary", vocabulary)]
+        return [("pipeline", mutate_pipeline), ("pipeline", mutate_pipeline), ("vocabulary", mutate_vocabulary)]
     if name == "tokenizer_config.json":
-        return [("added tokens", added_tokens)]
+        return [("added tokens", mutate_added_tokens)]
     if name.endswith((".spm", ".model")):
-        return [("pieces", pieces)]
+        return [("pieces", mutate_pieces)]
     if name == "vocab.json":
-        return [("ids", token_ids)]
+        return [("ids", mutate_token_ids)]
     if name == "config.json":
-        return [("numbers", numbers), ("numbers", numbers), ("labels", labels)]
-    return [("labels", labels)] if name == "clearhead.json" else []
+        return [("numbers", mutate_numbers), ("numbers", mutate_numbers), ("labels", mutate_labels)]
+    return [("labels", mutate_labels)] if name == "clearhead.json" else []

@@ -32,71 +32,73 @@ from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 SETTINGS: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16, "threads": 1}
 SETTINGS["save_every"] = 0.0  # a state after every step
 SETTINGS["keep_state"] = True  # the optimizer's state is compared too
-TIMED = ("seconds",)
+TIMING_KEYS = ("seconds",)
 Instant = tuple[int, float]  # steps in the log, and seconds after that
 
 
 def main() -> None:
     """Run the instants and tell what differs."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    arguments.add_argument("--count", type=int, default=200, help="instants")
-    arguments.add_argument("--seed", type=int, default=0)
-    arguments.add_argument("--rows", type=int, default=200, help="rows of a run")
-    chosen = arguments.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--count", type=int, default=200, help="instants")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=int, default=200, help="rows of a run")
+    arguments = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)  # before the first fork: a pool of threads does not survive it
     warm_up()
-    place = Path(tempfile.mkdtemp(prefix="clearhead-kill-"))
-    model = tiny_model(place)
-    data = write_csv(place / "rows.csv", make_sentiment_rows(chosen.rows))
-    begun = time.perf_counter()
-    run(place / "whole", lambda: train(data, model))
-    whole = time.perf_counter() - begun
-    lines = [json.loads(line) for line in (place / "whole" / "run" / "log.jsonl").read_text().splitlines()]
-    truth = contents(place / "whole" / "run")
-    draw = random.Random(chosen.seed)
-    found: Counter[str] = Counter()
-    for number in range(chosen.count):
-        anywhere = draw.random() < 0.25
-        steps = 0 if anywhere else draw.randint(1, len(lines))
-        wait = draw.random() * (whole if anywhere else 5 * max(line["seconds"] for line in lines))
-        differs = killed(place / f"instant-{number}", (steps, wait), data, model, truth, found)
-        if differs:
-            print(f"instant {number} ({steps} steps and {wait:.3f} s): {', '.join(differs)} differ")
-            found["findings"] += 1
-        shutil.rmtree(place / f"instant-{number}")
-    shutil.rmtree(place)
-    told = ", ".join(f"{count} {what}" for what, count in found.items() if what != "findings")
-    print(f"{chosen.count} instants ({told}): {found['findings']} findings")
-    sys.exit(bool(found["findings"]))
+    folder = Path(tempfile.mkdtemp(prefix="clearhead-kill-"))
+    model = tiny_model(folder)
+    data = write_csv(folder / "rows.csv", make_sentiment_rows(arguments.rows))
+    start = time.perf_counter()
+    run_job(folder / "whole", lambda: train_run(data, model))
+    run_seconds = time.perf_counter() - start
+    log_lines = [json.loads(line) for line in (folder / "whole" / "run" / "log.jsonl").read_text().splitlines()]
+    expected = read_results(folder / "whole" / "run")
+    rng = random.Random(arguments.seed)
+    counts: Counter[str] = Counter()
+    for index in range(arguments.count):
+        in_any_phase = rng.random() < 0.25
+        steps = 0 if in_any_phase else rng.randint(1, len(log_lines))
+        wait = rng.random() * (run_seconds if in_any_phase else 5 * max(line["seconds"] for line in log_lines))
+        differing = kill_and_resume(folder / f"instant-{index}", (steps, wait), data, model, expected, counts)
+        if differing:
+            print(f"instant {index} ({steps} steps and {wait:.3f} s): {', '.join(differing)} differ")
+            counts["findings"] += 1
+        shutil.rmtree(folder / f"instant-{index}")
+    shutil.rmtree(folder)
+    summary = ", ".join(f"{count} {title}" for title, count in counts.items() if title != "findings")
+    print(f"{arguments.count} instants ({summary}): {counts['findings']} findings")
+    sys.exit(bool(counts["findings"]))
 
 
-def killed(
-    place: Path, instant: Instant, data: Path, model: Path, truth: dict[str, bytes], found: Counter[str]
+def kill_and_resume(
+    folder: Path, instant: Instant, data: Path, model: Path, expected: dict[str, bytes], counts: Counter[str]
 ) -> list[str]:
     """Kill a run at an instant and resume it: the names of files that are not as they should be."""
-    if run(place, lambda: train(data, model), instant):
-        found["ended before the kill"] += 1
-    elif not (place / "run" / "run.json").exists():
-        found["killed before the run began"] += 1
-        shutil.rmtree(place)
-        run(place, lambda: train(data, model))
+    if run_job(folder, lambda: train_run(data, model), instant):
+        counts["ended before the kill"] += 1
+    elif not (folder / "run" / "run.json").exists():
+        counts["killed before the run began"] += 1
+        shutil.rmtree(folder)
+        run_job(folder, lambda: train_run(data, model))
     else:
-        states = place / "run" / "state" / "latest.json"
-        done = (place / "run" / "model.safetensors").exists()
-        found["killed at the end" if done else "killed in training" if states.exists() else "killed in step one"] += 1
-        run(place, resume)
-    now = contents(place / "run")
-    return sorted(name for name in truth.keys() | now.keys() if truth.get(name) != now.get(name))
+        state_file = folder / "run" / "state" / "latest.json"
+        is_saved = (folder / "run" / "model.safetensors").exists()
+        counts[
+            "killed at the end" if is_saved else "killed in training" if state_file.exists() else "killed in step one"
+        ] += 1
+        run_job(folder, resume_run)
+    actual = read_results(folder / "run")
+    return sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
 
 
-def run(place: Path, job: Callable[[], object], instant: Instant | None = None) -> bool:
+def run_job(folder: Path, job: Callable[[], object], instant: Instant | None = None) -> bool:
     """Run a job in a child process; True when it came to its end before it was killed."""
-    place.mkdir(exist_ok=True)
-    child = os.fork()
-    if child == 0:
-        os.chdir(place)
+    folder.mkdir(exist_ok=True)
+    child_id = os.fork()
+    if child_id == 0:
+        os.chdir(folder)
         code = 1
         try:
             job()
@@ -107,48 +109,50 @@ def run(place: Path, job: Callable[[], object], instant: Instant | None = None) 
             os._exit(code)
     status = 0
     if instant is not None:
-        log, (steps, wait) = place / "run" / "log.jsonl", instant
-        ended = 0
-        while not ended and steps and (not log.exists() or log.read_bytes().count(b"\n") < steps):
-            ended, status = os.waitpid(child, os.WNOHANG)
+        log, (steps, wait) = folder / "run" / "log.jsonl", instant
+        ended_id = 0
+        while not ended_id and steps and (not log.exists() or log.read_bytes().count(b"\n") < steps):
+            ended_id, status = os.waitpid(child_id, os.WNOHANG)
             time.sleep(0.001)
-        if not ended:
+        if not ended_id:
             time.sleep(wait)
-            os.kill(child, signal.SIGKILL)
-            status = os.waitpid(child, 0)[1]
+            os.kill(child_id, signal.SIGKILL)
+            status = os.waitpid(child_id, 0)[1]
     else:
-        status = os.waitpid(child, 0)[1]
+        status = os.waitpid(child_id, 0)[1]
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
-        raise SystemExit(f"the run in {place} failed")
+        raise SystemExit(f"the run in {folder} failed")
     return os.WIFEXITED(status)
 
 
-def train(data: Path, model: Path) -> object:
+def train_run(data: Path, model: Path) -> object:
     """The run that is killed."""
     from clearhead.api import train as api_train
 
     return api_train(data, output="run", model=str(model), command="train", report=False, **SETTINGS)
 
 
-def resume() -> object:
+def resume_run() -> object:
     """And gone on with."""
     from clearhead.api import train as api_train
 
     return None if Path("run/metrics.json").exists() else api_train(resume="run", report=False)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_results(folder: Path) -> dict[str, bytes]:
     """Every file that must be the same, by its name; times are left out of the log."""
-    made = {}
+    files = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if not path.is_file() or name in ("report.html",) or name.startswith("tensorboard"):
             continue
-        made[name] = path.read_bytes()
+        files[name] = path.read_bytes()
         if path.name == "log.jsonl":
-            lines = [json.loads(line) for line in made[name].splitlines()]
-            made[name] = json.dumps([{k: v for k, v in line.items() if k not in TIMED} for line in lines]).encode()
-    return made
+            lines = [json.loads(line) for line in files[name].splitlines()]
+            files[name] = json.dumps(
+                [{k: v for k, v in line.items() if k not in TIMING_KEYS} for line in lines]
+            ).encode()
+    return files
 
 
 if __name__ == "__main__":

@@ -137,116 +137,137 @@ Doc = dict[str, Any] | list[Any]
 
 def damage(data: bytes, rng: Rng) -> bytes:
     """Bytes flipped, cut, put in, copied or repeated, without any idea of what they mean."""
-    at = rng.randrange(len(data) + 1)
+    position = rng.randrange(len(data) + 1)
     kind = rng.randrange(7)
     if kind == 0 or not data:
-        return data[:at] + rng.randbytes(rng.choice((1, 2, 8, 64))) + data[at:]
+        return data[:position] + rng.randbytes(rng.choice((1, 2, 8, 64))) + data[position:]
     if kind == 1:
-        return data[:at]
+        return data[:position]
     if kind == 2:
-        return data[:at] + data[at + rng.choice((1, 2, 8, 200)) :]
+        return data[:position] + data[position + rng.choice((1, 2, 8, 200)) :]
     if kind == 3:
-        return data[:at] + data[at : at + rng.choice((4, 64, 500))] * rng.choice((2, 20)) + data[at:]
+        return (
+            data[:position]
+            + data[position : position + rng.choice((4, 64, 500))] * rng.choice((2, 20))
+            + data[position:]
+        )
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8, 40))):
-        place = rng.randrange(len(changed))
-        changed[place] = rng.choice((changed[place] ^ 1 << rng.randrange(8), rng.randrange(256), 0, 0xFF, 0x22, 0x7B))
+        index = rng.randrange(len(changed))
+        changed[index] = rng.choice((changed[index] ^ 1 << rng.randrange(8), rng.randrange(256), 0, 0xFF, 0x22, 0x7B))
     return bytes(changed)
 
 
-def lines(data: bytes, rng: Rng) -> bytes:
+def mutate_lines(data: bytes, rng: Rng) -> bytes:
     """Lines of a vocabulary or of merges left out, repeated, moved, joined or replaced."""
-    rows = data.split(b"\n")
+    lines = data.split(b"\n")
     for _ in range(rng.choice((1, 1, 3, 30))):
-        at = rng.randrange(len(rows))
+        index = rng.randrange(len(lines))
         kind = rng.randrange(6)
-        if kind == 0 and len(rows) > 1:
-            del rows[at]
+        if kind == 0 and len(lines) > 1:
+            del lines[index]
         elif kind == 1:
-            rows.insert(at, rows[rng.randrange(len(rows))])
+            lines.insert(index, lines[rng.randrange(len(lines))])
         elif kind == 2:
-            rng.shuffle(rows)
+            rng.shuffle(lines)
         else:
-            rows[at] = rng.choice(TEXTS).encode("utf-8", "replace") + rng.choice((b"", b" a", b" a b", b"\r", b"\xff"))
-    return b"\n".join(rows)
+            lines[index] = rng.choice(TEXTS).encode("utf-8", "replace") + rng.choice(
+                (b"", b" a", b" a b", b"\r", b"\xff")
+            )
+    return b"\n".join(lines)
 
 
-def odd(rng: Rng) -> Any:
+def draw_odd_value(rng: Rng) -> Any:
     """A value that nobody would write."""
     return deepcopy(rng.choice(rng.choice((NUMBERS, NUMBERS, TEXTS, SHAPES))))  # a later change must not reach these
 
 
-def containers(value: Any) -> list[Doc]:
+def list_containers(value: Any) -> list[Doc]:
     """Every object and list inside a value, the outermost first."""
-    found = [value] if isinstance(value, dict | list) else []
-    for place in found:
-        inner = place.values() if isinstance(place, dict) else place[:200]
-        found.extend(part for part in inner if isinstance(part, dict | list))
-        if len(found) > 2000:
+    containers = [value] if isinstance(value, dict | list) else []
+    for container in containers:
+        children = container.values() if isinstance(container, dict) else container[:200]
+        containers.extend(child for child in children if isinstance(child, dict | list))
+        if len(containers) > 2000:
             break
-    return found
+    return containers
 
 
-def change(value: Any, rng: Rng) -> None:
+def change_value(value: Any, rng: Rng) -> None:
     """One change somewhere in a JSON value, shallow places more often."""
-    every = [place for place in containers(value) if place]
+    every = [container for container in list_containers(value) if container]
     if not every:
         return
-    place = every[min(int(len(every) * rng.random() ** 2), len(every) - 1)]
-    key: Any = rng.choice(list(place)) if isinstance(place, dict) else rng.randrange(len(place))
-    old = place[key]
+    container = every[min(int(len(every) * rng.random() ** 2), len(every) - 1)]
+    key: Any = rng.choice(list(container)) if isinstance(container, dict) else rng.randrange(len(container))
+    old_value = container[key]
     kind = rng.randrange(14)
     if kind == 0:
-        del place[key]
-    elif kind == 1 and isinstance(place, dict):
-        place[rng.choice((*TEXTS, "auto_map", "trust_remote_code", "vocab_file"))] = place.pop(key)
-    elif kind == 2 and isinstance(place, dict):
-        place[rng.choice((f"{key}_", "auto_map", "added_tokens_decoder", "extra_special_tokens"))] = odd(rng)
-    elif kind == 3 and isinstance(place, list):
-        place.insert(key, old if rng.random() < 0.5 else odd(rng))
-    elif kind in (4, 5, 8, 9) and isinstance(old, int | float) and abs(old) < 1e300:
-        place[key] = rng.choice((old + 1, old - 1, old * 2, old // 2, -old, abs(old), str(old), bool(old)))
-    elif kind in (8, 9) and isinstance(old, str):
-        place[key] = rng.choice((old + "x", old[1:], old.upper(), old * 2, old[::-1]))
+        del container[key]
+    elif kind == 1 and isinstance(container, dict):
+        container[rng.choice((*TEXTS, "auto_map", "trust_remote_code", "vocab_file"))] = container.pop(key)
+    elif kind == 2 and isinstance(container, dict):
+        container[rng.choice((f"{key}_", "auto_map", "added_tokens_decoder", "extra_special_tokens"))] = draw_odd_value(
+            rng
+        )
+    elif kind == 3 and isinstance(container, list):
+        container.insert(key, old_value if rng.random() < 0.5 else draw_odd_value(rng))
+    elif kind in (4, 5, 8, 9) and isinstance(old_value, int | float) and abs(old_value) < 1e300:
+        container[key] = rng.choice(
+            (
+                old_value + 1,
+                old_value - 1,
+                old_value * 2,
+                old_value // 2,
+                -old_value,
+                abs(old_value),
+                str(old_value),
+                bool(old_value),
+            )
+        )
+    elif kind in (8, 9) and isinstance(old_value, str):
+        container[key] = rng.choice((old_value + "x", old_value[1:], old_value.upper(), old_value * 2, old_value[::-1]))
     elif kind == 6:
-        other = rng.choice(every)
-        place[key] = rng.choice(list(other.values()) if isinstance(other, dict) else other)
+        other_container = rng.choice(every)
+        container[key] = rng.choice(
+            list(other_container.values()) if isinstance(other_container, dict) else other_container
+        )
     elif kind == 7:
-        place[key] = rng.choice(([old], {"content": old}, [old] * 50, {str(key): old}))
+        container[key] = rng.choice(([old_value], {"content": old_value}, [old_value] * 50, {str(key): old_value}))
     else:
-        place[key] = odd(rng)
+        container[key] = draw_odd_value(rng)
 
 
-def json_text(value: Any, rng: Rng) -> bytes:
+def encode_json(value: Any, rng: Rng) -> bytes:
     """As a file: now and then with a name that stands twice, a deep nest or a very long number."""
     try:
         text = json.dumps(value)
     except ValueError:  # a value was put into itself
         return b'{"circle": true}'
     kind = rng.randrange(14)
-    at = text.find("{", rng.randrange(len(text))) + 1
-    if kind == 0 and at:
-        twice = json.dumps(rng.choice(list(value) or [""]) if isinstance(value, dict) else "a")
-        comma = "" if text[at : at + 1] == "}" else ","
-        return f"{text[:at]}{twice}: {json.dumps(odd(rng))}{comma}{text[at:]}".encode()
-    if kind == 1 and at:
-        deep = rng.choice((30, 70, 300, 900, 20_000))
-        comma = "" if text[at : at + 1] == "}" else ","
-        return f'{text[:at]}"deep": {"[" * deep}{"]" * deep}{comma}{text[at:]}'.encode()
+    position = text.find("{", rng.randrange(len(text))) + 1
+    if kind == 0 and position:
+        key = json.dumps(rng.choice(list(value) or [""]) if isinstance(value, dict) else "a")
+        comma = "" if text[position : position + 1] == "}" else ","
+        return f"{text[:position]}{key}: {json.dumps(draw_odd_value(rng))}{comma}{text[position:]}".encode()
+    if kind == 1 and position:
+        depth = rng.choice((30, 70, 300, 900, 20_000))
+        comma = "" if text[position : position + 1] == "}" else ","
+        return f'{text[:position]}"deep": {"[" * depth}{"]" * depth}{comma}{text[position:]}'.encode()
     if kind == 2:
         return text.replace("1", "1" * rng.choice((20, 300, 5000)), 1).encode()
     return text.encode(rng.choice(("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16")))
 
 
-def settings(data: bytes, rng: Rng) -> bytes:
+def mutate_json(data: bytes, rng: Rng) -> bytes:
     """A JSON file with one or a few changes."""
     value = json.loads(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        change(value, rng)
-    return json_text(value, rng)
+        change_value(value, rng)
+    return encode_json(value, rng)
 
 
-def tensors(data: bytes, rng: Rng) -> bytes:
+def mutate_tensors(data: bytes, rng: Rng) -> bytes:
     """A safetensors file with a changed header, or with numbers that are none."""
     length = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
@@ -255,11 +276,11 @@ def tensors(data: bytes, rng: Rng) -> bytes:
         size = rng.choice((0, 1, length - 1, length + 1, len(data), 2**31, 2**63, 2**64 - 1))
         return size.to_bytes(8, "little") + data[8:]
     if kind == 1 and body:
-        numbers = bytearray(body)
-        bad = rng.choice((float("nan"), float("inf"), 3e38, 1e-44, 0.0))
+        weights = bytearray(body)
+        bad_value = rng.choice((float("nan"), float("inf"), 3e38, 1e-44, 0.0))
         for _ in range(rng.choice((1, 5, 500))):
-            struct.pack_into("<f", numbers, rng.randrange(len(numbers) // 4) * 4, bad)
-        return data[: 8 + length] + bytes(numbers)
+            struct.pack_into("<f", weights, rng.randrange(len(weights) // 4) * 4, bad_value)
+        return data[: 8 + length] + bytes(weights)
     names = [name for name in header if name != "__metadata__"]
     name = rng.choice(names)
     if kind == 2:
@@ -267,58 +288,58 @@ def tensors(data: bytes, rng: Rng) -> bytes:
     elif kind == 3:
         header[name]["dtype"] = rng.choice(("F64", "F16", "BF16", "I64", "I32", "U8", "BOOL", "F8_E4M3", 7, None))
     elif kind == 4:
-        sides = header[name]["shape"]
-        header[name]["shape"] = rng.choice(([], [0], sides[::-1], [*sides, 1], [1, *sides], [-1, *sides], [2**40] * 3))
+        shape = header[name]["shape"]
+        header[name]["shape"] = rng.choice(([], [0], shape[::-1], [*shape, 1], [1, *shape], [-1, *shape], [2**40] * 3))
     elif kind == 5:
         start, stop = header[name]["data_offsets"]
-        moved = rng.choice((start + 1, start - 1, 0, stop, 2**62, -4))
-        header[name]["data_offsets"] = rng.choice(([moved, stop], [start, moved], [stop, start], [start, stop + 4]))
+        offset = rng.choice((start + 1, start - 1, 0, stop, 2**62, -4))
+        header[name]["data_offsets"] = rng.choice(([offset, stop], [start, offset], [stop, start], [start, stop + 4]))
     else:
-        change(header, rng)
-    text = json_text(header, rng)
+        change_value(header, rng)
+    text = encode_json(header, rng)
     return len(text).to_bytes(8, "little") + text + body
 
 
 Mutation = Callable[[bytes, Rng], bytes]
 
 
-def mutations(path: Path) -> list[tuple[str, Mutation]]:
+def list_mutations(path: Path) -> list[tuple[str, Mutation]]:
     """What can be done to a file, by its name; those that know the format come more often than blind ones."""
     blind: list[tuple[str, Mutation]] = [("bytes", damage)]
     if path.suffix == ".json":
-        return blind + [("json", settings)] * 4
+        return blind + [("json", mutate_json)] * 4
     if path.suffix == ".safetensors":
-        return blind + [("header", tensors)] * 3
+        return blind + [("header", mutate_tensors)] * 3
     if path.suffix == ".txt":
-        return blind + [("lines", lines)] * 2
+        return blind + [("lines", mutate_lines)] * 2
     return blind
 
 
-def _gone(path: Path, _outside: Path) -> None:
+def _delete(path: Path, _outside: Path) -> None:
     path.unlink()
 
 
-def _empty(path: Path, _outside: Path) -> None:
+def _truncate(path: Path, _outside: Path) -> None:
     path.unlink()
     path.touch()
 
 
-def _folder(path: Path, _outside: Path) -> None:
+def _replace_by_folder(path: Path, _outside: Path) -> None:
     path.unlink()
     path.mkdir()
 
 
-def _pipe(path: Path, _outside: Path) -> None:
+def _replace_by_pipe(path: Path, _outside: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
 
-def _link_out(path: Path, outside: Path) -> None:
+def _link_outside(path: Path, outside: Path) -> None:
     """The valid file itself, but outside: a reader that follows the link succeeds, and that is a finding."""
-    kept = outside / f"outside-{path.name}"
-    kept.unlink(missing_ok=True)
-    path.replace(kept)
-    path.symlink_to(kept)
+    target = outside / f"outside-{path.name}"
+    target.unlink(missing_ok=True)
+    path.replace(target)
+    path.symlink_to(target)
 
 
 def _link_secret(path: Path, outside: Path) -> None:
@@ -326,17 +347,17 @@ def _link_secret(path: Path, outside: Path) -> None:
     path.symlink_to("../" * (len(path.relative_to(outside).parts) - 1) + "secret.txt")
 
 
-def _link_round(path: Path, _outside: Path) -> None:
+def _link_to_itself(path: Path, _outside: Path) -> None:
     path.unlink()
     path.symlink_to(path.name)
 
 
-PLACES: dict[str, Callable[[Path, Path], None]] = {
-    "gone": _gone,
-    "empty": _empty,
-    "folder": _folder,
-    "pipe": _pipe,
-    "link out": _link_out,
+FILE_REPLACEMENTS: dict[str, Callable[[Path, Path], None]] = {
+    "gone": _delete,
+    "empty": _truncate,
+    "folder": _replace_by_folder,
+    "pipe": _replace_by_pipe,
+    "link out": _link_outside,
     "link to the secret": _link_secret,
-    "link in a circle": _link_round,
+    "link in a circle": _link_to_itself,
 }

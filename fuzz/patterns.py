@@ -14,10 +14,10 @@ import sys
 import time
 from collections.abc import Iterator
 
-SHORT, LONG = 2_000, 16_000  # characters
-SECONDS = 0.05  # for the long text: whatever takes less is not quadratic
-RATIO = 24  # of the times; 8 is linear, 64 is quadratic
-PATIENCE = 60  # seconds that a child may be silent
+SHORT_LENGTH, LONG_LENGTH = 2_000, 16_000  # characters
+MIN_SECONDS = 0.05  # for the long text: whatever takes less is not quadratic
+MAX_RATIO = 24  # of the times; 8 is linear, 64 is quadratic
+TIMEOUT = 60  # seconds that a child may be silent
 BATCH = 250
 ATOMS = ("a", "b", "[ab]", r"\w", r"\s", "[^c]", ".", r"\p{L}", r"\S", "(?i:a)", "(?i:[ab])", r"\x61", r"\W", r"[\s\d]")
 REPEATS = ("+", "*", "?", "++", "*+", "?+", "+?", "{2}", "{1,3}", "{0,40}", "{2,}", "{1,3}+", "{,2}", "{30}", "{20,60}")
@@ -26,49 +26,50 @@ TEXTS = ("a", "ab", " ", "b", "a ", "a\n", " " * 900 + "a", "a" * 900 + "b")
 ENDS = ("", "c")
 
 
-def element(rng: random.Random, depth: int) -> str:
+def make_element(rng: random.Random, depth: int) -> str:
     """A class, an assertion or a group, most often repeated."""
     kind = rng.random()
     if kind < 0.12:
         return rng.choice(ASSERTIONS)
     atom = rng.choice(ATOMS)
     if kind < 0.25 and depth < 2:
-        atom = f"{rng.choice(('(?:', '(', '(?i:'))}{alternatives(rng, depth + 1)})"
+        atom = f"{rng.choice(('(?:', '(', '(?i:'))}{make_pattern(rng, depth + 1)})"
     return atom + (rng.choice(REPEATS) if rng.random() < 0.6 else "")
 
 
-def alternatives(rng: random.Random, depth: int = 0) -> str:
+def make_pattern(rng: random.Random, depth: int = 0) -> str:
     """Some alternatives; now and then the same element twice, as a rescue needs it."""
-    pool = [element(rng, depth) for _ in range(rng.choice((1, 2, 3)))]
+    pool = [make_element(rng, depth) for _ in range(rng.choice((1, 2, 3)))]
     branches = []
     for _ in range(rng.choice((1, 1, 2, 3, 4)) if depth else rng.choice((1, 2, 3, 4, 5))):
         parts = [
-            rng.choice(pool) if rng.random() < 0.6 else element(rng, depth) for _ in range(rng.choice((1, 2, 2, 3)))
+            rng.choice(pool) if rng.random() < 0.6 else make_element(rng, depth)
+            for _ in range(rng.choice((1, 2, 2, 3)))
         ]
         branches.append("".join(parts))
     return "|".join(branches)
 
 
-def accepted(rng: random.Random) -> Iterator[str]:
+def draw_accepted_patterns(rng: random.Random) -> Iterator[str]:
     """Different patterns with a loop that the check lets pass."""
     from clearhead.text.limits.pattern_parser import UnboundedPatternError, parse_pattern
     from clearhead.text.limits.patterns import check_pattern
 
-    known: set[str] = set()
+    seen: set[str] = set()
     while True:
-        pattern = alternatives(rng)
-        if pattern in known:
+        pattern = make_pattern(rng)
+        if pattern in seen:
             continue
-        known.add(pattern)
+        seen.add(pattern)
         try:
             check_pattern(pattern)
         except UnboundedPatternError:
             continue
-        if any(part.has_loop for branch in parse_pattern(pattern) for part in branch):
+        if any(element.has_loop for branch in parse_pattern(pattern) for element in branch):
             yield pattern
 
 
-def measure(pattern: str) -> str:
+def measure_pattern(pattern: str) -> str:
     """What is wrong with the time of a pattern, empty if nothing is."""
     from tokenizers import Regex, pre_tokenizers
 
@@ -79,41 +80,41 @@ def measure(pattern: str) -> str:
     for unit in TEXTS:
         for end in ENDS:
             times = []
-            for size in (LONG // 64, SHORT, LONG):
+            for size in (LONG_LENGTH // 64, SHORT_LENGTH, LONG_LENGTH):
                 text = (unit * (size // len(unit) + 1))[:size] + end
                 start = time.process_time()
                 split.pre_tokenize_str(text)
                 times.append(time.process_time() - start)
-            if times[2] > max(SECONDS, RATIO * times[1]):
+            if times[2] > max(MIN_SECONDS, MAX_RATIO * times[1]):
                 return f"{times[1]:.3f} and {times[2]:.3f} seconds on {unit[:12]!r} ... {end!r}"
     return ""
 
 
-def child() -> None:
+def run_worker() -> None:
     """Measure patterns from stdin, one line each; a line before each tells which."""
     for line in sys.stdin:
         print(line.strip(), flush=True)
-        print(json.dumps({"wrong": measure(json.loads(line))}), flush=True)
+        print(json.dumps({"wrong": measure_pattern(json.loads(line))}), flush=True)
 
 
-def run(patterns: list[str]) -> list[str]:
+def measure_batch(patterns: list[str]) -> list[str]:
     """The findings of a batch."""
     command = [sys.executable, __file__, "--child"]
     lines = "".join(json.dumps(pattern) + "\n" for pattern in patterns)
     try:
-        done = subprocess.run(
-            command, input=lines, capture_output=True, text=True, timeout=PATIENCE + BATCH, check=False
+        process = subprocess.run(
+            command, input=lines, capture_output=True, text=True, timeout=TIMEOUT + BATCH, check=False
         )
-        output = done.stdout
+        output = process.stdout
     except subprocess.TimeoutExpired as error:
         output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
     answers = output.splitlines()
     findings: list[str] = []
-    for place, pattern in enumerate(patterns):
-        if 2 * place + 1 >= len(answers):
+    for index, pattern in enumerate(patterns):
+        if 2 * index + 1 >= len(answers):
             return [*findings, f"{pattern!r}: the child was killed or died"]
-        if wrong := json.loads(answers[2 * place + 1])["wrong"]:
-            findings.append(f"{pattern!r}: {wrong}")
+        if problem := json.loads(answers[2 * index + 1])["wrong"]:
+            findings.append(f"{pattern!r}: {problem}")
     return findings
 
 
@@ -125,13 +126,13 @@ def main() -> int:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        child()
+        run_worker()
         return 0
-    source, findings, measured = accepted(random.Random(arguments.seed)), list[str](), 0
+    patterns, findings, measured = draw_accepted_patterns(random.Random(arguments.seed)), list[str](), 0
     while measured < arguments.count:
-        batch = [next(source) for _ in range(min(BATCH, arguments.count - measured))]
+        batch = [next(patterns) for _ in range(min(BATCH, arguments.count - measured))]
         measured += len(batch)
-        for finding in run(batch):
+        for finding in measure_batch(batch):
             findings.append(finding)
             print(finding, flush=True)
         print(f"{measured:,} accepted patterns, {len(findings)} findings", flush=True)

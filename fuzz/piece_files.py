@@ -40,7 +40,7 @@ IDS: tuple[Any, ...] = (
 TOKENS = ("", "a", "▁", "</s>", "\ud800", "\x00", "x" * 513, "x" * 100_000, "▁the", "<0x41>", "\u202egnp")
 
 
-def number(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """A varint."""
     out = bytearray()
     while value > 0x7F:
@@ -49,110 +49,120 @@ def number(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def message(field: int, data: bytes) -> bytes:
+def encode_bytes_field(field: int, data: bytes) -> bytes:
     """A field that holds bytes."""
-    return number(field << 3 | 2) + number(len(data)) + data
+    return encode_varint(field << 3 | 2) + encode_varint(len(data)) + data
 
 
-def switch(field: int, value: int) -> bytes:
+def encode_number_field(field: int, value: int) -> bytes:
     """A field that holds a number."""
-    return number(field << 3) + number(value)
+    return encode_varint(field << 3) + encode_varint(value)
 
 
-def piece(text: str, score: float = -1.0, kind: int = NORMAL) -> bytes:
+def encode_piece(text: str, score: float = -1.0, kind: int = NORMAL) -> bytes:
     """One entry of the vocabulary."""
-    score_field = number(2 << 3 | 5) + struct.pack("<f", score)
-    return message(PIECE_FIELD, message(1, text.encode("utf-8", "replace")) + score_field + switch(3, kind))
-
-
-def piece_file(rows: Sequence[Row], *, model: int = UNIGRAM, table: bytes = b"", byte_fallback: bool = False) -> bytes:
-    """A whole SentencePiece model with the usual special pieces in front."""
-    trainer = switch(3, model) + switch(35, int(byte_fallback))
-    return (
-        b"".join(piece(*row) for row in [*SPECIAL, *rows])
-        + message(TRAINER_FIELD, trainer)
-        + message(NORMALIZER_FIELD, message(2, table))
+    score_field = encode_varint(2 << 3 | 5) + struct.pack("<f", score)
+    return encode_bytes_field(
+        PIECE_FIELD, encode_bytes_field(1, text.encode("utf-8", "replace")) + score_field + encode_number_field(3, kind)
     )
 
 
-def growing_table(letter: str, replacement: bytes) -> bytes:
+def make_piece_file(
+    rows: Sequence[Row], *, model: int = UNIGRAM, table: bytes = b"", byte_fallback: bool = False
+) -> bytes:
+    """A whole SentencePiece model with the usual special pieces in front."""
+    trainer = encode_number_field(3, model) + encode_number_field(35, int(byte_fallback))
+    return (
+        b"".join(encode_piece(*row) for row in [*SPECIAL, *rows])
+        + encode_bytes_field(TRAINER_FIELD, trainer)
+        + encode_bytes_field(NORMALIZER_FIELD, encode_bytes_field(2, table))
+    )
+
+
+def make_growing_table(letter: str, replacement: bytes) -> bytes:
     """A table of normalization with one rule for one ASCII letter."""
     units = [0] * 512
     units[0] = 1 << 10
-    place = 1 ^ ord(letter)
-    units[place] = ord(letter) | 1 << 8 | 256 << 10
-    units[place ^ 256] = 0x80000000
-    return _table(units, replacement + b"\0")
+    node = 1 ^ ord(letter)
+    units[node] = ord(letter) | 1 << 8 | 256 << 10
+    units[node ^ 256] = 0x80000000
+    return _pack_table(units, replacement + b"\0")
 
 
-def cyclic_table(letter: str, *, has_rules: bool = True) -> bytes:
+def make_cyclic_table(letter: str, *, has_rules: bool = True) -> bytes:
     """A table whose trie leads back into itself: rules for a letter repeated without end, or a way on to no rule."""
     units = [0] * 1024
     units[0] = 1 << 10
     place = 1 ^ ord(letter)
     units[place] = ord(letter) | has_rules << 8 | 512 << 10
-    node = place ^ 512
-    units[node ^ ord(letter)] = ord(letter) | has_rules << 8 | ord(letter) << 10
-    units[node] = 0x80000000
-    return _table(units, b"z\0")
+    inner_node = place ^ 512
+    units[inner_node ^ ord(letter)] = ord(letter) | has_rules << 8 | ord(letter) << 10
+    units[inner_node] = 0x80000000
+    return _pack_table(units, b"z\0")
 
 
-def _table(units: list[int], replacements: bytes) -> bytes:
+def _pack_table(units: list[int], replacements: bytes) -> bytes:
     return struct.pack("<I", len(units) * 4) + struct.pack(f"<{len(units)}I", *units) + replacements
 
 
-def pieces(data: bytes, rng: Rng) -> bytes:
+def mutate_pieces(data: bytes, rng: Rng) -> bytes:
     """A SentencePiece file with what is slow, large or no number added to it; a later field wins."""
     for _ in range(rng.choice((1, 1, 2, 3))):
-        data += _addition(rng)
+        data += _make_addition(rng)
     return data
 
 
-def _addition(rng: Rng) -> bytes:
+def _make_addition(rng: Rng) -> bytes:
     letter, kind = rng.choice("ae!▁ ㍿"), rng.choice(KINDS)
-    many = rng.choice((2, 16, 64, 512, 513, 20_000))
-    draw = rng.randrange(10)
-    if draw == 0:  # one long piece
-        return piece(letter * rng.choice((511, 512, 513, 5_000, 60_000)), rng.choice(SCORES), kind)
-    if draw == 1:  # all prefixes of one piece
-        return b"".join(piece(letter * size, rng.choice((-1.0, -float(size))), kind) for size in range(1, many % 600))
-    if draw == 2:  # pieces that begin with the same letter
-        return b"".join(piece(f"{letter}{place}", -1.0, kind) for place in range(many))
-    if draw == 3:  # pieces that part after a long beginning
-        start = letter * rng.choice((10, 100, 500))
-        return b"".join(piece(f"{start}{place}", -1.0, kind) for place in range(min(many, 3_000)))
-    if draw == 4:
-        return b"".join(piece(name, rng.choice(SCORES), kind) for name in ("a", "the", "▁", letter, "q"))
-    if draw == 5:
+    count = rng.choice((2, 16, 64, 512, 513, 20_000))
+    kind_index = rng.randrange(10)
+    if kind_index == 0:  # one long piece
+        return encode_piece(letter * rng.choice((511, 512, 513, 5_000, 60_000)), rng.choice(SCORES), kind)
+    if kind_index == 1:  # all prefixes of one piece
+        return b"".join(
+            encode_piece(letter * size, rng.choice((-1.0, -float(size))), kind) for size in range(1, count % 600)
+        )
+    if kind_index == 2:  # pieces that begin with the same letter
+        return b"".join(encode_piece(f"{letter}{index}", -1.0, kind) for index in range(count))
+    if kind_index == 3:  # pieces that part after a long beginning
+        prefix = letter * rng.choice((10, 100, 500))
+        return b"".join(encode_piece(f"{prefix}{index}", -1.0, kind) for index in range(min(count, 3_000)))
+    if kind_index == 4:
+        return b"".join(encode_piece(name, rng.choice(SCORES), kind) for name in ("a", "the", "▁", letter, "q"))
+    if kind_index == 5:
         size = rng.choice((1, 8, 9, 500, 1_023, 1_024, 60_000))
-        return message(NORMALIZER_FIELD, message(2, growing_table(rng.choice("ae! "), b"z" * size)))
-    if draw == 6:
+        return encode_bytes_field(
+            NORMALIZER_FIELD, encode_bytes_field(2, make_growing_table(rng.choice("ae! "), b"z" * size))
+        )
+    if kind_index == 6:
         damaged = (b"\0" * 5_000_000, b"\x04\0\0\0" + b"\xff" * 40, b"x")
-        table = rng.choice((cyclic_table("a"), cyclic_table("!", has_rules=False), *damaged))
-        return message(NORMALIZER_FIELD, message(2, table))
-    if draw == 7:
+        table = rng.choice((make_cyclic_table("a"), make_cyclic_table("!", has_rules=False), *damaged))
+        return encode_bytes_field(NORMALIZER_FIELD, encode_bytes_field(2, table))
+    if kind_index == 7:
         field, value = rng.choice((3, 24, 35, 40, 41)), rng.choice((0, 1, 2, 3, 4, 2**31, 2**63, 2**64 - 1))
-        return message(TRAINER_FIELD, switch(field, value))
-    if draw == 8:
-        return message(NORMALIZER_FIELD, switch(rng.choice((3, 4, 5)), rng.choice((0, 1, 7))))
-    return rng.choice((switch(10, 0), piece("", 0.0, kind), piece("<0xZZ>", 0.0, BYTE))) * many
+        return encode_bytes_field(TRAINER_FIELD, encode_number_field(field, value))
+    if kind_index == 8:
+        return encode_bytes_field(NORMALIZER_FIELD, encode_number_field(rng.choice((3, 4, 5)), rng.choice((0, 1, 7))))
+    return (
+        rng.choice((encode_number_field(10, 0), encode_piece("", 0.0, kind), encode_piece("<0xZZ>", 0.0, BYTE))) * count
+    )
 
 
-def token_ids(data: bytes, rng: Rng) -> bytes:
+def mutate_token_ids(data: bytes, rng: Rng) -> bytes:
     """A vocab.json with ids or tokens that no vocabulary has."""
     ids = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
-        draw = rng.randrange(5)
-        if draw == 0:
+        kind_index = rng.randrange(5)
+        if kind_index == 0:
             ids[rng.choice(list(ids))] = rng.choice(IDS)
-        elif draw == 1:
+        elif kind_index == 1:
             ids[rng.choice(TOKENS)] = rng.choice((*IDS, len(ids)))
-        elif draw == 2:
+        elif kind_index == 2:
             ids.pop(rng.choice(("</s>", "<unk>", "<pad>", *list(ids)[:5])), None)
-        elif draw == 3:
-            first = len(ids)
-            ids |= {f"{rng.choice('aq')}{place}": first + place for place in range(rng.choice((10, 30_000)))}
+        elif kind_index == 3:
+            first_id = len(ids)
+            ids |= {f"{rng.choice('aq')}{index}": first_id + index for index in range(rng.choice((10, 30_000)))}
         else:
-            ids = {token: place for place, token in enumerate(ids)} if rng.random() < 0.5 else dict.fromkeys(ids, 0)
+            ids = {token: index for index, token in enumerate(ids)} if rng.random() < 0.5 else dict.fromkeys(ids, 0)
         ids = ids or {"a": 0}
     return json.dumps(ids).encode()

@@ -27,13 +27,15 @@ ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not fuzz/ itself
 from fuzz import data, mutate  # noqa: E402
-from fuzz.case import Case, Outcome  # noqa: E402
-from fuzz.drive import _report  # noqa: E402
+from fuzz.case import FuzzCase, Outcome  # noqa: E402
+from fuzz.drive import print_report  # noqa: E402
 
-LONGEST = 2000  # letters in a message, paths among them
+MAX_MESSAGE = 2000  # letters in a message, paths among them
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1, "epochs": 2}
-IN_PLACE = {kind: put for kind, put in mutate.PLACES.items() if kind not in ("link out", "link to the secret")}
-MOST_MEMORY = 3 << 29
+FILE_REPLACEMENTS = {
+    kind: put for kind, put in mutate.FILE_REPLACEMENTS.items() if kind not in ("link out", "link to the secret")
+}
+MAX_MEMORY = 3 << 29
 WORK = "case"  # where a case lies; the rows and the model lie beside it
 
 
@@ -41,12 +43,12 @@ class StopError(Exception):
     """Stands for a kill."""
 
 
-def stop_at(number: int) -> Any:
+def stop_after_step(step_number: int) -> Any:
     """Ends a run after so many steps."""
     from clearhead.jobs.events import RunEvents
 
-    def step(made: Any) -> None:
-        if made.step >= number:
+    def step(training_step: Any) -> None:
+        if training_step.step >= step_number:
             raise StopError
 
     return RunEvents(training_step=step)
@@ -62,44 +64,52 @@ def make_seeds(base: Path) -> list[str]:
     seeds = base / "seeds"
     seeds.mkdir(parents=True)
     model = str(tiny_model(base / "tiny"))
-    rows, many = (
+    rows, many_rows = (
         write_csv(base / "rows.csv", make_sentiment_rows(60)),
         write_csv(base / "many.csv", make_sentiment_rows(1100)),
     )
-    both, text = write_tsv(base / "pairs.tsv", make_parallel_rows(40)), write_planted_text(base / "text.txt", 30, 5)
-    tiny = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
-    learn: dict[str, Any] = {"preset": "tiny", "vocab_size": 200, "max_length": 16, "max_steps": 6, "evaluations": 3}
+    pairs, text = write_tsv(base / "pairs.tsv", make_parallel_rows(40)), write_planted_text(base / "text.txt", 30, 5)
+    tiny_config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
+    pretrain_settings: dict[str, Any] = {
+        "preset": "tiny",
+        "vocab_size": 200,
+        "max_length": 16,
+        "max_steps": 6,
+        "evaluations": 3,
+    }
 
-    def stopped(job: Callable[[], object]) -> None:
+    def run_until_stopped(job: Callable[[], object]) -> None:
         with suppress(StopError):
             job()
 
-    stopped(lambda: train(rows, output=seeds / "half", model=model, average_epochs=2, events=stop_at(5), **QUICK))
-    stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, events=second(), **QUICK))
+    run_until_stopped(
+        lambda: train(rows, output=seeds / "half", model=model, average_epochs=2, events=stop_after_step(5), **QUICK)
+    )
+    run_until_stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, events=second(), **QUICK))
     train(rows, output=seeds / "words", method="tfidf", report=False)
-    stopped(
+    run_until_stopped(
         lambda: train(
-            both,
+            pairs,
             output=seeds / "translate",
             task="translate",
             family="rnn",
             vocab_size=120,
             config='{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
-            events=stop_at(3),
+            events=stop_after_step(3),
             **QUICK | {"batch_size": 8},
         )
     )
-    stopped(
+    run_until_stopped(
         lambda: pretrain(
             text,
             output=seeds / "pretrain",
-            events=stop_at(5),
+            events=stop_after_step(5),
             threads=1,
             save_every=0.0,
             objective="mlm",
-            config=tiny,
+            config=tiny_config,
             batch_tokens=128,
-            **learn,
+            **pretrain_settings,
         )
     )
     ladder(rows, output=seeds / "ladder", methods="majority,tfidf", budget=600)
@@ -111,7 +121,7 @@ def make_seeds(base: Path) -> list[str]:
         if done:
             raise StopError
 
-    stopped(lambda: predict_file(predictor, many, seeds / "predict" / "out.csv", progress=halt))
+    run_until_stopped(lambda: predict_file(predictor, many_rows, seeds / "predict" / "out.csv", progress=halt))
     return sorted(path.name for path in seeds.iterdir())
 
 
@@ -119,11 +129,11 @@ def second() -> Any:
     """Ends a run in its second seed."""
     from clearhead.jobs.events import RunEvents
 
-    done: list[int] = []
+    steps_done: list[int] = []
 
-    def step(made: Any) -> None:
-        done.append(made.step)
-        if done.count(3) == 2:
+    def step(training_step: Any) -> None:
+        steps_done.append(training_step.step)
+        if steps_done.count(3) == 2:
             raise StopError
 
     return RunEvents(training_step=step)
@@ -134,67 +144,67 @@ def resume(name: str, folder: Path, base: Path) -> object:
     from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
 
     if name == "pretrain":
-        return pretrain(resume=folder, report=False, events=stop_at(1))
+        return pretrain(resume=folder, report=False, events=stop_after_step(1))
     if name == "ladder":
         return ladder(base / "rows.csv", output=folder, methods="majority,tfidf", budget=600)
     if name == "predict":
         return predict_file(load_predictor(base / "seeds" / "words"), base / "many.csv", folder / "out.csv")
-    return train(resume=folder, report=False, events=stop_at(1))
+    return train(resume=folder, report=False, events=stop_after_step(1))
 
 
-def build(seed: int, number: int, base: Path, place: Path, names: list[str]) -> Case:
+def build_case(seed: int, number: int, base: Path, work_folder: Path, names: list[str]) -> FuzzCase:
     """Lay out one case: a copy of a run with one file mutated."""
     rng = random.Random(f"{seed}:{number}")
-    folder = place / WORK
+    folder = work_folder / WORK
     shutil.rmtree(folder, ignore_errors=True)
     name = rng.choice(names)
     shutil.copytree(base / "seeds" / name, folder)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "tensorboard" not in path.parts]
     if name == "predict":
         files = [path for path in files if path.suffix == ".json"]
-    main = [path for path in files if path.name in ("run.json", "ladder.json", "log.jsonl", "progress.json")]
-    path = rng.choice(main if main and rng.random() < 0.5 else files)
+    main_files = [path for path in files if path.name in ("run.json", "ladder.json", "log.jsonl", "progress.json")]
+    path = rng.choice(main_files if main_files and rng.random() < 0.5 else files)
     if rng.random() < 0.06:
-        kind = rng.choice(list(IN_PLACE))
-        IN_PLACE[kind](path, place)
+        kind = rng.choice(list(FILE_REPLACEMENTS))
+        FILE_REPLACEMENTS[kind](path, work_folder)
     else:
-        own = [("log line", log_line)] * 4 if path.suffix == ".jsonl" else []
-        kind, change = rng.choice([*mutate.mutations(path), *own])
+        log_mutations = [("log line", mutate_log)] * 4 if path.suffix == ".jsonl" else []
+        kind, change = rng.choice([*mutate.list_mutations(path), *log_mutations])
         changed = change(path.read_bytes(), rng)
         path.write_bytes(changed)
-    return Case(number=number, seed=name, file=str(path.relative_to(folder)), kind=kind)
+    return FuzzCase(number=number, seed=name, file=str(path.relative_to(folder)), kind=kind)
 
 
-def log_line(content: bytes, rng: random.Random) -> bytes:
+def mutate_log(content: bytes, rng: random.Random) -> bytes:
     """One line of a log left out, repeated, moved, or with another value in it."""
     lines = content.splitlines(keepends=True)
-    at, kind = rng.randrange(len(lines)), rng.randrange(8)
+    index, kind = rng.randrange(len(lines)), rng.randrange(8)
     if kind == 0:
-        del lines[at]
+        del lines[index]
     elif kind == 1:
-        lines.insert(at, lines[rng.randrange(len(lines))])
+        lines.insert(index, lines[rng.randrange(len(lines))])
     elif kind == 2:
-        lines[at] = mutate.json_text(mutate.odd(rng), rng) + b"\n"
+        lines[index] = mutate.encode_json(mutate.draw_odd_value(rng), rng) + b"\n"
     else:
-        values = json.loads(lines[at])
-        mutate.change(values, rng)
-        lines[at] = mutate.json_text(values, rng) + b"\n"
+        values = json.loads(lines[index])
+        mutate.change_value(values, rng)
+        lines[index] = mutate.encode_json(values, rng) + b"\n"
     return b"".join(lines)
 
 
-def judge(case: Case, base: Path, place: Path) -> Outcome:
+def check_case(case: FuzzCase, base: Path, work_folder: Path) -> Outcome:
     """Resume the case through the public door."""
     from clearhead.errors import ClearheadError
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            resume(case.seed, place / WORK, base)
+            resume(case.seed, work_folder / WORK, base)
     except StopError:
         return Outcome(word="read: resumed")
     except ClearheadError as error:
         text = str(error)
-        if not text.strip() or len(text) > LONGEST or "Traceback" in text or "\x1b" in text:
+        if not text.strip() or len(text) > MAX_MESSAGE or "Traceback" in text or "\x1b" in text:
             return Outcome(word="bad sentence", detail=repr(text[:3000]), finding=True)
         return Outcome(word=f"refused: {type(error).__name__}", detail=text)
     except BaseException as error:  # a panic in Rust is a BaseException
@@ -207,20 +217,20 @@ def judge(case: Case, base: Path, place: Path) -> Outcome:
 
 def main() -> int:
     """Run the cases; 1 if anything was found."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     if arguments.worker is not None:
-        return _work(arguments)
+        return _run_worker(arguments)
     numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
-    with tempfile.TemporaryDirectory(prefix="clearhead-fuzz-") as place:
-        base = Path(place)
+    with tempfile.TemporaryDirectory(prefix="clearhead-fuzz-") as temporary:
+        base = Path(temporary)
         names = make_seeds(base)
         (base / "names.json").write_text(json.dumps(names))
-        tally = Run(arguments, base, numbers).all()
-    _report(tally, arguments)
+        tally = Run(arguments, base, numbers).run_all()
+    print_report(tally, arguments)
     return 1 if tally.findings or not tally.done else 0
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz/run_folders.py", description="Resume damaged runs.")
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -233,37 +243,37 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _work(arguments: argparse.Namespace) -> int:
+def _run_worker(arguments: argparse.Namespace) -> int:
     """In a child: case after case, one line of JSON each."""
     import torch
 
-    place: Path = arguments.worker
-    base = place.parent
+    work_folder: Path = arguments.worker
+    base = work_folder.parent
     names: list[str] = json.loads((base / "names.json").read_text())
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     torch.set_num_threads(1)
     for name in names:  # so that every import is done, and every run is known to be whole
-        shutil.rmtree(place / WORK, ignore_errors=True)
-        shutil.copytree(base / "seeds" / name, place / WORK)
+        shutil.rmtree(work_folder / WORK, ignore_errors=True)
+        shutil.copytree(base / "seeds" / name, work_folder / WORK)
         with suppress(StopError):
-            resume(name, place / WORK, base)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, used + MOST_MEMORY))
+            resume(name, work_folder / WORK, base)
+    memory_used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (memory_used + MAX_MEMORY, memory_used + MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out.write("ready\n")
     for number in range(*arguments.numbers):
         try:
-            case = build(arguments.seed, number, base, place, names)
-            outcome = judge(case, base, place)
+            case = build_case(arguments.seed, number, base, work_folder, names)
+            outcome = check_case(case, base, work_folder)
         except Exception:  # the fuzzer's own mistake, which must not look like silence
-            case = Case(number=number, seed="?", file="?", kind="?")
+            case = FuzzCase(number=number, seed="?", file="?", kind="?")
             outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
         out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
     return 0
 
 
-class Run(data.Run):
+class Run(data.WorkerPool):
     """Children that resume damaged runs, each watched by a thread, and what they said."""
 
     start_seconds = 600.0  # the runs that are not mutated come first
@@ -272,18 +282,18 @@ class Run(data.Run):
         """What a child runs, without its numbers."""
         return [sys.executable, str(ROOT / "fuzz" / "run_folders.py"), "--seed", str(self._arguments.seed)]
 
-    def _keep(self, number: int, text: str) -> None:
-        again = f"python fuzz/run_folders.py --seed {self._arguments.seed} --only {number}"
-        kept: Path = self._arguments.keep / f"run-{self._arguments.seed}-{number}"
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
+    def _store_finding(self, number: int, text: str) -> None:
+        command = f"python fuzz/run_folders.py --seed {self._arguments.seed} --only {number}"
+        folder: Path = self._arguments.keep / f"run-{self._arguments.seed}-{number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         names = json.loads((self._base / "names.json").read_text())
         with suppress(Exception):  # the fuzzer itself failed: there is no folder, but there is what it said
-            build(self._arguments.seed, number, self._base, kept, names)
-        (kept / "finding.txt").write_text(f"{again}\n{text}\n", encoding="utf-8", errors="replace")
-        first = text.splitlines()[0].encode("ascii", "backslashreplace").decode()
-        self.tally.findings.append(f"{number}: {first}")
-        print(f"FINDING {number}: {first}   ({again})", flush=True)
+            build_case(self._arguments.seed, number, self._base, folder, names)
+        (folder / "finding.txt").write_text(f"{command}\n{text}\n", encoding="utf-8", errors="replace")
+        first_line = text.splitlines()[0].encode("ascii", "backslashreplace").decode()
+        self.tally.findings.append(f"{number}: {first_line}")
+        print(f"FINDING {number}: {first_line}   ({command})", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,25 +31,25 @@ BERT = {
     "max_position_embeddings": 64,
 }
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-ROUND = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 # lower case for a few letters, one long rule and one that deletes: a table of normalisation that stays small
-RULES = "41\t61\n42\t62\n43\t63\n66 69\tfb01\nad\t\n"
+NORMALIZATION_RULES = "41\t61\n42\t62\n43\t63\n66 69\tfb01\nad\t\n"
 
 
 def words(folder: Path, special: tuple[str, ...] = SPECIAL) -> None:
     """vocab.txt for WordPiece: letters, their continuations, whole words."""
     letters = "abcdefghijklmnopqrstuvwxyz,."
-    whole = sorted({word.strip(",") for sentence in SENTENCES for word in sentence.split()})
-    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *whole])
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    whole_words = sorted({word.strip(",") for sentence in SENTENCES for word in sentence.split()})
+    tokens = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *whole_words])
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
 
 
-def round_words(folder: Path) -> None:
+def write_mpnet_wordpiece(folder: Path) -> None:
     """MPNet's special words."""
     words(folder, ("<s>", "<pad>", "</s>", "[UNK]", "<mask>"))
 
 
-def pairs(folder: Path, special: tuple[str, ...] = ROUND) -> None:
+def write_bpe(folder: Path, special: tuple[str, ...] = ROBERTA_SPECIAL) -> None:
     """vocab.json and merges.txt over bytes."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -64,15 +64,15 @@ def pairs(folder: Path, special: tuple[str, ...] = ROUND) -> None:
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
 
 
-def gpt_pairs(folder: Path) -> None:
+def write_gpt_bpe(folder: Path) -> None:
     """GPT-2's only special word."""
-    pairs(folder, ("<|endoftext|>",))
+    write_bpe(folder, ("<|endoftext|>",))
 
 
-def pieces(folder: Path, name: str, **options: Any) -> bytes:
+def write_sentencepiece(folder: Path, name: str, **options: Any) -> bytes:
     """A SentencePiece model with a small table of normalisation."""
     rules = folder / "rules.tsv"
-    rules.write_text(RULES, encoding="utf-8")
+    rules.write_text(NORMALIZATION_RULES, encoding="utf-8")
     buffer = io.BytesIO()
     settings: dict[str, Any] = {
         "vocab_size": 70,
@@ -88,36 +88,38 @@ def pieces(folder: Path, name: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def albert_pieces(folder: Path) -> None:
+def write_albert_pieces(folder: Path) -> None:
     """ALBERT's control words."""
-    pieces(folder, "spiece.model", pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]")
+    write_sentencepiece(
+        folder, "spiece.model", pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]"
+    )
 
 
-def t5_pieces(folder: Path) -> None:
+def write_t5_pieces(folder: Path) -> None:
     """T5's numbers for its special words."""
-    pieces(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    write_sentencepiece(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     (folder / "tokenizer_config.json").write_text('{"extra_ids": 4, "model_max_length": 64}', encoding="utf-8")
 
 
-def deberta_pieces(folder: Path) -> None:
+def write_deberta_pieces(folder: Path) -> None:
     """DeBERTa's special words."""
-    named = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
-    pieces(folder, "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, **named)
+    special_pieces = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+    write_sentencepiece(folder, "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, **special_pieces)
 
 
-def xlm_pieces(folder: Path) -> None:
+def write_xlm_pieces(folder: Path) -> None:
     """XLM-R's file name."""
-    pieces(folder, "sentencepiece.bpe.model")
+    write_sentencepiece(folder, "sentencepiece.bpe.model")
 
 
-def marian_pieces(folder: Path) -> None:
+def write_marian_pieces(folder: Path) -> None:
     """Two models, one vocabulary; the second is a BPE model."""
-    found: dict[str, None] = {"</s>": None, "<unk>": None}
+    vocabulary: dict[str, None] = {"</s>": None, "<unk>": None}
     for name, kind in (("source.spm", "unigram"), ("target.spm", "bpe")):
-        model = sentencepiece.SentencePieceProcessor(model_proto=pieces(folder, name, model_type=kind))
-        found |= {model.id_to_piece(i): None for i in range(3, model.get_piece_size())}
-    numbers = {piece: number for number, piece in enumerate([*found, "<pad>"])}
-    (folder / "vocab.json").write_text(json.dumps(numbers, ensure_ascii=False), encoding="utf-8")
+        model = sentencepiece.SentencePieceProcessor(model_proto=write_sentencepiece(folder, name, model_type=kind))
+        vocabulary |= {model.id_to_piece(i): None for i in range(3, model.get_piece_size())}
+    ids = {piece: token_id for token_id, piece in enumerate([*vocabulary, "<pad>"])}
+    (folder / "vocab.json").write_text(json.dumps(ids, ensure_ascii=False), encoding="utf-8")
     (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "fr"}', encoding="utf-8")
 
 
@@ -145,51 +147,51 @@ MARIAN = {
     "decoder_start_token_id": 1,
 }
 
-Make = Callable[[Path], None]
+VocabularyWriter = Callable[[Path], None]
 # name -> family, head, config, the maker of its vocabulary
-SEEDS: dict[str, tuple[str, str | None, dict[str, Any], Make]] = {
+SEEDS: dict[str, tuple[str, str | None, dict[str, Any], VocabularyWriter]] = {
     "bert": ("bert", "classify", BERT, words),
     "bert-pretrain": ("bert", "pretrain", BERT, words),
     "distilbert": ("distilbert", "tag", {"dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}, words),
     "electra": ("electra", "replaced", BERT | {"embedding_size": 6}, words),
-    "mpnet": ("mpnet", "masked", BERT | {"pad_token_id": 1}, round_words),
-    "roberta": ("roberta", "masked", BERT | {"pad_token_id": 1, "type_vocab_size": 1}, pairs),
-    "xlm-roberta": ("xlm-roberta", None, BERT | {"pad_token_id": 1}, xlm_pieces),
-    "albert": ("albert", "masked", BERT | {"embedding_size": 6}, albert_pieces),
-    "deberta": ("deberta-v2", "masked", BERT | DEBERTA, deberta_pieces),
+    "mpnet": ("mpnet", "masked", BERT | {"pad_token_id": 1}, write_mpnet_wordpiece),
+    "roberta": ("roberta", "masked", BERT | {"pad_token_id": 1, "type_vocab_size": 1}, write_bpe),
+    "xlm-roberta": ("xlm-roberta", None, BERT | {"pad_token_id": 1}, write_xlm_pieces),
+    "albert": ("albert", "masked", BERT | {"embedding_size": 6}, write_albert_pieces),
+    "deberta": ("deberta-v2", "masked", BERT | DEBERTA, write_deberta_pieces),
     "modernbert": ("modernbert", "masked", BERT | {"local_attention": 4, "pad_token_id": 0}, words),
-    "gpt2": ("gpt2", "causal", GPT, gpt_pairs),
-    "t5": ("t5", "seq2seq", T5, t5_pieces),
-    "marian": ("marian", "seq2seq", MARIAN, marian_pieces),
+    "gpt2": ("gpt2", "causal", GPT, write_gpt_bpe),
+    "t5": ("t5", "seq2seq", T5, write_t5_pieces),
+    "marian": ("marian", "seq2seq", MARIAN, write_marian_pieces),
 }
 LEGACY = ("bert", "roberta", "gpt2", "albert", "t5", "deberta", "xlm-roberta")  # also without tokenizer.json
 
 
-def make(base: Path) -> list[str]:
+def make_seeds(base: Path) -> list[str]:
     """Write every seed below `base`; their names in a fixed order."""
-    made = []
+    names = []
     for name, (family, head, config, vocabulary) in SEEDS.items():
         legacy = base / f"{name}-legacy"
         legacy.mkdir(parents=True)
         vocabulary(legacy)
         kind = "bert" if family == "modernbert" else family
-        pair = load_tokenizer(legacy, kind, {})
-        model = clearhead.create(family, config=config, head=head, tokenizer=pair.source, device="cpu")
-        model.target_tokenizer = pair.target
+        tokenizers = load_tokenizer(legacy, kind, {})
+        model = clearhead.create(family, config=config, head=head, tokenizer=tokenizers.source, device="cpu")
+        model.target_tokenizer = tokenizers.target
         folder = model.save(base / name)
-        made.append(name)
+        names.append(name)
         if name in LEGACY:
             for file in ("config.json", "model.safetensors"):
                 (legacy / file).write_bytes((folder / file).read_bytes())
-            made.append(legacy.name)
+            names.append(legacy.name)
         if name != "bert":  # one keeps its passport, whose golden ids refuse most changes of a tokenizer
             (folder / "clearhead.json").unlink()
-    made.append(_sentences(base, "sentences"))
-    made.append(_shards(base, "shards"))
-    return made
+    names.append(_make_sentence_folder(base, "sentences"))
+    names.append(_make_shards(base, "shards"))
+    return names
 
 
-def _sentences(base: Path, name: str) -> str:
+def _make_sentence_folder(base: Path, name: str) -> str:
     """A sentence-transformers folder with a dense step and a prompt."""
     tokenizer = load_tokenizer(base / "bert-legacy", "bert", {}).source
     model = clearhead.create("bert", config=BERT, tokenizer=tokenizer, device="cpu")
@@ -202,18 +204,18 @@ def _sentences(base: Path, name: str) -> str:
         max_length=32,
         origin="modules.json",
     )
-    numbers = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     model.dense = (
         {
-            "weight": numbers.standard_normal((5, 16), np.float32),
-            "bias": numbers.standard_normal(5, np.float32),
+            "weight": rng.standard_normal((5, 16), np.float32),
+            "bias": rng.standard_normal(5, np.float32),
         },
     )
     (model.save(base / name) / "clearhead.json").unlink()
     return name
 
 
-def _shards(base: Path, name: str) -> str:
+def _make_shards(base: Path, name: str) -> str:
     """The same weights in many files, with an index."""
     model = clearhead.load(base / "bert", device="cpu")
     (model.save(base / name, shard_bytes=1500) / "clearhead.json").unlink()

@@ -15,7 +15,7 @@ import clearhead
 from clearhead.errors import CheckpointError
 from fuzz import case as cases
 from fuzz import drive
-from fuzz.seeds import make
+from fuzz.seeds import make_seeds
 
 CASES = 150
 
@@ -23,21 +23,23 @@ CASES = 150
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     folder = tmp_path_factory.mktemp("fuzz") / "seeds"
-    return folder, make(folder)
+    return folder, make_seeds(folder)
 
 
 @pytest.fixture(scope="module")
-def watch() -> Iterator[cases.Watch]:
-    monitor = cases.Watch()
+def watch() -> Iterator[cases.AccessMonitor]:
+    monitor = cases.AccessMonitor()
     yield monitor
     monitor.folder = None
 
 
-def test_mutated_folders_run_or_are_refused(seeds: tuple[Path, list[str]], watch: cases.Watch, tmp_path: Path) -> None:
+def test_mutated_folders_run_or_are_refused(
+    seeds: tuple[Path, list[str]], watch: cases.AccessMonitor, tmp_path: Path
+) -> None:
     outcomes: Counter[str] = Counter()
     for number in range(CASES):
-        case = cases.build(0, number, *seeds, tmp_path)
-        outcome = cases.judge(case, tmp_path, watch)
+        case = cases.build_case(0, number, *seeds, tmp_path)
+        outcome = cases.check_case(case, tmp_path, watch)
         assert not outcome.finding, f"{case}: {outcome.word}: {outcome.detail}"
         outcomes[outcome.word] += 1
     assert outcomes["ran"] > CASES // 10
@@ -48,7 +50,7 @@ def test_mutated_folders_run_or_are_refused(seeds: tuple[Path, list[str]], watch
 def test_the_same_number_builds_the_same_case(seeds: tuple[Path, list[str]], tmp_path: Path) -> None:
     def read_case(number: int, parent: Path) -> dict[str, bytes]:
         parent.mkdir(exist_ok=True)
-        cases.build(3, number, *seeds, parent)
+        cases.build_case(3, number, *seeds, parent)
         files = sorted(path for path in (parent / "case").rglob("*") if path.is_file() and not path.is_symlink())
         return {str(path.relative_to(parent)): path.read_bytes() for path in files}
 
@@ -79,7 +81,7 @@ def _read_secret(folder: Path) -> object:
 
 
 def _read_planted_module(folder: Path) -> object:
-    (folder / cases.PLANTED).read_bytes()
+    (folder / cases.PLANTED_MODULE).read_bytes()
     raise CheckpointError("refused")
 
 
@@ -103,12 +105,12 @@ def _open_socket(folder: Path) -> object:
 def test_each_kind_of_finding_is_detected(
     violate: Callable[[Path], object],
     seeds: tuple[Path, list[str]],
-    watch: cases.Watch,
+    watch: cases.AccessMonitor,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clearhead, "load", lambda folder, **_: violate(folder))
-    assert cases.judge(cases.build(0, 0, *seeds, tmp_path), tmp_path, watch).finding
+    assert cases.check_case(cases.build_case(0, 0, *seeds, tmp_path), tmp_path, watch).finding
 
 
 CHILD = """
@@ -127,8 +129,8 @@ def test_a_crash_and_a_hang_are_reported_and_other_cases_run(tmp_path: Path, mon
     monkeypatch.setattr(drive, "_command", lambda: [sys.executable, "-c", CHILD])
     monkeypatch.setattr(drive, "HANG_SECONDS", 2)
     arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, hostile=0.5, keep=tmp_path / "kept")
-    tally = drive._drive(arguments, tmp_path, range(10))
+    tally = drive._run_workers(arguments, tmp_path, range(10))
     assert tally.done == 10
-    assert tally.words["ran"] == 8
+    assert tally.outcomes["ran"] == 8
     assert sorted(line.split(":")[0] for line in tally.findings) == ["3", "5"]
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {"0-3.txt", "0-5.txt"}

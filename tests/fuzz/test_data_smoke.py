@@ -17,7 +17,7 @@ from clearhead.data import Examples, load_examples, split_rows, token_batches
 from clearhead.errors import InputError
 from fuzz import data, data_case
 from fuzz.case import Outcome
-from fuzz.data_files import build, draw
+from fuzz.data_files import build_case, draw_file
 from fuzz.data_seeds import File
 
 COUNT = 80
@@ -25,14 +25,14 @@ COUNT = 80
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> object:
-    return data.tokenizer_in(tmp_path_factory.mktemp("tokenizer"))
+    return data.make_tokenizer(tmp_path_factory.mktemp("tokenizer"))
 
 
 def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) -> None:
     ended: Counter[str] = Counter()
     for number in range(COUNT):
-        case, file, path = build(17, number, tmp_path)
-        outcome = data_case.judge(file, path, number, tokenizer)
+        case, file, path = build_case(17, number, tmp_path)
+        outcome = data_case.check_file(file, path, number, tokenizer)
         assert not outcome.finding or outcome.word == "slow", f"{case}: {outcome.word}: {outcome.detail}"
         ended[outcome.word.split(",")[0]] += 1
     assert ended["read"] + ended["read in part"] > COUNT // 3
@@ -43,8 +43,8 @@ def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) ->
 
 
 def test_a_number_always_makes_the_same_file() -> None:
-    made = [draw(3, number) for number in range(40)]
-    assert made == [draw(3, number) for number in range(40)]
+    made = [draw_file(3, number) for number in range(40)]
+    assert made == [draw_file(3, number) for number in range(40)]
     assert len({file.data for _, file in made}) > 30
     assert len({writer for writer, _ in made}) > 4
 
@@ -72,7 +72,7 @@ def _outcome(tokenizer: object, tmp_path: Path) -> Outcome:
     path = tmp_path / "data.csv"
     path.write_text(ROWS)
     file = File("data.csv", path.read_bytes(), rows=30)
-    return data_case.judge(file, path, 0, tokenizer)
+    return data_case.check_file(file, path, 0, tokenizer)
 
 
 def test_a_good_file_is_no_finding(tokenizer: object, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_splits_and_batches_that_are_findings(
 def test_a_file_that_takes_long_is_a_finding(
     tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_case, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(data_case, "MAX_SECONDS", 0.0)
     assert _outcome(tokenizer, tmp_path).word == "slow"
 
 
@@ -155,12 +155,12 @@ for number in range(first, stop, step):
 
 
 def test_a_crash_and_a_hang_are_found_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data.Run, "command", lambda self: [sys.executable, "-c", CHILD])
+    monkeypatch.setattr(data.WorkerPool, "command", lambda self: [sys.executable, "-c", CHILD])
     monkeypatch.setattr(data, "HANG_SECONDS", 2)
     arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, keep=tmp_path / "kept")
-    tally = data.Run(arguments, tmp_path, range(10)).all()
+    tally = data.WorkerPool(arguments, tmp_path, range(10)).run_all()
     assert tally.done == 10
-    assert tally.words["read"] == 8
+    assert tally.outcomes["read"] == 8
     assert sorted(line.split(":")[0] for line in tally.findings) == ["3", "5", "7"]
     kept = tmp_path / "kept" / "data-0-5"
     assert "--seed 0 --only 5" in (kept / "finding.txt").read_text()

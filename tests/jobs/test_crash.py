@@ -25,8 +25,8 @@ from clearhead.files import (
 from clearhead.jobs.restart import is_locked, lock_run_folder
 from clearhead.translate.generate import continue_lines
 from clearhead.translate.stream import translate_lines
-from fuzz.crash import Points, chosen_points, contents, run, tried
-from fuzz.crash_cases import Case
+from fuzz.crash import KillPoint, choose_points, kill_at_points, read_results, run_command
+from fuzz.crash_cases import CommandCase
 from fuzz.warm_up import import_package
 from tests.parallel_rows import make_parallel_rows
 from tests.tiny_models import make_sentiment_rows, tiny_gpt, write_csv
@@ -60,7 +60,7 @@ def write_folder() -> None:
 @pytest.mark.parametrize("write", [write_file, write_folder])
 def test_every_point_of_a_file_and_a_folder(write: Callable[[], None], tmp_path: Path) -> None:
     messages: list[str] = []
-    points, findings = tried(tmp_path, Case(write.__name__, [], write), 0, say=messages.append)
+    points, findings = kill_at_points(tmp_path, CommandCase(write.__name__, [], write), 0, report=messages.append)
     assert (findings, messages) == (0, [])
     assert points > 5
 
@@ -78,9 +78,9 @@ def test_every_point_of_a_file_and_a_folder(write: Callable[[], None], tmp_path:
 def test_some_points_of_a_command(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("".join(" ".join(line) + "\n" for line in make_topic_sentences(100)))
     write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
-    case = Case(arguments[0], [str(tmp_path / part) if "." in part else part for part in arguments])
+    case = CommandCase(arguments[0], [str(tmp_path / part) if "." in part else part for part in arguments])
     messages: list[str] = []
-    points, findings = tried(tmp_path, case, 3, say=messages.append)
+    points, findings = kill_at_points(tmp_path, case, 3, report=messages.append)
     assert (points, findings, messages) == (3, 0, [])
 
 
@@ -93,44 +93,44 @@ def test_the_harness_notices_what_is_left(tmp_path: Path) -> None:
         Path("other").write_bytes(b"2")
 
     messages: list[str] = []
-    assert tried(tmp_path, Case("careless", [], write_carelessly), 0, say=messages.append)[1] > 0
+    assert kill_at_points(tmp_path, CommandCase("careless", [], write_carelessly), 0, report=messages.append)[1] > 0
     assert any("other is there already" in line for line in messages)
 
 
 def test_points_are_spread_and_writes_are_torn() -> None:
     operations = ["open a", "write 3", "replace a"]
-    points = [(point.at, point.half) for point in chosen_points(operations, 0)]
+    points = [(point.stop_at, point.is_partial) for point in choose_points(operations, 0)]
     assert points == [(0, False), (1, False), (1, True), (2, False)]
-    assert [point.at for point in chosen_points(operations, 2)] == [0, 2]
+    assert [point.stop_at for point in choose_points(operations, 2)] == [0, 2]
 
 
 def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
-    case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
-    assert run(tmp_path / "a", case, Points(at=14))[0] is None
+    case = CommandCase("train", ["train", str(rows), "--method", "majority", "-o", "run"])
+    assert run_command(tmp_path / "a", case, KillPoint(stop_at=14))[0] is None
     assert (tmp_path / "a" / "work" / "run" / "run.json").is_file()
-    other_case = Case("train", [*case.arguments, "--seed", "3"])
-    code, output = run(tmp_path / "a", other_case)
+    other_case = CommandCase("train", [*case.arguments, "--seed", "3"])
+    code, output = run_command(tmp_path / "a", other_case)
     assert (code, "contains an unfinished run; resume it with --resume" in output) == (2, True)
-    assert run(tmp_path / "a", case)[0] == 0
-    code, output = run(tmp_path / "a", case)
+    assert run_command(tmp_path / "a", case)[0] == 0
+    code, output = run_command(tmp_path / "a", case)
     assert (code, "already exists and is not empty" in output) == (2, True)
 
 
 def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
-    case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
-    assert run(tmp_path / "a", case, Points(at=14))[0] is None
-    before = contents(tmp_path / "a")
+    case = CommandCase("train", ["train", str(rows), "--method", "majority", "-o", "run"])
+    assert run_command(tmp_path / "a", case, KillPoint(stop_at=14))[0] is None
+    before = read_results(tmp_path / "a")
     handle = os.open(tmp_path / "a" / "work" / "run", os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
-        code, output = run(tmp_path / "a", case)
+        code, output = run_command(tmp_path / "a", case)
         assert (code, "in use by another process" in output) == (2, True)
-        assert contents(tmp_path / "a") == before
+        assert read_results(tmp_path / "a") == before
     finally:
         os.close(handle)
-    assert run(tmp_path / "a", case)[0] == 0
+    assert run_command(tmp_path / "a", case)[0] == 0
 
 
 def test_a_folder_behind_a_link_is_no_other_process(tmp_path: Path) -> None:

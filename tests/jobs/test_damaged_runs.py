@@ -17,7 +17,7 @@ from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.jobs.run_file import read_run_file
 from clearhead.pretrain.plan import read_pretrain_run
 from fuzz import run_folders
-from fuzz.run_folders import StopError, build, judge, make_seeds, resume, stop_at
+from fuzz.run_folders import StopError, build_case, check_case, make_seeds, resume, stop_after_step
 
 WRONG_VALUES: tuple[Any, ...] = (
     None,
@@ -110,7 +110,7 @@ def test_evaluations_of_pretraining(runs: Path, tmp_path: Path, value: Any) -> N
     folder = Path(shutil.copytree(runs / "seeds" / "pretrain", tmp_path / "learned"))
     (folder / "evaluations.json").write_text(json.dumps(value))
     with pytest.raises(CheckpointError, match=r"evaluations\.json"):
-        pretrain(resume=folder, report=False, events=stop_at(1))
+        pretrain(resume=folder, report=False, events=stop_after_step(1))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_index_of_a_corpus(runs: Path, tmp_path: Path, key: str, value: int)
     (index if key in index else index["shards"][0])[key] = value
     path.write_text(json.dumps(index))
     with pytest.raises(CheckpointError, match="corpus"):
-        pretrain(resume=folder, report=False, events=stop_at(1))
+        pretrain(resume=folder, report=False, events=stop_after_step(1))
 
 
 @pytest.mark.parametrize("value", [{"seed": 1, "dev": 0.5, "test": None}, {"seed": 0}, {}, [], {"seed": 0, "dev": "x"}])
@@ -131,7 +131,7 @@ def test_the_result_of_a_seed(runs: Path, tmp_path: Path, value: Any) -> None:
     folder = Path(shutil.copytree(runs / "seeds" / "seeds", tmp_path / "run"))
     (folder / "seeds" / "seed-0" / "result.json").write_text(json.dumps(value))
     with pytest.raises(CheckpointError, match=r"result\.json"):
-        train(resume=folder, report=False, events=stop_at(1))
+        train(resume=folder, report=False, events=stop_after_step(1))
 
 
 @pytest.mark.parametrize("name", ["half", "pretrain", "seeds", "translate"])
@@ -145,8 +145,8 @@ def test_damaged_runs_are_resumed_or_refused(runs: Path, tmp_path: Path) -> None
     outcomes: Counter[str] = Counter()
     names = sorted(path.name for path in (runs / "seeds").iterdir())
     for number in range(CASES):
-        case = build(17, number, runs, tmp_path, names)
-        outcome = judge(case, runs, tmp_path)
+        case = build_case(17, number, runs, tmp_path, names)
+        outcome = check_case(case, runs, tmp_path)
         assert not outcome.finding, f"{case}: {outcome.word}: {outcome.detail}"
         outcomes[outcome.word.split(":")[0]] += 1
     assert outcomes["read"] > CASES // 10
@@ -154,13 +154,13 @@ def test_damaged_runs_are_resumed_or_refused(runs: Path, tmp_path: Path) -> None
 
 
 def test_an_untyped_error_is_a_finding(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = build(17, 0, runs, tmp_path, ["words"])
+    case = build_case(17, 0, runs, tmp_path, ["words"])
 
     def raise_untyped(*_: object) -> None:
         raise ValueError("what is this?")
 
-    monkeypatch.setattr(run_folders, "resume", raise_untyped)
-    assert judge(case, runs, tmp_path).finding
+    monkeypatch.setattr(run_folders, "resume_run", raise_untyped)
+    assert check_case(case, runs, tmp_path).finding
 
 
 def test_a_log_that_is_a_link_is_refused_and_its_target_kept(runs: Path, tmp_path: Path) -> None:

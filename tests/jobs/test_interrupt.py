@@ -17,7 +17,7 @@ import pytest
 import clearhead
 from clearhead.training import loop
 from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt, on_stop_request
-from fuzz.kill import contents
+from fuzz.kill import read_results
 from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
@@ -78,7 +78,7 @@ def test_the_step_is_finished_and_saved(
     assert saved_step(tmp_path / "half") == f"step-{step:08d}"
     assert len((tmp_path / "half" / "log.jsonl").read_text().splitlines()) == step
     clearhead.train(resume=tmp_path / "half")
-    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "half") == read_results(tmp_path / "whole")
 
 
 def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             clearhead.train(rows, output=tmp_path / "half", **choices)
     assert saved_step(tmp_path / "half") == "step-00000003"
     clearhead.train(resume=tmp_path / "half", report=False)
-    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "half") == read_results(tmp_path / "whole")
 
 
 def test_pretraining_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from clearhead.errors import InputError
 from clearhead.files import read_json, write_json
 from clearhead.jobs.events import RunEvents
 from clearhead.machine.cpu import LIMIT_VARIABLES, Machine, base_machine, list_differences
-from fuzz.run_folders import StopError, stop_at
+from fuzz.run_folders import StopError, stop_after_step
 from tests.planted import write_planted_text
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
@@ -46,13 +46,13 @@ def stopped_runs(tmp_path_factory: pytest.TempPathFactory, default_precision: No
     base = tmp_path_factory.mktemp("machine")
     rows, model = write_csv(base / "rows.csv", make_sentiment_rows(60)), str(tiny_model(base / "tiny"))
     with pytest.raises(StopError):
-        train(rows, output=base / "half", model=model, events=stop_at(2), **QUICK)
+        train(rows, output=base / "half", model=model, events=stop_after_step(2), **QUICK)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
     with pytest.raises(StopError):
         pretrain(
             write_planted_text(base / "text.txt", 30, 5),
             output=base / "learned",
-            events=stop_at(2),
+            events=stop_after_step(2),
             config=sizes,
             max_length=16,
             preset="tiny",

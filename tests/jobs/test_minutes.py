@@ -14,7 +14,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
 from clearhead.train import network
 from clearhead.training import budget, loop, optimizer
-from fuzz.kill import contents
+from fuzz.kill import read_results
 from tests.clock import Clock
 from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
@@ -107,7 +107,7 @@ def test_a_resumed_run_keeps_the_plan(tmp_path: Path, tiny: str, data: Path, set
     with pytest.raises(KeyboardInterrupt):
         clearhead.train(data, output=tmp_path / "half", model=tiny, minutes=0.5, events=stop_at(step), **SETTINGS)
     clearhead.train(resume=tmp_path / "half", minutes=0.5, report=False)
-    half_files, whole_files = contents(tmp_path / "half"), contents(tmp_path / "whole")
+    half_files, whole_files = read_results(tmp_path / "half"), read_results(tmp_path / "whole")
     if step >= 6:  # before that, the plan was made after other steps were timed
         assert half_files == whole_files
     else:

@@ -13,7 +13,7 @@ import pytest
 from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.events import RunEvents
-from fuzz.kill import contents
+from fuzz.kill import read_results
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
@@ -50,16 +50,16 @@ def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, tiny: str, data: Pa
     with pytest.raises(StopError):
         train(data, output=tmp_path / "half", model=tiny, command="x", events=stop_at(number), **SETTINGS)
     run = train(resume=tmp_path / "half")
-    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "half") == read_results(tmp_path / "whole")
     assert run.metrics["accuracy"].value >= 0.5
 
 
 def test_a_finished_run_is_not_resumed(tmp_path: Path, tiny: str, data: Path) -> None:
     train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
-    before = contents(tmp_path / "run")
+    before = read_results(tmp_path / "run")
     with pytest.raises(InputError, match="run is a finished run and cannot be resumed"):
         train(resume=tmp_path / "run")
-    assert contents(tmp_path / "run") == before
+    assert read_results(tmp_path / "run") == before
 
 
 def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None:
@@ -82,12 +82,12 @@ def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None
             **SETTINGS,
         )
     train(resume=tmp_path / "half")
-    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "half") == read_results(tmp_path / "whole")
 
 
 def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, data: Path) -> None:
     train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
-    before = contents(tmp_path / "run")
+    before = read_results(tmp_path / "run")
     debris = [tmp_path / "run" / ".metrics.json.ab_d3f9k", tmp_path / "run" / "state" / ".latest.json.0a1b2c3d"]
     (tmp_path / "run" / "state" / "step-00000001").mkdir()  # killed between the last step and the removal of this one
     debris.append(tmp_path / "run" / "state" / "step-00000001" / "adam.safetensors")
@@ -97,7 +97,7 @@ def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, 
     (tmp_path / "run" / "metrics.json").unlink()  # killed before it was finished
     train(resume=tmp_path / "run")
     other_file.unlink()
-    assert contents(tmp_path / "run") == before
+    assert read_results(tmp_path / "run") == before
 
 
 def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_the_last_state_whole(tmp_path: Path, tiny: str, data
     assert json.loads((tmp_path / "run" / "state" / "latest.json").read_text()) == {"step": "step-00000004"}
     train(resume=tmp_path / "run")
     train(data, output=tmp_path / "whole", model=tiny, command="x", precision="float", **SETTINGS)
-    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "run") == read_results(tmp_path / "whole")
 
 
 def test_a_loss_that_is_not_a_number_keeps_the_last_state(tmp_path: Path, tiny: str, data: Path) -> None:

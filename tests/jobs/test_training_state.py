@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.events import RunEvents
-from fuzz.kill import contents
+from fuzz.kill import read_results
 from tests.parallel_rows import make_parallel_rows, write_tsv
 from tests.planted import write_planted_text
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
@@ -47,7 +47,7 @@ def refuse_step(_: Any) -> None:
 
 def remove_last_file(folder: Path) -> dict[str, bytes]:
     """Return the files of a run, and remove the file that marks it as finished."""
-    before = contents(folder)
+    before = read_results(folder)
     assert "fitted" in json.loads(before["run.json"])
     (folder / "metrics.json").unlink()
     return before
@@ -55,7 +55,7 @@ def remove_last_file(folder: Path) -> dict[str, bytes]:
 
 def assert_same_files(folder: Path, before: dict[str, bytes]) -> None:
     with_times = ("pretraining.json", "README.md")
-    files = contents(folder)
+    files = read_results(folder)
     assert files.keys() == before.keys()
     assert [name for name in files if name not in with_times and files[name] != before[name]] == []
 

@@ -15,7 +15,7 @@ from clearhead.text.limits.patterns import (
     check_pattern,
     depends_on_position,
 )
-from fuzz.patterns import accepted
+from fuzz.patterns import draw_accepted_patterns
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -203,6 +203,6 @@ def test_patterns_that_depend_on_the_position(pattern: str, expected: bool) -> N
 
 def test_accepted_random_patterns_are_valid_in_the_library() -> None:
     """`make fuzz` measures the time of thousands of them; here only the computed steps are checked."""
-    for pattern in islice(accepted(random.Random(0)), 50):
+    for pattern in islice(draw_accepted_patterns(random.Random(0)), 50):
         assert sum(map(count_steps, parse_pattern(pattern))) <= MAX_STEPS_PER_CHARACTER
         pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str("aab b\n" * 20)

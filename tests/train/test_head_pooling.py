@@ -20,7 +20,7 @@ from clearhead.jobs.plan import make_plan
 from clearhead.ladder.methods import plan_method
 from clearhead.ladder.state import LadderState
 from clearhead.train.job import read_run
-from fuzz.kill import contents
+from fuzz.kill import read_results
 from tests.tiny_models import make_sentiment_rows, tiny_gpt, tiny_model, tiny_sentence_encoder, write_csv
 
 SETTINGS: dict[str, Any] = {
@@ -169,7 +169,7 @@ def test_a_resumed_run_keeps_its_head(tmp_path: Path, sentence_model: str) -> No
     with pytest.raises(StopError):
         train(data, output=tmp_path / "half", events=RunEvents(training_step=stop), **options)
     train(resume=tmp_path / "half", report=False)
-    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "half") == read_results(tmp_path / "whole")
 
 
 def test_a_run_of_an_earlier_version_keeps_its_head(tmp_path: Path, sentence_model: str) -> None:

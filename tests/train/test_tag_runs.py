@@ -15,7 +15,7 @@ from clearhead.jobs.events import RunEvents
 from clearhead.metrics import extract_entities
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
-from fuzz.kill import contents
+from fuzz.kill import read_results
 from tests.task_rows import QUICK, format_conll, make_span_rows, make_tagged_words
 
 
@@ -195,7 +195,7 @@ def test_a_resumed_run_ends_in_the_same_bits(tiny: str, conll_file: Path, tmp_pa
             **settings,
         )
     train(resume=tmp_path / "half")
-    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert read_results(tmp_path / "half") == read_results(tmp_path / "whole")
 
 
 @pytest.mark.learns

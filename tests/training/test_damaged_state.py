@@ -22,7 +22,7 @@ from clearhead.training.log import RunLog, read_log
 from clearhead.training.loop import train_steps
 from clearhead.training.objectives import CrossEntropy
 from clearhead.training.state import TrainingProgress, TrainingState, load_state, save_state
-from fuzz.mutate import damage, tensors
+from fuzz.mutate import damage, mutate_tensors
 from tests.training.test_loop import QUICK, make_rows, make_state
 
 SETTINGS = replace(QUICK, epochs=2, average_epochs=2, precision="float")
@@ -226,7 +226,7 @@ def test_bytes_of_tensors(saved_run: Path, run_folder: Path, name: str) -> None:
     content = (step_folder(saved_run) / path.name).read_bytes()
     generator, refused = random.Random(name), 0
     for attempt in range(40):
-        path.write_bytes((damage if attempt % 2 else tensors)(content, generator))
+        path.write_bytes((damage if attempt % 2 else mutate_tensors)(content, generator))
         refused += not is_accepted(run_folder)
     assert refused > 10
 
