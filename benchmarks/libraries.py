@@ -171,7 +171,10 @@ def make_hostile_files() -> dict[str, tuple[bytes, str]]:
     growing_table, cyclic_table = piece_files.make_growing_table, piece_files.make_cyclic_table
     many_pieces = [(f"p{number}", -1.0, piece_files.NORMAL) for number in range(2_000_000)]
     return {
-        "512 nested pieces, 300,000 letters": (piece_files.make_piece_file([*nested_pieces, *letter_pieces[1:]]), long_text),
+        "512 nested pieces, 300,000 letters": (
+            piece_files.make_piece_file([*nested_pieces, *letter_pieces[1:]]),
+            long_text,
+        ),
         "2,000,000 pieces": (piece_files.make_piece_file([*letter_pieces, *many_pieces]), "abc"),
         "one letter becomes 1,000": (
             piece_files.make_piece_file(letter_pieces, table=growing_table("a", b"z" * 1000)),
