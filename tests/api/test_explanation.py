@@ -1,4 +1,4 @@
-"""describe, explain, kind_of, words and bench of `clearhead`: values that can be read, shown and saved."""
+"""describe, explain, kind_of, words and bench return values that can be read, displayed and saved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = "The old lighthouse keeper"
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Marian of random weights."""
+    """The folder of a random Marian model."""
     return load_text_model("marian", "core").save(tmp_path_factory.mktemp("translator") / "marian")
 
 
@@ -34,27 +34,27 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_describe_is_what_the_verb_prints(
     encoder: Path, words: Run, fitted: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for folder, kind, what in (
+    for folder, kind, phrase in (
         (encoder, "encoder", "architecture"),
         (words.folder, "classic model", "terms"),
         (fitted.folder, "classifier", "labels"),
     ):
-        made = clearhead.describe(folder)
+        description = clearhead.describe(folder)
         assert clearhead.kind_of(folder) == kind
         main(["describe", str(folder), "--json"])
-        assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(made.to_json()))
-        assert made.to_json()["disk_bytes"] > 0
-        assert what in repr(made)
-        assert "size on disk" in repr(made)
-        assert what in made._repr_html_()
+        assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(description.to_json()))
+        assert description.to_json()["disk_bytes"] > 0
+        assert phrase in repr(description)
+        assert "size on disk" in repr(description)
+        assert phrase in description._repr_html_()
 
 
 def test_describe_a_loaded_model_and_a_damaged_one(encoder: Path, tmp_path: Path) -> None:
     model = clearhead.load(encoder)
-    made = clearhead.describe(model)
-    assert made.to_json()["parameters"] == model.parameters
-    assert made.to_json()["disk_bytes"] is None
-    assert "size on disk" not in repr(made)
+    description = clearhead.describe(model)
+    assert description.to_json()["parameters"] == model.parameters
+    assert description.to_json()["disk_bytes"] is None
+    assert "size on disk" not in repr(description)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ClearheadError, match=r"config\.json"):
         clearhead.describe(tmp_path)
@@ -65,27 +65,27 @@ def test_explain_can_be_shown_saved_and_read(
     show: str | None, translator: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     search: dict[str, Any] = {} if show == "positions" else {"max_length": 4}
-    made = clearhead.explain(translator, TEXT, show=show, output=tmp_path / "made.svg", **search)
-    assert made.kind == (show or "alignment")
-    assert repr(made).startswith(f"Explanation({made.kind}, ")
-    assert made._repr_html_().startswith("<svg")
-    assert (tmp_path / "made.svg").read_text() == made.svg()
+    explanation = clearhead.explain(translator, TEXT, show=show, output=tmp_path / "made.svg", **search)
+    assert explanation.kind == (show or "alignment")
+    assert repr(explanation).startswith(f"Explanation({explanation.kind}, ")
+    assert explanation._repr_html_().startswith("<svg")
+    assert (tmp_path / "made.svg").read_text() == explanation.svg()
     flags = [] if show is None else ["--show", show]
     flags += [] if show == "positions" else ["--max-length", "4"]
     for name in ("a.svg", "a.html", "a.json"):
-        assert made.save(tmp_path / name) == tmp_path / name
+        assert explanation.save(tmp_path / name) == tmp_path / name
         main(["explain", str(translator), TEXT, "-o", str(tmp_path / f"verb-{name}"), "--quiet", *flags])
         assert (tmp_path / f"verb-{name}").read_text() == (tmp_path / name).read_text()
     main(["explain", str(translator), TEXT, "--json", *flags])
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(made.to_json()))
-    assert (made.table is None) == (show == "positions")
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(explanation.to_json()))
+    assert (explanation.table is None) == (show == "positions")
 
 
 def test_explain_an_encoder_and_mistakes(encoder: Path, tmp_path: Path) -> None:
-    made = clearhead.explain(clearhead.load(encoder), "a good film", "it was bad", special=True)
-    assert made.kind == "attention"
-    assert made.facts["tokens"][0] == "[CLS]"
-    assert made.table is not None
+    explanation = clearhead.explain(clearhead.load(encoder), "a good film", "it was bad", special=True)
+    assert explanation.kind == "attention"
+    assert explanation.facts["tokens"][0] == "[CLS]"
+    assert explanation.table is not None
     for choices, problem in (
         ({"show": "everything"}, "show must be one of attention, alignment, beams, steps, positions"),
         ({"show": "attention", "words": True}, "words does not apply to attention; omit it, or use another show"),
@@ -100,7 +100,7 @@ def test_explain_an_encoder_and_mistakes(encoder: Path, tmp_path: Path) -> None:
         clearhead.explain(encoder)
 
 
-def test_kind_of_takes_what_load_takes(encoder: Path, tmp_path: Path) -> None:
+def test_kind_of_accepts_the_references_of_load(encoder: Path, tmp_path: Path) -> None:
     assert clearhead.kind_of(encoder) == clearhead.kind_of(str(encoder)) == "encoder"
     save_vectors(tmp_path / "royal.bin", royal())
     assert clearhead.kind_of(tmp_path / "royal.bin") == "word vectors"
@@ -112,15 +112,15 @@ def test_kind_of_takes_what_load_takes(encoder: Path, tmp_path: Path) -> None:
 
 def test_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_vectors(tmp_path / "royal.txt", royal())
-    made = clearhead.words(tmp_path / "royal.txt", "king", "-", "man", "+", "woman", top=1, similar=("man", "woman"))
-    assert [one.word for one in made.neighbors] == ["queen"]
-    assert made.cosine == clearhead.load_words(tmp_path / "royal.txt").cosine("man", "woman")
+    answers = clearhead.words(tmp_path / "royal.txt", "king", "-", "man", "+", "woman", top=1, similar=("man", "woman"))
+    assert [neighbor.word for neighbor in answers.neighbors] == ["queen"]
+    assert answers.cosine == clearhead.load_words(tmp_path / "royal.txt").cosine("man", "woman")
     terms = ["king", "-", "man", "+", "woman", "--top", "1", "--similar", "man", "woman"]
     main(["words", str(tmp_path / "royal.txt"), *terms, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told == made.to_json() | {"model": str(tmp_path / "royal.txt")}
-    assert "queen" in repr(made)
-    assert "queen" in made._repr_html_()
+    json_output = json.loads(capsys.readouterr().out)
+    assert json_output == answers.to_json() | {"model": str(tmp_path / "royal.txt")}
+    assert "queen" in repr(answers)
+    assert "queen" in answers._repr_html_()
     vectors = clearhead.load_words(tmp_path / "royal.txt")
     (tmp_path / "pairs.txt").write_text("king\tqueen\t9\nman\twoman\t8\nking\tapple\t1\n")
     assert clearhead.words(vectors, wordsim=tmp_path / "pairs.txt").similarities["wordsim"].known == 3
@@ -131,8 +131,8 @@ def test_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_bench_reads_files(encoder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,text\n1,a good film\n2,it was bad\n")
     choices: dict[str, Any] = {"runtimes": ["engine"], "threads": 1, "seconds": 0.1}
-    made = clearhead.bench(encoder, tmp_path / "a.csv", output=tmp_path / "a.svg", **choices)
-    assert made.texts == 2
-    assert (tmp_path / "a.svg").read_text() == made.svg()
+    result = clearhead.bench(encoder, tmp_path / "a.csv", output=tmp_path / "a.svg", **choices)
+    assert result.texts == 2
+    assert (tmp_path / "a.svg").read_text() == result.svg()
     with pytest.raises(InputError, match=r"must end in \.svg"):
         clearhead.bench(encoder, output=tmp_path / "a.png", **choices)

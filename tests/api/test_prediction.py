@@ -1,4 +1,4 @@
-"""What predict, predict_text and evaluate take: one text, lists, pairs, generators, Series and frames."""
+"""predict, predict_text and evaluate accept texts, lists, pairs, generators, Series and DataFrames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clearhead.errors import InputError
 from tests.tiny_models import make_sentiment_rows
 
 TEXTS = ["the film was great", "a poor plot", "it was nice"]
-FORMS: dict[str, Callable[[], Any]] = {
+CONTAINERS: dict[str, Callable[[], Any]] = {
     "list": lambda: TEXTS,
     "tuple": lambda: tuple(TEXTS),
     "generator": lambda: (text for text in TEXTS),
@@ -34,24 +34,26 @@ FORMS: dict[str, Callable[[], Any]] = {
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Counted words of single texts and of pairs, trained on columns with names of their own."""
-    place = tmp_path_factory.mktemp("models")
+    """TF-IDF models of single texts and of pairs, trained on columns with unusual names."""
+    folder = tmp_path_factory.mktemp("models")
     rows = make_sentiment_rows(80)
     single = [{"message": row["text"], "mood": row["label"]} for row in rows]
     pairs = [{"one": row["text"], "two": "a film", "mood": row["label"]} for row in rows]
     choices: dict[str, Any] = {"method": "tfidf", "report": False, "label": "mood"}
     return {
-        "single": clearhead.train(single, output=place / "single", text="message", **choices).folder,
-        "pair": clearhead.train(pairs, output=place / "pair", task="pair", text="one", text_b="two", **choices).folder,
+        "single": clearhead.train(single, output=folder / "single", text="message", **choices).folder,
+        "pair": clearhead.train(pairs, output=folder / "pair", task="pair", text="one", text_b="two", **choices).folder,
     }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_texts_gives_the_same(form: str, models: dict[str, Path]) -> None:
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_form_of_texts_gives_the_same(container: str, models: dict[str, Path]) -> None:
     expected = [clearhead.predict_text(models["single"], text) for text in TEXTS]
-    made = clearhead.predict(models["single"], FORMS[form]())
-    assert [one.label for one in made] == [one.label for one in expected]
-    assert [one.probability for one in made] == pytest.approx([one.probability for one in expected])
+    predictions = clearhead.predict(models["single"], CONTAINERS[container]())
+    assert [prediction.label for prediction in predictions] == [prediction.label for prediction in expected]
+    assert [prediction.probability for prediction in predictions] == pytest.approx(
+        [prediction.probability for prediction in expected]
+    )
 
 
 def test_one_text_and_one_row_give_a_list_of_one(models: dict[str, Path], tmp_path: Path) -> None:
@@ -72,14 +74,14 @@ def test_mixed_kinds_are_named(models: dict[str, Path]) -> None:
         "row 3: a pair of texts, but row 1 is a text": [*TEXTS[:2], ("a", "b")],
         "row 2: a text, but row 1 is a dict": [{"message": TEXTS[0]}, TEXTS[1]],
     }
-    for said, rows in mixed.items():
-        for form in (rows, iter(rows)):
-            with pytest.raises(InputError, match=f"{said}; all rows must have the same type"):
-                clearhead.predict(models["single"], form)
+    for message, rows in mixed.items():
+        for source in (rows, iter(rows)):
+            with pytest.raises(InputError, match=f"{message}; all rows must have the same type"):
+                clearhead.predict(models["single"], source)
 
 
 @pytest.mark.parametrize(
-    ("model", "rows", "said"),
+    ("model", "rows", "message"),
     [
         ("single", "", "The text is empty"),
         ("single", "missing.csv", "missing.csv not found"),
@@ -92,8 +94,8 @@ def test_mixed_kinds_are_named(models: dict[str, Path]) -> None:
         ("pair", "one text", r"this model reads two texts; pass pairs such as"),
     ],
 )
-def test_what_cannot_be_read_is_one_sentence(model: str, rows: Any, said: str, models: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_read_is_one_sentence(model: str, rows: Any, message: str, models: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match=message):
         clearhead.predict(models[model], rows)
 
 
@@ -106,8 +108,8 @@ def test_evaluate_takes_texts_with_labels(models: dict[str, Path]) -> None:
     rows = [(text, label) for text, label in zip(TEXTS, ("good", "bad", "good"), strict=True)]
     dicts = [{"message": text, "mood": label} for text, label in rows]
     expected = clearhead.evaluate(models["single"], dicts)
-    for form in (rows, tuple(rows), pd.DataFrame(dicts)):
-        made = clearhead.evaluate(models["single"], form)
-        assert (made.rows, made.metrics) == (3, expected.metrics)
+    for source in (rows, tuple(rows), pd.DataFrame(dicts)):
+        evaluation = clearhead.evaluate(models["single"], source)
+        assert (evaluation.rows, evaluation.metrics) == (3, expected.metrics)
     with pytest.raises(InputError, match="The file name is empty"):
         clearhead.evaluate(models["single"], "")

@@ -1,4 +1,4 @@
-"""translate, generate, fill and tokens of `clearhead`: with texts, files and tables, as values or as files."""
+"""translate, generate, fill and tokens accept texts, files and tables, and return values or write files."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ SHORT: dict[str, Any] = {"max_length": 6, "num_beams": 2}
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Marian of random weights."""
+    """The folder of a random Marian model."""
     return load_text_model("marian", "core").save(tmp_path_factory.mktemp("translator") / "marian")
 
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A GPT of random weights."""
+    """The folder of a random GPT-2 model."""
     return tiny_gpt(tmp_path_factory.mktemp("writer"))
 
 
 @pytest.fixture(scope="module")
 def expected(translator: Path) -> list[str]:
-    """What the model itself makes of the texts, one by one; an empty line stays empty."""
+    """The translation of each text by the model itself; an empty line stays empty."""
     model = clearhead.load(translator)
     return [model.generate([text], **SHORT)[0].text if text else "" for text in TEXTS]
 
@@ -62,11 +62,11 @@ def test_translate_reads_what_training_reads(
     name: str, translator: Path, expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     FILES[name](tmp_path / name)
-    made = clearhead.translate(translator, tmp_path / name, **SHORT)
-    assert [one.text for one in made] == [" ".join(text.split("\n")) for text in expected]
-    assert [one.number for one in made] == [1, 2, 3]
+    translations = clearhead.translate(translator, tmp_path / name, **SHORT)
+    assert [translation.text for translation in translations] == [" ".join(text.split("\n")) for text in expected]
+    assert [translation.number for translation in translations] == [1, 2, 3]
     main(["translate", str(translator), str(tmp_path / name), "--max-length", "6", "--num-beams", "2", "--quiet"])
-    assert capsys.readouterr().out == "".join(f"{one}\n" for one in made)
+    assert capsys.readouterr().out == "".join(f"{translation}\n" for translation in translations)
 
 
 @pytest.mark.parametrize("text", ["\n".join(TEXTS), CSV, "\n".join(map(json.dumps, ROWS))])
@@ -79,29 +79,29 @@ def test_translate_reads_standard_input(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     main(["translate", str(translator), "-", "--max-length", "6", "--num-beams", "2", "--quiet"])
-    assert capsys.readouterr().out.split("\n")[:-1] == [" ".join(one.split("\n")) for one in expected]
+    assert capsys.readouterr().out.split("\n")[:-1] == [" ".join(translation.split("\n")) for translation in expected]
 
 
 def test_translate_values(translator: Path, expected: list[str], tmp_path: Path) -> None:
     model = clearhead.load(translator)
     plain = [" ".join(text.split("\n")) for text in expected]
     for source in (TEXTS, ROWS, (text for text in TEXTS)):
-        assert [str(one) for one in clearhead.translate(model, source, **SHORT)] == plain
-    (alone,) = clearhead.translate(model, TEXTS[0], **SHORT)
-    assert (alone.text, alone.source) == (plain[0], TEXTS[0])
-    assert repr(alone).startswith("Translation(")
+        assert [str(translation) for translation in clearhead.translate(model, source, **SHORT)] == plain
+    (single,) = clearhead.translate(model, TEXTS[0], **SHORT)
+    assert (single.text, single.source) == (plain[0], TEXTS[0])
+    assert repr(single).startswith("Translation(")
     (aligned,) = clearhead.translate(model, TEXTS[0], align=True, **SHORT)
     assert aligned.alignment is not None
-    told = aligned.to_json()
-    assert told["source_words"] == TEXTS[0].split()
+    json_output = aligned.to_json()
+    assert json_output["source_words"] == TEXTS[0].split()
     stream = io.StringIO()
-    written = clearhead.translate(model, TEXTS, stream, **SHORT)
-    assert (written, stream.getvalue()) == (
+    summary = clearhead.translate(model, TEXTS, stream, **SHORT)
+    assert (summary, stream.getvalue()) == (
         OutputSummary(output=None, texts=3, resumed=0),
         "".join(f"{text}\n" for text in plain),
     )
-    written = clearhead.translate(model, TEXTS, tmp_path / "out.jsonl", as_json=True, **SHORT)
-    assert written.to_json() == {"texts": 3, "resumed": 0, "output": str(tmp_path / "out.jsonl")}
+    summary = clearhead.translate(model, TEXTS, tmp_path / "out.jsonl", as_json=True, **SHORT)
+    assert summary.to_json() == {"texts": 3, "resumed": 0, "output": str(tmp_path / "out.jsonl")}
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [row["translation"] for row in rows] == plain
     with pytest.raises(InputError, match="already exists"):
@@ -113,26 +113,26 @@ def test_a_stopped_translation_is_resumed(translator: Path, tmp_path: Path, monk
 
     monkeypatch.setattr(stream, "CHUNK_LINES", 2)
     (tmp_path / "in.txt").write_text("\n".join([*TEXTS, *TEXTS]))
-    given = (translator, tmp_path / "in.txt", tmp_path / "out.txt")
-    real = stream.translate_lines
+    call = (translator, tmp_path / "in.txt", tmp_path / "out.txt")
+    translate_lines = stream.translate_lines
 
-    def stopped(*arguments: Any, **choices: Any) -> Any:
-        for count, line in enumerate(real(*arguments, **choices)):
+    def interrupt_after_three_lines(*args: Any, **choices: Any) -> Any:
+        for count, line in enumerate(translate_lines(*args, **choices)):
             if count == 3:
                 raise KeyboardInterrupt
             yield line
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream, "translate_lines", stopped)
+        patch.setattr(stream, "translate_lines", interrupt_after_three_lines)
         with pytest.raises(KeyboardInterrupt):
-            clearhead.translate(*given, **SHORT)
-    said: list[str] = []
-    made = clearhead.translate(*given, notify=said.append, **SHORT)
-    assert (made.texts, made.resumed) == (6, 3)
-    assert len(said) == 1
-    assert "after 3 lines" in said[0]
-    whole = [str(one) for one in clearhead.translate(translator, tmp_path / "in.txt", **SHORT)]
-    assert (tmp_path / "out.txt").read_text().split("\n")[:-1] == whole
+            clearhead.translate(*call, **SHORT)
+    notes: list[str] = []
+    summary = clearhead.translate(*call, notify=notes.append, **SHORT)
+    assert (summary.texts, summary.resumed) == (6, 3)
+    assert len(notes) == 1
+    assert "after 3 lines" in notes[0]
+    expected = [str(translation) for translation in clearhead.translate(translator, tmp_path / "in.txt", **SHORT)]
+    assert (tmp_path / "out.txt").read_text().split("\n")[:-1] == expected
 
 
 def test_translate_mistakes(translator: Path, writer: Path) -> None:
@@ -149,23 +149,27 @@ def test_translate_mistakes(translator: Path, writer: Path) -> None:
 
 def test_generate(writer: Path, tmp_path: Path) -> None:
     model = clearhead.load(writer)
-    (made,) = clearhead.generate(writer, "the film was", max_length=4)
+    (continuation,) = clearhead.generate(writer, "the film was", max_length=4)
     (expected,) = model.generate(["the film was"], max_length=4)
-    assert made.generated == expected
-    assert str(made).startswith("the film was")
-    assert repr(made).startswith("Continuation(")
-    assert "".join(clearhead.generate_stream(writer, "the film was", max_length=4)) == str(made)[len("the film was") :]
+    assert continuation.generated == expected
+    assert str(continuation).startswith("the film was")
+    assert repr(continuation).startswith("Continuation(")
+    assert (
+        "".join(clearhead.generate_stream(writer, "the film was", max_length=4))
+        == str(continuation)[len("the film was") :]
+    )
     prompts = ["the film was", "it was good"]
     (tmp_path / "a.csv").write_text("n,text\n" + "".join(f"1,{prompt}\n" for prompt in prompts))
-    both = clearhead.generate(model, tmp_path / "a.csv", max_length=4)
-    assert [one.prompt for one in both] == prompts
-    assert both[0].to_json()["text"] == str(made)
-    written = clearhead.generate(model, prompts, tmp_path / "out.txt", max_length=4, new_only=True)
-    assert written.texts == 2
+    continuations = clearhead.generate(model, tmp_path / "a.csv", max_length=4)
+    assert [continuation_of_prompt.prompt for continuation_of_prompt in continuations] == prompts
+    assert continuations[0].to_json()["text"] == str(continuation)
+    summary = clearhead.generate(model, prompts, tmp_path / "out.txt", max_length=4, new_only=True)
+    assert summary.texts == 2
     assert len((tmp_path / "out.txt").read_text().splitlines()) == 2
-    first = clearhead.generate(model, prompts, max_length=4, sample=True, seed=3)
-    assert [str(one) for one in first] == [
-        str(one) for one in clearhead.generate(model, prompts, max_length=4, sample=True, seed=3)
+    sampled = clearhead.generate(model, prompts, max_length=4, sample=True, seed=3)
+    assert [str(continuation_of_prompt) for continuation_of_prompt in sampled] == [
+        str(continuation_of_prompt)
+        for continuation_of_prompt in clearhead.generate(model, prompts, max_length=4, sample=True, seed=3)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Small real models for the verbs: made by us, saved, and used through the command line."""
+"""A tiny masked language model, and a function that runs a command as the shell does."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ WORDS = """
 
 @pytest.fixture(scope="session")
 def masked_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT with a masked-word head and a WordPiece vocabulary."""
+    """The folder of a tiny BERT with a masked language modeling head."""
     source = tmp_path_factory.mktemp("vocabulary")
     (source / "vocab.txt").write_text("\n".join(WORDS.split()) + "\n")
     tokenizer = load_tokenizer(source, "bert", {"model_type": "bert"}).source
-    sizes: dict[str, Any] = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
-    sizes |= {"intermediate_size": 16, "max_position_embeddings": 24}
-    model = clearhead.create("bert", config=sizes, head="masked", tokenizer=tokenizer)
+    config: dict[str, Any] = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
+    config |= {"intermediate_size": 16, "max_position_embeddings": 24}
+    model = clearhead.create("bert", config=config, head="masked", tokenizer=tokenizer)
     return model.save(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run a verb as a user would: exit code, stdout, stderr."""
+    """Run a command in this process; returns exit code, stdout and stderr."""
 
     def call(*arguments: object) -> tuple[int, str, str]:
         code = 0
@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
             main([str(argument) for argument in arguments])
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return call

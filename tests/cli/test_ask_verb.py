@@ -1,4 +1,4 @@
-"""clearhead ask and clearhead.ask: an answer, where it stands, several of them, or that there is none."""
+"""clearhead ask and clearhead.ask: an answer with its position, several candidates, or no answer."""
 
 from __future__ import annotations
 
@@ -23,64 +23,72 @@ PASSAGE = "we saw a film today and it was great, but the music of the end was po
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A model that always answers, one that never does, and some for other work."""
-    place = tmp_path_factory.mktemp("ask")
-    (place / "rows.json").write_text(json.dumps(format_squad(make_questions(60, no_answer_share=0.3))))
-    tiny = tiny_model(place / "tiny")
+    """A model that always answers, one that never does, and models for other tasks."""
+    folder = tmp_path_factory.mktemp("ask")
+    (folder / "rows.json").write_text(json.dumps(format_squad(make_questions(60, no_answer_share=0.3))))
+    tiny = tiny_model(folder / "tiny")
     choices: dict[str, Any] = {**QUICK, "model": str(tiny), "method": "head", "epochs": 1, "stride": 4}
     choices["max_length"] = 24
-    answers = clearhead.train(place / "rows.json", output=place / "answers", **choices).folder
-    words = clearhead.train(make_sentiment_rows(60), output=place / "words", method="tfidf", report=False).folder
-    silent = place / "silent"
+    answers = clearhead.train(folder / "rows.json", output=folder / "answers", **choices).folder
+    words = clearhead.train(make_sentiment_rows(60), output=folder / "words", method="tfidf", report=False).folder
+    silent = folder / "silent"
     shutil.copytree(answers, silent)
-    for folder, threshold in ((answers, 1e6), (silent, -1e6)):  # how much likelier no answer must be than the best one
-        passport = json.loads((folder / "clearhead.json").read_text())
+    for model_folder, threshold in (
+        (answers, 1e6),
+        (silent, -1e6),
+    ):  # by how much the score of no answer must exceed the best answer's
+        passport = json.loads((model_folder / "clearhead.json").read_text())
         passport["trained"]["no_answer"] = threshold
-        (folder / "clearhead.json").write_text(json.dumps(passport))
-    return {"answers": answers, "silent": silent, "words": words, "gpt": tiny_gpt(place / "gpt"), "encoder": tiny}
+        (model_folder / "clearhead.json").write_text(json.dumps(passport))
+    return {"answers": answers, "silent": silent, "words": words, "gpt": tiny_gpt(folder / "gpt"), "encoder": tiny}
 
 
-def test_an_answer_and_where_it_stands(models: dict[str, Path], run: Run) -> None:
-    made = clearhead.ask(models["answers"], QUESTION, PASSAGE)
-    assert made.place is not None
-    start, end = made.place
-    assert made.answer == PASSAGE[start:end] != ""
-    assert len(made.nbest) == 5
-    assert made == clearhead.predict_text(models["answers"], QUESTION, PASSAGE)
+def test_an_answer_has_a_position(models: dict[str, Path], run: Run) -> None:
+    answer = clearhead.ask(models["answers"], QUESTION, PASSAGE)
+    assert answer.place is not None
+    start, end = answer.place
+    assert answer.answer == PASSAGE[start:end] != ""
+    assert len(answer.nbest) == 5
+    assert answer == clearhead.predict_text(models["answers"], QUESTION, PASSAGE)
     code, out, err = run("ask", models["answers"], QUESTION, PASSAGE)
     assert (code, err) == (0, "")
-    head, around = out.splitlines()
-    assert head == f"{made.answer}  (probability {made.probability:.3f}, characters {start} to {end})"
-    assert f"[{made.answer}]" in around
-    assert run("ask", models["answers"], QUESTION, PASSAGE, "--quiet") == (0, f"{made.answer}\n", "")
-    told = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--json")[1])
-    assert (told["question"], told["answer"], told["start"], told["end"]) == (QUESTION, made.answer, start, end)
-    assert len(told["nbest"]) == 5
+    first_line, context = out.splitlines()
+    assert first_line == f"{answer.answer}  (probability {answer.probability:.3f}, characters {start} to {end})"
+    assert f"[{answer.answer}]" in context
+    assert run("ask", models["answers"], QUESTION, PASSAGE, "--quiet") == (0, f"{answer.answer}\n", "")
+    json_output = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--json")[1])
+    assert (json_output["question"], json_output["answer"], json_output["start"], json_output["end"]) == (
+        QUESTION,
+        answer.answer,
+        start,
+        end,
+    )
+    assert len(json_output["nbest"]) == 5
 
 
 def test_the_best_answers(models: dict[str, Path], run: Run) -> None:
-    made = clearhead.ask(models["answers"], QUESTION, PASSAGE, top=8)
-    assert len(made.nbest) == 8
-    assert made.nbest[:5] == clearhead.ask(models["answers"], QUESTION, PASSAGE).nbest
+    answer = clearhead.ask(models["answers"], QUESTION, PASSAGE, top=8)
+    assert len(answer.nbest) == 8
+    assert answer.nbest[:5] == clearhead.ask(models["answers"], QUESTION, PASSAGE).nbest
     code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--top", "8")
     assert code == 0
-    listed = out.splitlines()[2:]
-    assert [line.split()[0] for line in listed] == [f"{place}." for place in range(1, 9)]
-    for line, span in zip(listed, made.nbest, strict=True):
+    candidate_lines = out.splitlines()[2:]
+    assert [line.split()[0] for line in candidate_lines] == [f"{rank}." for rank in range(1, 9)]
+    for line, span in zip(candidate_lines, answer.nbest, strict=True):
         assert f"{span.probability:.3f}  {span.text}" in line
         assert line.endswith(f"characters {span.start} to {span.end}")
-    told = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--top", "3", "--json")[1])
-    assert [one["text"] for one in told["nbest"]] == [span.text for span in made.nbest[:3]]
+    json_output = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--top", "3", "--json")[1])
+    assert [candidate["text"] for candidate in json_output["nbest"]] == [span.text for span in answer.nbest[:3]]
 
 
-def test_no_answer_is_said(models: dict[str, Path], run: Run) -> None:
-    made = clearhead.ask(models["silent"], QUESTION, PASSAGE)
-    assert (made.answer, made.place) == ("", None)
+def test_no_answer_is_reported(models: dict[str, Path], run: Run) -> None:
+    answer = clearhead.ask(models["silent"], QUESTION, PASSAGE)
+    assert (answer.answer, answer.place) == ("", None)
     code, out, _ = run("ask", models["silent"], QUESTION, PASSAGE)
-    assert (code, out) == (0, f"The passage does not answer this question (probability {made.probability:.3f}).\n")
+    assert (code, out) == (0, f"The passage does not answer this question (probability {answer.probability:.3f}).\n")
     assert run("ask", models["silent"], QUESTION, PASSAGE, "--quiet")[1] == "\n"
-    told = json.loads(run("ask", models["silent"], QUESTION, PASSAGE, "--json")[1])
-    assert (told["answer"], told["start"]) == ("", None)
+    json_output = json.loads(run("ask", models["silent"], QUESTION, PASSAGE, "--json")[1])
+    assert (json_output["answer"], json_output["start"]) == ("", None)
     code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--abstain-below", "1")
     assert code == 0
     assert out.startswith("no answer (probability")
@@ -90,15 +98,15 @@ def test_no_answer_is_said(models: dict[str, Path], run: Run) -> None:
 def test_a_long_passage_from_a_file_or_a_pipe(
     models: dict[str, Path], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = f"{PASSAGE}. " * 20
-    expected = clearhead.ask(models["answers"], QUESTION, long)
+    long_passage = f"{PASSAGE}. " * 20
+    expected = clearhead.ask(models["answers"], QUESTION, long_passage)
     assert (expected.windows > 3, expected.truncated) == (True, 0)
-    (tmp_path / "passage.txt").write_text(long)
+    (tmp_path / "passage.txt").write_text(long_passage)
     code, out, _ = run("ask", models["answers"], QUESTION, "--file", tmp_path / "passage.txt", "--quiet")
     assert (code, out) == (0, f"{expected.answer}\n")
-    for how in (["-"], ["--file", "-"]):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(long.encode())))
-        code, out, _ = run("ask", models["answers"], QUESTION, *how, "--json")
+    for arguments in (["-"], ["--file", "-"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(long_passage.encode())))
+        code, out, _ = run("ask", models["answers"], QUESTION, *arguments, "--json")
         assert (code, json.loads(out)["start"]) == (0, expected.nbest[0].start)
 
 
@@ -118,10 +126,10 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
         "it continues texts (clearhead generate)": (models["gpt"], QUESTION, PASSAGE),
         "it turns texts into vectors (clearhead embed)": (models["encoder"], QUESTION, PASSAGE),
     }
-    for said, arguments in mistakes.items():
+    for message, arguments in mistakes.items():
         code, out, err = run("ask", *arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
-        assert said in err
+        assert (code, out, err.count("\n")) == (2, "", 1), (message, err)
+        assert message in err
 
 
 def test_the_same_in_python(models: dict[str, Path]) -> None:
@@ -137,7 +145,7 @@ def test_the_same_in_python(models: dict[str, Path]) -> None:
         clearhead.ask(predictor, QUESTION, PASSAGE, top=0)
 
 
-def test_the_name_of_a_file_is_no_passage(models: dict[str, Path], run: Run, tmp_path: Path) -> None:
+def test_a_file_name_is_not_a_passage(models: dict[str, Path], run: Run, tmp_path: Path) -> None:
     file = tmp_path / "passage.txt"
     file.write_text(PASSAGE)
     code, out, err = run("ask", models["answers"], QUESTION, file)

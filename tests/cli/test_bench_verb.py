@@ -1,4 +1,4 @@
-"""clearhead bench as people call it."""
+"""clearhead bench: tables, figures, JSON and mistakes."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_bench_prints_a_table_and_draws_a_picture(run: Run, tiny: str, tmp_path: Path) -> None:
     picture = tmp_path / "speed.svg"
-    call = ("bench", tiny, "--runtimes", "engine,onnx", "--seconds", 0.1, "--threads", 1)
-    code, out, err = run(*call, "-o", picture)
+    command = ("bench", tiny, "--runtimes", "engine,onnx", "--seconds", 0.1, "--threads", 1)
+    code, out, err = run(*command, "-o", picture)
     assert code == 0
-    for said in ("40 texts", "engine float", "ONNX Runtime", "p99 ms", "texts/s", "load s", "memory MB"):
-        assert said in " ".join(out.split())
+    for phrase in ("40 texts", "engine float", "ONNX Runtime", "p99 ms", "texts/s", "load s", "memory MB"):
+        assert phrase in " ".join(out.split())
     assert err == f"figure: {picture}\n"
     assert picture.read_text().startswith("<svg ")
 
 
 def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
-    call = ("bench", tiny, rows, "--text", "text", "--runtimes", "engine", "--seconds", 0.1, "--threads", 1)
-    code, out, err = run(*call, "--json")
+    command = ("bench", tiny, rows, "--text", "text", "--runtimes", "engine", "--seconds", 0.1, "--threads", 1)
+    code, out, err = run(*command, "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
-    assert (told["model"], told["texts"], told["threads"]) == (tiny, 30, 1)
-    assert told["runtimes"][0]["name"] == "engine"
-    assert told["runtimes"][0]["texts_per_second"] > 0
+    json_output = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (json_output["model"], json_output["texts"], json_output["threads"]) == (tiny, 30, 1)
+    assert json_output["runtimes"][0]["name"] == "engine"
+    assert json_output["runtimes"][0]["texts_per_second"] > 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("-o", "speed.png"), "speed.png must end in .svg."),
         (("--runtimes", "gpu"), "Unknown runtime 'gpu'"),
@@ -51,7 +51,7 @@ def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
         (("nowhere.csv",), "nowhere.csv not found."),
     ],
 )
-def test_bench_mistakes(run: Run, tiny: str, arguments: tuple[str, ...], said: str) -> None:
+def test_bench_mistakes(run: Run, tiny: str, arguments: tuple[str, ...], message: str) -> None:
     code, out, err = run("bench", tiny, *arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err

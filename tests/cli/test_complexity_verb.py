@@ -1,4 +1,4 @@
-"""clearhead complexity as people call it."""
+"""clearhead complexity: tables, figures, JSON and mistakes."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ def test_tables_and_a_picture(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "growth.svg"
     code, out, err = run("complexity", *SIZES, "-o", picture)
     assert code == 0
-    for said in ("kernel 3, threads: 1, repeats: 5", "sequential steps", "longest path", "log_k n", "width 16:"):
-        assert said in " ".join(out.split())
+    for phrase in ("kernel 3, threads: 1, repeats: 5", "sequential steps", "longest path", "log_k n", "width 16:"):
+        assert phrase in " ".join(out.split())
     assert err == f"figure: {picture}\n"
     assert "<svg" in picture.read_text()
-    code, again, err = run("complexity", *SIZES, "-o", picture, "--quiet")
+    code, quiet_out, err = run("complexity", *SIZES, "-o", picture, "--quiet")
     assert (code, err) == (0, "")
-    assert "self-attention" in again
+    assert "self-attention" in quiet_out
 
 
 def test_json(run: Run) -> None:
     code, out, err = run("complexity", *SIZES, "--kernel", 5, "--repeats", 7, "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
-    assert (told["lengths"], told["widths"], told["kernel"], told["repeats"]) == ([8, 32], [16], 5, 7)
-    assert len(told["measured"]) == 8
-    assert told["crossovers"][0]["width"] == 16
+    json_output = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (json_output["lengths"], json_output["widths"], json_output["kernel"], json_output["repeats"]) == (
+        [8, 32],
+        [16],
+        5,
+        7,
+    )
+    assert len(json_output["measured"]) == 8
+    assert json_output["crossovers"][0]["width"] == 16
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--lengths", "8,x"), "--lengths must be integers separated by commas, such as 64,128, got '8,x'."),
         (("--lengths", "0"), "lengths must be from 1 to 32,768, and one is 0."),
@@ -48,7 +53,7 @@ def test_json(run: Run) -> None:
         (("-o", "growth.gif"), "growth.gif must end in .svg, .png or .html."),
     ],
 )
-def test_mistakes(run: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes(run: Run, arguments: tuple[str, ...], message: str) -> None:
     code, out, err = run("complexity", *arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err

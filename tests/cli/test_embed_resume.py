@@ -1,4 +1,4 @@
-"""embed goes on where it was stopped, with the same bytes, and never mixes two jobs; gzipped files in and out."""
+"""clearhead embed resumes interrupted files with the same bytes, and reads and writes gzipped files."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ def texts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def worked(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Counts the chunks that are embedded, and interrupts before the one of a number."""
-    state = {"chunks": 0, "stop": -1}
-    real = embedding.Embedder._vectors
+def chunk_counter(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Count the embedded chunks, and interrupt before the chunk number `stop`."""
+    counter = {"chunks": 0, "stop": -1}
+    embed_chunk = embedding.Embedder._vectors
 
-    def vectors(self: Any, *arguments: Any) -> Any:
-        if state["chunks"] == state["stop"]:
+    def count_and_embed(self: Any, *arguments: Any) -> Any:
+        if counter["chunks"] == counter["stop"]:
             raise KeyboardInterrupt
-        state["chunks"] += 1
-        return real(self, *arguments)
+        counter["chunks"] += 1
+        return embed_chunk(self, *arguments)
 
-    monkeypatch.setattr(embedding.Embedder, "_vectors", vectors)
-    return state
+    monkeypatch.setattr(embedding.Embedder, "_vectors", count_and_embed)
+    return counter
 
 
 @pytest.mark.parametrize("ending", [".npy", ".jsonl", ".jsonl.gz", ".parquet"])
 @pytest.mark.parametrize("chunks", [0, 1, 3])
 def test_the_same_bytes_after_an_interruption(
-    run: Run, masked_model: Path, texts: Path, tmp_path: Path, worked: dict[str, int], ending: str, chunks: int
+    run: Run, masked_model: Path, texts: Path, tmp_path: Path, chunk_counter: dict[str, int], ending: str, chunks: int
 ) -> None:
-    whole, out = tmp_path / f"whole{ending}", tmp_path / f"out{ending}"
-    _, told, _ = run("embed", masked_model, texts, "-o", whole, "--json")
-    worked |= {"chunks": 0, "stop": chunks}
+    uninterrupted, out = tmp_path / f"whole{ending}", tmp_path / f"out{ending}"
+    _, expected, _ = run("embed", masked_model, texts, "-o", uninterrupted, "--json")
+    chunk_counter |= {"chunks": 0, "stop": chunks}
     code, _, err = run("embed", masked_model, texts, "-o", out, "--quiet")
     assert (code, "the same command" in err) == (130, True)
     assert not out.exists()
-    worked |= {"chunks": 0, "stop": -1}
-    code, again, _ = run("embed", masked_model, texts, "-o", out, "--json")
+    chunk_counter |= {"chunks": 0, "stop": -1}
+    code, resumed, _ = run("embed", masked_model, texts, "-o", out, "--json")
     assert code == 0
-    assert worked["chunks"] == 5 - chunks  # 20 and four times 30 texts, the last of them fewer
-    assert out.read_bytes() == whole.read_bytes()
-    done = {0: 0, 1: 20, 3: 80}[chunks]
-    assert json.loads(again) == json.loads(told) | {"output": str(out), "resumed": done}
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([texts.name, whole.name, out.name])
+    assert chunk_counter["chunks"] == 5 - chunks  # one chunk of 20 texts, three of 30, and the remaining 10
+    assert out.read_bytes() == uninterrupted.read_bytes()
+    texts_done = {0: 0, 1: 20, 3: 80}[chunks]
+    assert json.loads(resumed) == json.loads(expected) | {"output": str(out), "resumed": texts_done}
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([texts.name, uninterrupted.name, out.name])
 
 
 @pytest.mark.filterwarnings("ignore::clearhead.model.embedding.TruncationWarning")
 def test_another_job_starts_over(
-    run: Run, masked_model: Path, texts: Path, tmp_path: Path, worked: dict[str, int]
+    run: Run, masked_model: Path, texts: Path, tmp_path: Path, chunk_counter: dict[str, int]
 ) -> None:
     arguments = ("embed", masked_model, texts, "-o", tmp_path / "out.npy", "--quiet")
 
-    def interrupted() -> None:
-        worked.update(chunks=0, stop=2)
+    def interrupt_after_two_chunks() -> None:
+        chunk_counter.update(chunks=0, stop=2)
         assert run(*arguments)[0] == 130
-        worked.update(chunks=0, stop=-1)
+        chunk_counter.update(chunks=0, stop=-1)
 
     lines = texts.read_text().splitlines()
     model = clearhead.load(masked_model)
@@ -89,44 +89,44 @@ def test_another_job_starts_over(
         (("--normalize",), {"normalize": True}),
         (("--prompt", "the "), {"prompt": "the "}),
     ):
-        interrupted()
+        interrupt_after_two_chunks()
         assert run(*arguments, *options)[0] == 0
-        assert worked["chunks"] == 5
-        found = np.load(tmp_path / "out.npy")
-        np.testing.assert_allclose(found, model.embed(lines, **choices), atol=1e-6)
+        assert chunk_counter["chunks"] == 5
+        vectors = np.load(tmp_path / "out.npy")
+        np.testing.assert_allclose(vectors, model.embed(lines, **choices), atol=1e-6)
         (tmp_path / "out.npy").unlink()
-    interrupted()
+    interrupt_after_two_chunks()
     lines[3] = "a big city"
     texts.write_text("".join(line + "\n" for line in lines))
     assert run(*arguments)[0] == 0
-    assert worked["chunks"] == 5
+    assert chunk_counter["chunks"] == 5
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), model.embed(lines), atol=1e-6)
 
 
 def test_another_model_starts_over(
-    run: Run, masked_model: Path, texts: Path, tmp_path: Path, worked: dict[str, int]
+    run: Run, masked_model: Path, texts: Path, tmp_path: Path, chunk_counter: dict[str, int]
 ) -> None:
     copy = clearhead.load(masked_model).save(tmp_path / "model")
-    worked["stop"] = 2
+    chunk_counter["stop"] = 2
     assert run("embed", copy, texts, "-o", tmp_path / "out.npy", "--quiet")[0] == 130
     weights = copy / "model.safetensors"
     status = weights.stat()
-    os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns + 1))  # it was saved anew
-    worked |= {"chunks": 0, "stop": -1}
+    os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns + 1))  # as if saved again
+    chunk_counter |= {"chunks": 0, "stop": -1}
     assert run("embed", copy, texts, "-o", tmp_path / "out.npy", "--quiet")[0] == 0
-    assert worked["chunks"] == 5
+    assert chunk_counter["chunks"] == 5
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b'{"key": 1}'])
-def test_a_damaged_mark_is_not_believed(
-    run: Run, masked_model: Path, texts: Path, tmp_path: Path, worked: dict[str, int], damage: bytes
+def test_a_damaged_fingerprint_is_ignored(
+    run: Run, masked_model: Path, texts: Path, tmp_path: Path, chunk_counter: dict[str, int], damage: bytes
 ) -> None:
-    worked["stop"] = 2
+    chunk_counter["stop"] = 2
     assert run("embed", masked_model, texts, "-o", tmp_path / "out.npy", "--quiet")[0] == 130
     (tmp_path / "out.npy.partial.json").write_bytes(damage)
-    worked |= {"chunks": 0, "stop": -1}
+    chunk_counter |= {"chunks": 0, "stop": -1}
     assert run("embed", masked_model, texts, "-o", tmp_path / "out.npy", "--quiet")[0] == 0
-    assert worked["chunks"] == 5
+    assert chunk_counter["chunks"] == 5
 
 
 def test_gzipped_input_is_read(run: Run, masked_model: Path, tmp_path: Path) -> None:

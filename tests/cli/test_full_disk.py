@@ -1,4 +1,4 @@
-"""A disk that is full is one sentence, whichever verb writes and wherever it does."""
+"""A full disk is one sentence on stderr, in every command that writes."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full
 
 def test_answers_of_generate_and_translate() -> None:
     def write(*, flush: bool) -> None:
-        with open_output(FULL, None, as_json=False) as (into, _):
-            into.write("one line\n")
+        with open_output(FULL, None, as_json=False) as (output, _):
+            output.write("one line\n")
             if flush:
-                into.flush()
+                output.flush()
 
-    for flush in (True, False):  # or it is known only when the file is closed
+    for flush in (True, False):  # without flushing, the error occurs when the file is closed
         with pytest.raises(ClearheadError, match="/dev/full cannot be written: No space left"):
             write(flush=flush)
 
 
 @pytest.fixture
 def small_files() -> Iterator[None]:
-    """No file of this process may be larger than a hundred bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    """Limit the files of this process to 100 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 VERBS = {
@@ -64,35 +64,38 @@ def test_verbs_that_write_files(
     monkeypatch.chdir(tmp_path)
     texts = tmp_path / "texts.txt"
     texts.write_text("paris is the capital of france\na cat sat on the mat\n" * 40)
-    names = {"MODEL": str(masked_model), "TEXTS": str(texts)}
+    paths = {"MODEL": str(masked_model), "TEXTS": str(texts)}
     request.getfixturevalue("small_files")
-    code, _, err = run(*(names.get(word, word) for word in VERBS[verb]), "--quiet")
+    code, _, err = run(*(paths.get(word, word) for word in VERBS[verb]), "--quiet")
     assert code == 2, err
     assert "Traceback" not in err
     assert "too large" in err
     assert err.count("\n") == 1
     assert len(err) < 300 + 2 * len(str(tmp_path))
-    left = sorted(path.name for path in tmp_path.iterdir())
+    file_names = sorted(path.name for path in tmp_path.iterdir())
     if not verb.startswith("embed"):
-        assert left == ["texts.txt"]
+        assert file_names == ["texts.txt"]
         return
-    assert left == [f"{VERBS[verb][-1]}.partial", "texts.txt"]  # what was embedded is not lost: there may be room later
+    assert file_names == [
+        f"{VERBS[verb][-1]}.partial",
+        "texts.txt",
+    ]  # kept to resume when there is space again
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2)
-    code, _, err = run(*(names.get(word, word) for word in VERBS[verb]), "--quiet")
+    code, _, err = run(*(paths.get(word, word) for word in VERBS[verb]), "--quiet")
     assert (code, err) == (0, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([VERBS[verb][-1], "texts.txt"])
 
 
-@pytest.mark.parametrize(("unbuffered", "what"), [("1", "Standard output or a file"), ("", "Standard output")])
-def test_standard_output(masked_model: Path, unbuffered: str, what: str) -> None:
-    """Without a buffer the write fails at once, with one when it is flushed at the end."""
+@pytest.mark.parametrize(("unbuffered", "subject"), [("1", "Standard output or a file"), ("", "Standard output")])
+def test_standard_output(masked_model: Path, unbuffered: str, subject: str) -> None:
+    """An unbuffered write fails at once, a buffered one when it is flushed at the end."""
     with FULL.open("w") as full:
-        child = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", MAIN, "tokens", str(masked_model), "a cat", "--json"],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": unbuffered},
         )
-    assert child.returncode == 2
-    assert child.stderr.decode() == f"clearhead: {what} cannot be written: No space left on device.\n"
+    assert process.returncode == 2
+    assert process.stderr.decode() == f"clearhead: {subject} cannot be written: No space left on device.\n"

@@ -1,4 +1,4 @@
-"""clearhead ladder, and the sweep of clearhead train, as people call them."""
+"""clearhead ladder, and the layer sweep of clearhead train."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with reviews to work in."""
     monkeypatch.chdir(tmp_path)
     write_csv(tmp_path / "reviews.csv", make_sentiment_rows(120))
     return tmp_path
 
 
-def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> None:
-    call = ("ladder", "reviews.csv", "--model", tiny, "--methods", "majority,tfidf,features", "--set", "C=1.0")
-    code, out, err = run(*call)
+def test_ladder_recommends_a_method(run: Run, work_folder: Path, tiny: str) -> None:
+    command = ("ladder", "reviews.csv", "--model", tiny, "--methods", "majority,tfidf,features", "--set", "C=1.0")
+    code, out, err = run(*command)
     assert code == 0
-    for said in ("test (12 rows)", "accuracy", "95 % interval", "training", "one text", "size", "tfidf"):
-        assert said in out
+    for phrase in ("test (12 rows)", "accuracy", "95 % interval", "training", "one text", "size", "tfidf"):
+        assert phrase in out
     assert "Recommended: " in out
     assert "report: runs/reviews-ladder/report.html" in err
-    assert (here / "runs/reviews-ladder/report.html").exists()
-    code, out, err = run(*call, "--json")  # the same folder: nothing is trained again
+    assert (work_folder / "runs/reviews-ladder/report.html").exists()
+    code, out, err = run(*command, "--json")  # the same folder: nothing is trained again
     assert (code, err) == (0, "")
-    told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
-    assert [rung["method"] for rung in told["rungs"]] == ["majority", "tfidf", "features"]
-    assert all(rung["reused"] for rung in told["rungs"])
-    assert set(told["rungs"][1]) == {
+    json_output = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert [rung["method"] for rung in json_output["rungs"]] == ["majority", "tfidf", "features"]
+    assert all(rung["reused"] for rung in json_output["rungs"])
+    assert set(json_output["rungs"][1]) == {
         "method",
         "left_out",
         "folder",
@@ -57,17 +57,17 @@ def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> No
         "needs_seconds",
         "needs_budget",
     }
-    assert (told["part"], told["rows"], told["metric"]) == ("test", 12, "accuracy")
-    code, out, err = run(*call, "--quiet")
+    assert (json_output["part"], json_output["rows"], json_output["metric"]) == ("test", 12, "accuracy")
+    code, out, err = run(*command, "--quiet")
     assert (code, err) == (0, "")
-    assert told["reason"] in " ".join(out.split())
-    assert (told["margin"], told["not_tried"], told["caveat"]) == (0.01, [], None)
-    code, out, _ = run(*call, "--json", "--margin", "1")
+    assert json_output["reason"] in " ".join(out.split())
+    assert (json_output["margin"], json_output["not_tried"], json_output["caveat"]) == (0.01, [], None)
+    code, out, _ = run(*command, "--json", "--margin", "1")
     assert code == 0
     assert (json.loads(out)["margin"], json.loads(out)["recommended"]) == (1.0, "tfidf")
 
 
-def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
+def test_ladder_reports_omitted_methods(run: Run, work_folder: Path) -> None:
     code, out, _ = run("ladder", "reviews.csv", "--model", "nowhere", "-o", "out", "--seed", 3, "--budget", "90s")
     assert code == 0
     lines = [line for line in out.splitlines() if line.startswith("omitted: ")]
@@ -81,7 +81,7 @@ def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--budget", "long"), "budget is 'long'; expected a time > 0 such as 90s, 10m or 1h."),
         (("--methods", "best"), "Unknown method 'best'; choose from majority, tfidf, features, finetune, head."),
@@ -93,23 +93,23 @@ def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
         (("--label", "mood"), "mood"),
     ],
 )
-def test_ladder_mistakes(run: Run, here: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_ladder_mistakes(run: Run, work_folder: Path, arguments: tuple[str, ...], message: str) -> None:
     code, out, err = run("ladder", "reviews.csv", *arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
 
 
-def test_train_sweeps_layers(run: Run, here: Path, tiny: str) -> None:
-    call = ("train", "reviews.csv", "--method", "features", "--model", tiny, "--layers", "sweep", "--seed", 1)
-    code, out, err = run(*call, "-o", "run")
+def test_train_sweeps_layers(run: Run, work_folder: Path, tiny: str) -> None:
+    command = ("train", "reviews.csv", "--method", "features", "--model", tiny, "--layers", "sweep", "--seed", 1)
+    code, out, err = run(*command, "-o", "run")
     assert code == 0
     assert "layers (cross-validation)" in out
     assert "second_to_last" in out
     assert "has the best accuracy" in err
-    code, out, err = run(*call, "-o", "again", "--json")
+    code, out, err = run(*command, "-o", "again", "--json")
     assert (code, err) == (0, "")
-    swept = json.loads(out)["sweep"]
-    assert len(swept) == 13
+    sweep = json.loads(out)["sweep"]
+    assert len(sweep) == 13
     code, _, err = run("train", "reviews.csv", "--layers", "sweep")
     assert code == 2
     assert "--layers sweep is for method features" in err

@@ -1,4 +1,4 @@
-"""clearhead learn-tokenizer as people call it."""
+"""clearhead learn-tokenizer: folders, JSON, pipes and mistakes."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def rows(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "rows.csv", make_sentiment_rows(200))
 
 
-def test_learn_tokenizer_writes_a_folder_that_other_verbs_read(run: Run, rows: Path, tmp_path: Path) -> None:
-    out = tmp_path / "words"
-    code, told, err = run(
-        "learn-tokenizer", rows, "-o", out, "--kind", "wordpiece", "--vocab-size", 120, "--text", "text"
+def test_learn_tokenizer_writes_a_folder_that_other_commands_read(run: Run, rows: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "words"
+    code, out, err = run(
+        "learn-tokenizer", rows, "-o", folder, "--kind", "wordpiece", "--vocab-size", 120, "--text", "text"
     )
     assert code == 0, err
-    for said in ("wordpiece, for bert", "tokens per word", "unknown"):
-        assert said in " ".join(told.split())
-    assert sorted(path.name for path in out.iterdir()) == [
+    for phrase in ("wordpiece, for bert", "tokens per word", "unknown"):
+        assert phrase in " ".join(out.split())
+    assert sorted(path.name for path in folder.iterdir()) == [
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
     ]
-    code, told, _ = run("tokens", out, "the film", "was good", "--json")
-    tokens = json.loads(told)["tokens"]
+    code, out, _ = run("tokens", folder, "the film", "was good", "--json")
+    tokens = json.loads(out)["tokens"]
     assert code == 0
     assert (tokens[0], tokens.count("[SEP]")) == ("[CLS]", 2)
 
 
-def test_learn_tokenizer_prints_json_and_says_nothing_else(run: Run, rows: Path, tmp_path: Path) -> None:
-    call = (
+def test_learn_tokenizer_prints_only_json(run: Run, rows: Path, tmp_path: Path) -> None:
+    command = (
         "learn-tokenizer",
         rows,
         rows,
@@ -55,14 +55,14 @@ def test_learn_tokenizer_prints_json_and_says_nothing_else(run: Run, rows: Path,
         "--limit",
         50,
     )
-    code, told, err = run(*call, "--special", "<de>", "--special", "pad=<fill>", "--json")
+    code, out, err = run(*command, "--special", "<de>", "--special", "pad=<fill>", "--json")
     assert (code, err) == (0, "")
-    made = json.loads(told, parse_constant=lambda name: pytest.fail(name))
-    assert (made["kind"], made["use"], made["lines"]) == ("bpe", "transformer", 50)
-    assert made["folder"] == str(tmp_path / "out")
-    assert made["special"] == ["<fill>", "<unk>", "<s>", "</s>", "<de>"]
-    code, told, err = run("learn-tokenizer", rows, "-o", tmp_path / "quiet", "--kind", "unigram", "--quiet")
-    assert (code, told, err) == (0, "", "")
+    json_output = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (json_output["kind"], json_output["use"], json_output["lines"]) == ("bpe", "transformer", 50)
+    assert json_output["folder"] == str(tmp_path / "out")
+    assert json_output["special"] == ["<fill>", "<unk>", "<s>", "</s>", "<de>"]
+    code, out, err = run("learn-tokenizer", rows, "-o", tmp_path / "quiet", "--kind", "unigram", "--quiet")
+    assert (code, out, err) == (0, "", "")
 
 
 def test_learn_tokenizer_reads_a_pipe(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_learn_tokenizer_reads_a_pipe(tmp_path: Path) -> None:
             "--json",
         ]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(command, input=data, capture_output=True, check=False, env=environment)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["words"] == 1200
+        process = subprocess.run(command, input=data, capture_output=True, check=False, env=environment)
+        assert process.returncode == 0, process.stderr
+        assert json.loads(process.stdout)["words"] == 1200
 
 
 def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("-o", "OUT"), "Name at least one text file"),
         (("nowhere.txt", "-o", "OUT"), "nowhere.txt not found."),
@@ -110,22 +110,22 @@ def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_learn_tokenizer_mistakes(
-    run: Run, rows: Path, tmp_path: Path, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, rows: Path, tmp_path: Path, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "binary.bin").write_bytes(b"\x7fELF\x02\x01\x00" + bytes(range(256)))
-    places = {
+    paths = {
         "ROWS": rows,
         "OUT": tmp_path / "out",
         "FULL": tmp_path / "full",
         "EMPTY": tmp_path / "empty.txt",
         "BINARY": tmp_path / "binary.bin",
     }
-    code, out, err = run("learn-tokenizer", *(places.get(one, one) for one in arguments))
+    code, out, err = run("learn-tokenizer", *(paths.get(argument, argument) for argument in arguments))
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""clearhead models: what is on this machine, whatever state a cache is in, and errors that name what could be used."""
+"""clearhead models lists the models on this machine in any state of the cache, and errors name usable ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clearhead.errors import HubError, InputError
 
 Run = Callable[..., tuple[int, str, str]]
 COMMIT = "0123456789abcdef" * 2 + "01234567"
-GPT = f"gpt-thing@{COMMIT}"  # no branch points to it, so that the commit is part of its name
+GPT = f"gpt-thing@{COMMIT}"  # without a branch, its name includes the commit
 
 
 @pytest.fixture
@@ -31,33 +31,35 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def put(cache: Path, repo: str, files: Mapping[str, str | Path], commit: str = COMMIT, *, ref: bool = True) -> Path:
-    """A repository in the cache, whose files are links to blobs as the hub's library makes them."""
-    place = cache / ("models--" + repo.replace("/", "--"))
-    folder = place / "snapshots" / commit
+def add_to_cache(
+    cache: Path, repo: str, files: Mapping[str, str | Path], commit: str = COMMIT, *, ref: bool = True
+) -> Path:
+    """Add a repository to the cache; its files are links to blobs, as huggingface_hub creates them."""
+    repo_folder = cache / ("models--" + repo.replace("/", "--"))
+    folder = repo_folder / "snapshots" / commit
     folder.mkdir(parents=True)
     for name, content in files.items():
         if isinstance(content, str):
             (folder / name).write_text(content)
             continue
-        blob = place / "blobs" / name
+        blob = repo_folder / "blobs" / name
         blob.parent.mkdir(exist_ok=True)
         if content.exists():
             blob.write_bytes(content.read_bytes())
         (folder / name).symlink_to(Path("../../blobs") / name)
     if ref:
-        (place / "refs").mkdir(exist_ok=True)
-        (place / "refs" / "main").write_text(commit)
+        (repo_folder / "refs").mkdir(exist_ok=True)
+        (repo_folder / "refs" / "main").write_text(commit)
     return folder
 
 
-def linked(folder: Path) -> dict[str, str | Path]:
+def list_files(folder: Path) -> dict[str, str | Path]:
     return {path.name: path for path in folder.iterdir()}
 
 
-def test_everything_that_can_be_named(cache: Path, masked_model: Path, run: Run) -> None:
-    put(cache, "org/small", linked(masked_model))
-    put(
+def test_models_of_every_kind_are_listed(cache: Path, masked_model: Path, run: Run) -> None:
+    add_to_cache(cache, "org/small", list_files(masked_model))
+    add_to_cache(
         cache,
         "gpt-thing",
         {
@@ -68,24 +70,28 @@ def test_everything_that_can_be_named(cache: Path, masked_model: Path, run: Run)
     )
     code, out, err = run("models", "--json")
     assert (code, err) == (0, "")
-    told = {model["name"]: model for model in json.loads(out)}
-    assert list(told) == ["default", "minilm", "all-MiniLM-L6-v2", "novels", GPT, "org/small"]
-    assert (told["default"]["path"], told["default"]["usable"]) == (None, False)
-    assert told["default"]["stands_for"] == "sentence-transformers/all-MiniLM-L6-v2"
-    assert (told["novels"]["source"], told["novels"]["family"], told["novels"]["usable"]) == ("shipped", "BERT", True)
-    small = told["org/small"]
+    models = {model["name"]: model for model in json.loads(out)}
+    assert list(models) == ["default", "minilm", "all-MiniLM-L6-v2", "novels", GPT, "org/small"]
+    assert (models["default"]["path"], models["default"]["usable"]) == (None, False)
+    assert models["default"]["stands_for"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert (models["novels"]["source"], models["novels"]["family"], models["novels"]["usable"]) == (
+        "shipped",
+        "BERT",
+        True,
+    )
+    small = models["org/small"]
     assert [small[key] for key in ("source", "family", "head", "kind")] == ["cache", "BERT", "masked", "masked words"]
     assert small["bytes"] == sum(path.stat().st_size for path in masked_model.iterdir())
-    assert (told[GPT]["head"], told[GPT]["bytes"]) == ("causal", 2_000_000 + 60)
+    assert (models[GPT]["head"], models[GPT]["bytes"]) == ("causal", 2_000_000 + 60)
     code, out, err = run("models")
     assert (code, err) == (0, "")
     assert "not installed" in out
     assert small["path"] in out
     assert run("models", "--quiet")[1].split() == ["novels", GPT, "org/small"]
-    assert [model.name for model in clearhead.models()] == list(told)
+    assert [model.name for model in clearhead.models()] == list(models)
 
 
-def test_an_installed_default_model_is_told(cache: Path, masked_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_default_model_is_listed(cache: Path, masked_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not cache.exists()
     monkeypatch.setattr(hub, "_find_package", lambda: masked_model)
     models = {model.name: model for model in clearhead.models()}
@@ -95,26 +101,32 @@ def test_an_installed_default_model_is_told(cache: Path, masked_model: Path, mon
 def test_damaged_and_hostile_folders_do_not_break_the_list(cache: Path, masked_model: Path, tmp_path: Path) -> None:
     config = '{"model_type": "bert"}'
     weights = "x"
-    put(cache, "org/good", linked(masked_model))
-    put(cache, "org/no-weights", {"config.json": config})
-    put(cache, "org/no-json", {"config.json": "{", "model.safetensors": weights})
-    put(cache, "org/list", {"config.json": "[]", "model.safetensors": weights})
-    put(cache, "org/deep", {"config.json": "[" * 100_000, "model.safetensors": weights})
-    put(cache, "org/odd-family", {"config.json": '{"model_type": ["bert"]}', "model.safetensors": weights})
-    put(cache, "org/unknown", {"config.json": '{"model_type": "llama\\u001b[2J"}', "model.safetensors": weights})
-    put(
+    add_to_cache(cache, "org/good", list_files(masked_model))
+    add_to_cache(cache, "org/no-weights", {"config.json": config})
+    add_to_cache(cache, "org/no-json", {"config.json": "{", "model.safetensors": weights})
+    add_to_cache(cache, "org/list", {"config.json": "[]", "model.safetensors": weights})
+    add_to_cache(cache, "org/deep", {"config.json": "[" * 100_000, "model.safetensors": weights})
+    add_to_cache(cache, "org/odd-family", {"config.json": '{"model_type": ["bert"]}', "model.safetensors": weights})
+    add_to_cache(
+        cache, "org/unknown", {"config.json": '{"model_type": "llama\\u001b[2J"}', "model.safetensors": weights}
+    )
+    add_to_cache(
         cache,
         "org/odd-class",
         {"config.json": '{"model_type": "bert", "architectures": {"a": 1}}', "model.safetensors": weights},
     )
-    put(cache, "org/odd-index", {"config.json": config, "model.safetensors.index.json": '{"weight_map": 3}'})
-    put(cache, "org/outside", {"config.json": config, "model.safetensors.index.json": '{"weight_map": {"a": "../x"}}'})
-    put(cache, "org/broken-links", {"config.json": tmp_path / "gone", "model.safetensors": tmp_path / "gone"})
-    odd = {"config.json": config, "model.safetensors": weights, "clearhead.json": '{"format": "x"}'}
-    put(cache, "org/passport", odd)
-    pipe = put(cache, "org/pipe", {"model.safetensors": weights})
+    add_to_cache(cache, "org/odd-index", {"config.json": config, "model.safetensors.index.json": '{"weight_map": 3}'})
+    add_to_cache(
+        cache, "org/outside", {"config.json": config, "model.safetensors.index.json": '{"weight_map": {"a": "../x"}}'}
+    )
+    add_to_cache(cache, "org/broken-links", {"config.json": tmp_path / "gone", "model.safetensors": tmp_path / "gone"})
+    files = {"config.json": config, "model.safetensors": weights, "clearhead.json": '{"format": "x"}'}
+    add_to_cache(cache, "org/passport", files)
+    pipe = add_to_cache(cache, "org/pipe", {"model.safetensors": weights})
     os.mkfifo(pipe / "config.json")
-    ref = put(cache, "org/pipe-ref", {"config.json": config, "model.safetensors": weights}, ref=False).parents[1]
+    ref = add_to_cache(cache, "org/pipe-ref", {"config.json": config, "model.safetensors": weights}, ref=False).parents[
+        1
+    ]
     (ref / "refs").mkdir()
     os.mkfifo(ref / "refs" / "main")
     (cache / "models--org--empty").mkdir()
@@ -136,19 +148,19 @@ def test_it_needs_neither_torch_nor_the_network(tmp_path: Path) -> None:
     code = (
         "import sys, socket\n"
         "sys.modules['torch'] = sys.modules['onnxruntime'] = None\n"
-        "def block(*a, **k): raise SystemExit('a socket was asked for')\n"
+        "def block(*a, **k): raise SystemExit('a socket was opened')\n"
         "socket.socket.connect = socket.create_connection = block\n"
         "from clearhead.cli import main\n"
         "main(['models', '--quiet'])\n"
     )
     environment = os.environ | {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "0"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "novels" in done.stdout.split()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "novels" in process.stdout.split()
 
 
 def test_fill_names_models_that_can(cache: Path, masked_model: Path, run: Run) -> None:
-    put(cache, "org/small", linked(masked_model))
+    add_to_cache(cache, "org/small", list_files(masked_model))
     headless = clearhead.create(
         "bert",
         config={
@@ -164,7 +176,7 @@ def test_fill_names_models_that_can(cache: Path, masked_model: Path, run: Run) -
 
 
 def test_offline_errors_name_models_that_are_here(cache: Path, masked_model: Path, run: Run) -> None:
-    put(cache, "org/small", linked(masked_model))
+    add_to_cache(cache, "org/small", list_files(masked_model))
     for reference in ("org/other", "default"):
         code, out, err = run("fill", reference, "a [MASK]")
         assert (code, out, err.count("\n")) == (2, "", 1)
@@ -173,10 +185,10 @@ def test_offline_errors_name_models_that_are_here(cache: Path, masked_model: Pat
         hub.locate("org/other@v1")
 
 
-def test_few_are_named_and_each_once(cache: Path, masked_model: Path) -> None:
+def test_errors_name_a_few_models_once_each(cache: Path, masked_model: Path) -> None:
     for number in range(12):
-        put(cache, f"org/model{number:02}", linked(masked_model))
-    named = format_models(clearhead.models())
-    assert named.count("org/model") == 7
-    assert named.endswith(", …")
+        add_to_cache(cache, f"org/model{number:02}", list_files(masked_model))
+    listing = format_models(clearhead.models())
+    assert listing.count("org/model") == 7
+    assert listing.endswith(", …")
     assert [format_bytes(count) for count in (900, 2_500_000, 3_200_000_000)] == ["0.9 kB", "2.5 MB", "3.2 GB"]

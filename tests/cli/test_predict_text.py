@@ -1,4 +1,4 @@
-"""clearhead predict MODEL "a text": a readable answer for every task, and what is a text and what is a file."""
+"""clearhead predict MODEL "a text": an answer for every task, and how texts and file names are distinguished."""
 
 from __future__ import annotations
 
@@ -24,42 +24,48 @@ SIZES |= {"max_position_embeddings": 32}
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A model for each task: counted words, and networks with heads of chance, as other people's files are."""
-    place = tmp_path_factory.mktemp("models")
+    """A model for each task: TF-IDF models, and networks with random heads, without a passport of training."""
+    folder = tmp_path_factory.mktemp("models")
     rows = make_sentiment_rows(60)
     pairs = [{"a": row["text"], "b": "film", "label": row["label"]} for row in rows]
     numbers = [{"text": row["text"], "score": (row["label"] == "good") + 0.01 * len(row["text"])} for row in rows]
-    several = [row | {"label": f"{row['label']}|long" if len(row["text"]) > 40 else row["label"]} for row in rows]
-    made = {}
-    for name, data, choices in (
+    multilabel_rows = [
+        row | {"label": f"{row['label']}|long" if len(row["text"]) > 40 else row["label"]} for row in rows
+    ]
+    folders = {}
+    for name, training_rows, choices in (
         ("classify", rows, {}),
         ("pair", pairs, {"task": "pair", "text": "a", "text_b": "b"}),
         ("regress", numbers, {"task": "regress", "label": "score"}),
-        ("multilabel", several, {"separator": "|"}),
+        ("multilabel", multilabel_rows, {"separator": "|"}),
     ):
-        chosen: dict[str, Any] = {"method": "tfidf", "report": False, **choices}
-        made[name] = str(clearhead.train(data, output=place / name, **chosen).folder)
-    tiny = clearhead.load(tiny_model(place / "tiny"))
+        settings: dict[str, Any] = {"method": "tfidf", "report": False, **choices}
+        folders[name] = str(clearhead.train(training_rows, output=folder / name, **settings).folder)
+    tiny = clearhead.load(tiny_model(folder / "tiny"))
     heads = {"tag": ("O", "B-NICE", "I-NICE"), "span": None, "choice": None, "classify": ("no", "yes")}
     for head, labels in heads.items():
-        extra: dict[str, Any] = {} if labels is None else {"labels": labels}
-        model = clearhead.create("bert", config=SIZES, head=head, tokenizer=tiny.tokenizer, seed=2, **extra)
-        made["foreign" if head == "classify" else head] = str(model.save(place / f"head-{head}"))
-    return made
+        label_options: dict[str, Any] = {} if labels is None else {"labels": labels}
+        model = clearhead.create("bert", config=SIZES, head=head, tokenizer=tiny.tokenizer, seed=2, **label_options)
+        folders["foreign" if head == "classify" else head] = str(model.save(folder / f"head-{head}"))
+    return folders
 
 
 def test_a_label_with_its_probabilities(models: dict[str, str], run: Run) -> None:
     code, out, err = run("predict", models["classify"], TEXT)
     assert (code, err) == (0, "")
     answer = clearhead.predict(models["classify"], [TEXT])[0]
-    head, *bars = out.splitlines()
-    assert head == f"{answer.label} {answer.probability:.3f}"
-    best = sorted(answer.probabilities.items(), key=lambda item: -item[1])
-    assert [bar.split()[0] for bar in bars] == [name for name, _ in best]
-    assert [float(bar.split()[-1]) for bar in bars] == pytest.approx([prob for _, prob in best], abs=6e-4)
+    first_line, *bars = out.splitlines()
+    assert first_line == f"{answer.label} {answer.probability:.3f}"
+    ranked = sorted(answer.probabilities.items(), key=lambda item: -item[1])
+    assert [bar.split()[0] for bar in bars] == [name for name, _ in ranked]
+    assert [float(bar.split()[-1]) for bar in bars] == pytest.approx([prob for _, prob in ranked], abs=6e-4)
     code, out, err = run("predict", models["classify"], TEXT, "--json")
-    told = json.loads(out)
-    assert (told["label"], told["probabilities"], told["abstained"]) == (answer.label, answer.probabilities, False)
+    json_output = json.loads(out)
+    assert (json_output["label"], json_output["probabilities"], json_output["abstained"]) == (
+        answer.label,
+        answer.probabilities,
+        False,
+    )
     assert run("predict", models["classify"], TEXT, "--quiet") == (0, f"{answer.label}\n", "")
     assert clearhead.predict_text(models["classify"], TEXT).label == answer.label
 
@@ -92,16 +98,16 @@ def test_tags_answers_and_options(models: dict[str, str], run: Run) -> None:
     code, out, _ = run("predict", models["tag"], TEXT, "--json")
     assert len(json.loads(out)["tags"]) == len(TEXT.replace(",", " ,").split())
     code, out, _ = run("predict", models["span"], "was it", TEXT)
-    code, told, _ = run("predict", models["span"], "was it", TEXT, "--json")
-    best = json.loads(told)
+    code, json_line, _ = run("predict", models["span"], "was it", TEXT, "--json")
+    best = json.loads(json_line)
     assert code == 0
     assert best["answer"] in TEXT
     assert out.startswith(f"{best['answer']} {best['probability']:.3f}")
     code, out, _ = run("predict", models["choice"], "was it", "great", "awful", "sad", "--json")
-    told = json.loads(out)
+    json_output = json.loads(out)
     assert code == 0
-    assert 0 <= told["option"] < 3
-    assert len(told["probabilities"]) == 3
+    assert 0 <= json_output["option"] < 3
+    assert len(json_output["probabilities"]) == 3
     assert run("predict", models["choice"], "was it", "great", "awful")[0] == 0
 
 
@@ -115,15 +121,15 @@ def test_aspects(tmp_path: Path, run: Run) -> None:
     assert run("predict", folder, "the film was great today")[0] == 0
 
 
-def test_other_peoples_models_read_one_text_or_two(models: dict[str, str], run: Run) -> None:
-    alone = json.loads(run("predict", models["foreign"], TEXT, "--json")[1])
-    both = json.loads(run("predict", models["foreign"], TEXT, "a poor end", "--json")[1])
-    assert set(alone["probabilities"]) == {"no", "yes"}
-    assert alone["probabilities"] != both["probabilities"]
+def test_third_party_classifiers_read_one_text_or_two(models: dict[str, str], run: Run) -> None:
+    single = json.loads(run("predict", models["foreign"], TEXT, "--json")[1])
+    pair = json.loads(run("predict", models["foreign"], TEXT, "a poor end", "--json")[1])
+    assert set(single["probabilities"]) == {"no", "yes"}
+    assert single["probabilities"] != pair["probabilities"]
 
 
 def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path: Path) -> None:
-    wrong = {
+    mistakes = {
         "expects two texts, got 1: pass the second text": (models["pair"], TEXT),
         "expects one text, got 2": (models["classify"], TEXT, TEXT),
         "expects at most two texts, got 3": (models["foreign"], TEXT, TEXT, TEXT),
@@ -136,10 +142,10 @@ def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path
         "does not predict labels": ("novels", TEXT),
         "does not exist": (tmp_path / "nothing", TEXT),
     }
-    for said, arguments in wrong.items():
+    for message, arguments in mistakes.items():
         code, out, err = run("predict", *arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
-        assert said in err
+        assert (code, out, err.count("\n")) == (2, "", 1), (message, err)
+        assert message in err
     with pytest.raises(InputError, match="No text given"):
         clearhead.predict_text(models["classify"])
 
@@ -179,11 +185,11 @@ def test_a_file_that_is_missing_is_not_a_text(models: dict[str, str], run: Run, 
         ("data/", False),
     ],
 )
-def test_texts_and_files_are_told_apart(value: str, expected: bool) -> None:
+def test_texts_and_files_are_distinguished(value: str, expected: bool) -> None:
     assert is_text(value) is expected
 
 
-def test_whatever_is_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_paths_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a good film").write_text("text\n")
     (tmp_path / "broken").symlink_to(tmp_path / "gone")
@@ -192,20 +198,20 @@ def test_whatever_is_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert is_text("another film")
 
 
-def test_labels_of_other_people_do_not_write_to_the_terminal(models: dict[str, str], run: Run, tmp_path: Path) -> None:
+def test_labels_cannot_control_the_terminal(models: dict[str, str], run: Run, tmp_path: Path) -> None:
     shutil.copytree(models["foreign"], tmp_path / "odd")
     config = json.loads((tmp_path / "odd" / "config.json").read_text())
     config |= {"id2label": {"0": "a\x1b[31m", "1": "b\nc"}, "label2id": {"a\x1b[31m": 0, "b\nc": 1}}
     (tmp_path / "odd" / "config.json").write_text(json.dumps(config))
     (tmp_path / "odd" / "clearhead.json").unlink()
-    for how in ((), ("--quiet",)):
-        code, out, _ = run("predict", tmp_path / "odd", TEXT, *how)
+    for flags in ((), ("--quiet",)):
+        code, out, _ = run("predict", tmp_path / "odd", TEXT, *flags)
         assert code == 0
-        assert len(out.splitlines()) == (1 if how else 3)
+        assert len(out.splitlines()) == (1 if flags else 3)
         assert "\x1b" not in out
 
 
 def test_a_tuple_is_one_pair_for_a_model_of_pairs(models: dict[str, str]) -> None:
-    alone = clearhead.predict(models["pair"], (TEXT, "film"))
-    assert alone == clearhead.predict(models["pair"], [(TEXT, "film")])
+    predictions = clearhead.predict(models["pair"], (TEXT, "film"))
+    assert predictions == clearhead.predict(models["pair"], [(TEXT, "film")])
     assert len(clearhead.predict(models["classify"], (TEXT, "film"))) == 2

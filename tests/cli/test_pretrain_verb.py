@@ -1,4 +1,4 @@
-"""clearhead pretrain: from a file of text to a model that fill and train take."""
+"""clearhead pretrain: from a text file to a model that fill and train read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
 
 
-def flags(text: Path, folder: Path, *more: str) -> tuple[str, ...]:
+def make_command(text: Path, folder: Path, *more: str) -> tuple[str, ...]:
     size = ("--preset", "tiny", "--set", f"config={SMALL}", "--vocab-size", "200", "--max-length", "32")
     return ("pretrain", str(text), "-o", str(folder), *size, "--batch-tokens", "512", "--threads", "1", *more)
 
 
-def test_from_text_to_words(text: Path, tmp_path: Path, run: Run) -> None:
-    code, out, err = run(*flags(text, tmp_path / "model", "--max-steps", "4", "--set", "evaluations=2"))
+def test_pretrained_models_fill_masks(text: Path, tmp_path: Path, run: Run) -> None:
+    code, out, err = run(*make_command(text, tmp_path / "model", "--max-steps", "4", "--set", "evaluations=2"))
     assert code == 0
     assert "held-out text (" in out
     assert "unigram" in out
@@ -41,18 +41,18 @@ def test_from_text_to_words(text: Path, tmp_path: Path, run: Run) -> None:
 
 
 def test_json_and_quiet(text: Path, tmp_path: Path, run: Run) -> None:
-    code, out, err = run(*flags(text, tmp_path / "a", "--max-steps", "2", "--objective", "mlm", "--json"))
-    told = json.loads(out)
+    code, out, err = run(*make_command(text, tmp_path / "a", "--max-steps", "2", "--objective", "mlm", "--json"))
+    json_output = json.loads(out)
     assert (code, err) == (0, "")
-    assert told["objective"] == "mlm"
-    assert told["steps"] == 2
-    assert told["held_out"]["unigram"]["loss"] > 0
-    assert told["folder"] == str(tmp_path / "a")
-    assert run(*flags(text, tmp_path / "b", "--max-steps", "1", "--quiet")) == (0, "", "")
+    assert json_output["objective"] == "mlm"
+    assert json_output["steps"] == 2
+    assert json_output["held_out"]["unigram"]["loss"] > 0
+    assert json_output["folder"] == str(tmp_path / "a")
+    assert run(*make_command(text, tmp_path / "b", "--max-steps", "1", "--quiet")) == (0, "", "")
 
 
-def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> None:
-    assert run(*flags(text, tmp_path / "model", "--max-steps", "1", "--quiet"))[0] == 0
+def test_a_pretrained_model_is_fine_tuned(text: Path, tmp_path: Path, run: Run) -> None:
+    assert run(*make_command(text, tmp_path / "model", "--max-steps", "1", "--quiet"))[0] == 0
     rows = "text,label\n" + "".join(f"the {word} drum {n},{word}\n" for n in range(30) for word in ("red", "blue"))
     (tmp_path / "rows.csv").write_text(rows)
     code, _, err = run(
@@ -70,7 +70,7 @@ def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> Non
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("extra_flags", "message"),
     [
         (("--objective", "clm"), "BERT does not support next token (clm); it supports mlm+nsp, mlm"),
         (("--set", "output=x"), "--set does not accept 'output'"),
@@ -79,10 +79,10 @@ def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> Non
         (("--documents", "pages"), "documents"),
     ],
 )
-def test_mistakes(text: Path, tmp_path: Path, run: Run, more: tuple[str, ...], said: str) -> None:
-    code, out, err = run(*flags(text, tmp_path / "model", *more))
+def test_mistakes(text: Path, tmp_path: Path, run: Run, extra_flags: tuple[str, ...], message: str) -> None:
+    code, out, err = run(*make_command(text, tmp_path / "model", *extra_flags))
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 

@@ -1,4 +1,4 @@
-"""clearhead quantize on a tiny encoder and a tiny trained model: the verdict, the refusal, and everyday mistakes."""
+"""clearhead quantize on a tiny encoder and a tiny fine-tuned model: verdict, refusal and mistakes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return clearhead.train(rows, output=folder / "run", model=str(tiny), **quick).folder
 
 
-def test_an_encoder_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None:
+def test_an_encoder_is_compared_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "texts.csv", make_sentiment_rows(60))
     code, out, err = run("quantize", tiny, rows, "--text", "text", "-o", tmp_path / "small")
     assert code == 0, err
@@ -39,7 +39,7 @@ def test_an_encoder_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None
     assert (code, json.loads(out)["texts"]) == (0, 60)
 
 
-def test_one_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path) -> None:
+def test_a_model_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path) -> None:
     code, _, err = run("quantize", tiny, "-o", tmp_path / "small", "--min-cosine", "1", "--quiet")
     assert code == 2
     assert "mean cosine" in err
@@ -48,13 +48,13 @@ def test_one_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_trained_model_by_its_own_development_rows(run: Run, trained: Path, tmp_path: Path) -> None:
+def test_a_fine_tuned_model_is_measured_on_its_dev_rows(run: Run, trained: Path, tmp_path: Path) -> None:
     code, out, err = run("quantize", trained, "-o", tmp_path / "small", "--max-drop", "100", "--json")
     assert code == 0, err
-    told = json.loads(out)
-    assert told["passed"] is True
-    assert told["metric"] == "accuracy"
-    assert told["rows"] == 20  # the tenth that training held out as dev
+    verdict = json.loads(out)
+    assert verdict["passed"] is True
+    assert verdict["metric"] == "accuracy"
+    assert verdict["rows"] == 20  # the tenth that training held out as dev
     code, out, _ = run("evaluate", tmp_path / "small", trained.parent / "rows.csv", "--json")
     assert code == 0
     code, _, err = run("evaluate", trained, trained.parent / "rows.csv", "--precision", "int16")
@@ -66,11 +66,11 @@ def test_a_trained_model_by_its_own_development_rows(run: Run, trained: Path, tm
 
 def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
     rows = trained.parent / "rows.csv"
-    words = clearhead.train(rows, output=tmp_path / "words", method="tfidf").folder
+    tfidf_folder = clearhead.train(rows, output=tmp_path / "words", method="tfidf").folder
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("here")
-    for arguments, said in (
-        ((words, rows, "-o", tmp_path / "x"), "has no network to quantize"),
+    for arguments, message in (
+        ((tfidf_folder, rows, "-o", tmp_path / "x"), "has no network to quantize"),
         ((tiny, "-o", tmp_path / "full"), "not empty"),
         ((tiny, tmp_path / "none.csv", "-o", tmp_path / "x"), "none.csv"),
         ((tmp_path / "nothing", "-o", tmp_path / "x"), "nothing"),
@@ -78,13 +78,13 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
     ):
         code, _, err = run("quantize", *arguments, "--quiet")
         assert code == 2
-        assert said in err
+        assert message in err
         assert err.count("\n") == 1
         assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.slow
-def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
+def test_a_translator_is_measured_by_its_translations(run: Run, tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "rows.tsv", make_parallel_rows(500))
     folder = clearhead.train(
         rows, output=tmp_path / "model", **TRANSLATOR_SETTINGS, family="transformer", config=CONFIGS["transformer"]
@@ -99,12 +99,12 @@ def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     assert (code, "dog" in out) == (0, True)
     runner: Any = clearhead.load(tmp_path / "small").runner
     assert runner.int8 is not None
-    other = write_tsv(
+    renamed_rows = write_tsv(
         tmp_path / "other.tsv", [{"x": "1", "a": row["de"], "b": row["en"]} for row in make_parallel_rows(40, 5)]
     )
-    named = ("--source", "a", "--target", "b", "--max-drop", "5", "--json")
-    code, out, _ = run("quantize", folder, other, "-o", tmp_path / "third", *named)
+    columns = ("--source", "a", "--target", "b", "--max-drop", "5", "--json")
+    code, out, _ = run("quantize", folder, renamed_rows, "-o", tmp_path / "third", *columns)
     assert (code, json.loads(out)["rows"]) == (0, 40)
-    code, _, err = run("quantize", folder, other, "-o", tmp_path / "fourth")
+    code, _, err = run("quantize", folder, renamed_rows, "-o", tmp_path / "fourth")
     assert code != 0
     assert "name the source and the target column (--source COLUMN and --target COLUMN)" in err

@@ -1,4 +1,4 @@
-"""Standard input of every verb that reads it: a text a line, a table with a header, JSON lines, or what is said."""
+"""Commands that read standard input accept texts, tables with a header and JSON lines."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from clearhead.api import train
 from tests.tiny_models import make_sentiment_rows
 
 Run = Callable[..., tuple[int, str, str]]
-Piped = Callable[[str], None]
+SetStdin = Callable[[str], None]
 SENTENCE = "it was a good film, call now\n"
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that is trained on other names: counted words."""
+    """The folder of a TF-IDF model whose columns have unusual names."""
     rows = [{"utterance_of_one": row["text"], "mood": row["label"]} for row in make_sentiment_rows(120)]
     choices: dict[str, Any] = {"text": "utterance_of_one", "label": "mood", "method": "tfidf", "report": False}
     return train(rows, output=tmp_path_factory.mktemp("runs") / "words", **choices).folder
 
 
 @pytest.fixture
-def piped(monkeypatch: pytest.MonkeyPatch) -> Piped:
+def set_stdin(monkeypatch: pytest.MonkeyPatch) -> SetStdin:
     """Put a text on standard input."""
     return lambda text: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
 
-def predicted(run: Run, model: Path, tmp_path: Path, *flags: str) -> list[dict[str, str]]:
+def predict_rows(run: Run, model: Path, tmp_path: Path, *flags: str) -> list[dict[str, str]]:
     out = tmp_path / "out.csv"
     out.unlink(missing_ok=True)
     code, _, err = run("predict", model, "-", "-o", out, *flags)
@@ -42,62 +42,62 @@ def predicted(run: Run, model: Path, tmp_path: Path, *flags: str) -> list[dict[s
         return list(csv.DictReader(file))
 
 
-def test_predict(run: Run, model: Path, tmp_path: Path, piped: Piped) -> None:
-    piped(SENTENCE)
-    assert [(row["text"], row["prediction"]) for row in predicted(run, model, tmp_path)] == [(SENTENCE[:-1], "good")]
+def test_predict(run: Run, model: Path, tmp_path: Path, set_stdin: SetStdin) -> None:
+    set_stdin(SENTENCE)
+    assert [(row["text"], row["prediction"]) for row in predict_rows(run, model, tmp_path)] == [(SENTENCE[:-1], "good")]
     for text in ("utterance_of_one,n\nit was good,3\n", '{"utterance_of_one": "it was good", "n": 3}\n'):
-        piped(text)
-        rows = predicted(run, model, tmp_path)
-        found = [(row["utterance_of_one"], row["n"], row["prediction"]) for row in rows]
-        assert found == [("it was good", "3", "good")]
+        set_stdin(text)
+        rows = predict_rows(run, model, tmp_path)
+        predictions = [(row["utterance_of_one"], row["n"], row["prediction"]) for row in rows]
+        assert predictions == [("it was good", "3", "good")]
     for flag in ("--format", "--input-format"):
-        piped("it was good,3\nit was bad,4\n")
-        assert [row["prediction"] for row in predicted(run, model, tmp_path, flag, "csv")] == ["good", "bad"]
-        piped("utterance_of_one,n\nit was good,3\n")
-        assert len(predicted(run, model, tmp_path, flag, "text")) == 2
-    piped("a_name,other\nit was good,3\nit was bad,4\n")
+        set_stdin("it was good,3\nit was bad,4\n")
+        assert [row["prediction"] for row in predict_rows(run, model, tmp_path, flag, "csv")] == ["good", "bad"]
+        set_stdin("utterance_of_one,n\nit was good,3\n")
+        assert len(predict_rows(run, model, tmp_path, flag, "text")) == 2
+    set_stdin("a_name,other\nit was good,3\nit was bad,4\n")
     code, _, err = run("predict", model, "-", "-o", tmp_path / "lines.csv")
     assert (code, "if it is a table, set --input-format csv" in err) == (0, True)
-    piped(SENTENCE)
+    set_stdin(SENTENCE)
     code, _, err = run("predict", model, "-", "-o", tmp_path / "other.csv", "--input-format", "xml")
     assert (code, "format must be one of csv, tsv, jsonl, text" in err) == (2, True)
 
 
-def test_predict_counts_blank_lines(run: Run, model: Path, tmp_path: Path, piped: Piped) -> None:
+def test_predict_counts_blank_lines(run: Run, model: Path, tmp_path: Path, set_stdin: SetStdin) -> None:
     lines = "it was good\n\n  \nit was bad\n\n"
     for name, text in (("pipe", None), ("file", lines)):
-        place: Any = "-" if text is None else tmp_path / "lines.txt"
-        piped(lines) if text is None else place.write_text(text)
-        code, out, err = run("predict", model, place, "-o", tmp_path / f"{name}.csv", "--json")
+        source: Any = "-" if text is None else tmp_path / "lines.txt"
+        set_stdin(lines) if text is None else source.write_text(text)
+        code, out, err = run("predict", model, source, "-o", tmp_path / f"{name}.csv", "--json")
         assert code == 0, err
         assert (json.loads(out)["rows"], json.loads(out)["blank_lines"]) == (2, 3)
-    piped(lines)
+    set_stdin(lines)
     assert "3 blank lines were skipped" in run("predict", model, "-", "-o", tmp_path / "again.csv")[2]
-    piped("it was good\n")
+    set_stdin("it was good\n")
     assert "blank lines" not in run("predict", model, "-", "-o", tmp_path / "none.csv")[2]
 
 
-def test_predict_keeps_the_format_of_its_output(
-    run: Run, model: Path, piped: Piped, monkeypatch: pytest.MonkeyPatch
+def test_format_is_the_format_of_the_output(
+    run: Run, model: Path, set_stdin: SetStdin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    piped(SENTENCE)
-    written = io.TextIOWrapper(io.BytesIO())
-    monkeypatch.setattr("sys.stdout", written)
+    set_stdin(SENTENCE)
+    stdout = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr("sys.stdout", stdout)
     assert run("predict", model, "-", "-o", "-", "--format", "jsonl", "--quiet")[0] == 0
-    assert json.loads(written.buffer.getvalue())["text"] == SENTENCE[:-1]
+    assert json.loads(stdout.buffer.getvalue())["text"] == SENTENCE[:-1]
 
 
-def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
+def test_evaluate(run: Run, model: Path, set_stdin: SetStdin) -> None:
     rows = [(row["text"], row["label"]) for row in make_sentiment_rows(30, seed=2)]
-    piped("utterance_of_one,mood\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    set_stdin("utterance_of_one,mood\n" + "".join(f"{text},{label}\n" for text, label in rows))
     code, out, _ = run("evaluate", model, "-", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 30)
-    piped("".join(f"{text}\t{label}\n" for text, label in rows))
+    set_stdin("".join(f"{text}\t{label}\n" for text, label in rows))
     flags = ("--text", "column1", "--label", "column2", "--input-format", "tsv", "--json")
     code, out, err = run("evaluate", model, "-", *flags)
     assert (code, err) == (0, "")
     assert json.loads(out)["rows"] == 30
-    piped(SENTENCE)
+    set_stdin(SENTENCE)
     code, _, err = run("evaluate", model, "-")
     assert (code, "label" in err) == (2, True)
 
@@ -114,9 +114,15 @@ def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
     ],
 )
 def test_embed(
-    text: str, flags: tuple[str, ...], expected: list[str], run: Run, masked_model: Path, tmp_path: Path, piped: Piped
+    text: str,
+    flags: tuple[str, ...],
+    expected: list[str],
+    run: Run,
+    masked_model: Path,
+    tmp_path: Path,
+    set_stdin: SetStdin,
 ) -> None:
-    piped(text)
+    set_stdin(text)
     out = tmp_path / "v.jsonl"
     code, _, err = run("embed", masked_model, "-", "-o", out, *flags)
     assert code == 0, err

@@ -1,4 +1,4 @@
-"""Tags, answers and options on the command line: the names that `--json` gives, and the forms that `predict` writes."""
+"""Tags, answers and options on the command line: the keys of --json and the formats that predict writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("verbs")
     tiny_model(folder / "tiny")
     (folder / "tag.conll").write_text(format_conll(make_tagged_words(80)))
@@ -38,19 +38,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FILES = {"tag": "tag.conll", "span": "span.json", "choice": "choice.csv"}
 
 
-def trained_folder(task: str, place: Path) -> Path:
-    """The run of a task, trained as a user would by whichever test needs it first."""
+def train_once(task: str, folder: Path) -> Path:
+    """The folder of a fine-tuned model; the first test that needs it trains it."""
     from clearhead.cli import main
 
-    if not (place / task).exists():
+    if not (folder / task).exists():
         main(
             [
                 "train",
-                str(place / FILES[task]),
+                str(folder / FILES[task]),
                 "--model",
-                str(place / "tiny" / "model"),
+                str(folder / "tiny" / "model"),
                 "-o",
-                str(place / task),
+                str(folder / task),
                 "--set",
                 "learning_rate=3e-3",
                 "--batch-size",
@@ -62,80 +62,80 @@ def trained_folder(task: str, place: Path) -> Path:
                 "--quiet",
             ]
         )
-    return place / task
+    return folder / task
 
 
 @pytest.fixture(scope="module", params=["tag", "span", "choice"])
-def trained(request: pytest.FixtureRequest, place: Path) -> tuple[str, Path]:
-    """A task and its run."""
-    return request.param, trained_folder(request.param, place)
+def trained(request: pytest.FixtureRequest, folder: Path) -> tuple[str, Path]:
+    """A task and the folder of its fine-tuned model."""
+    return request.param, train_once(request.param, folder)
 
 
-def test_evaluate_gives_the_names_that_people_know(trained: tuple[str, Path], place: Path, run: Run) -> None:
-    task, folder = trained
-    code, out, _ = run("evaluate", folder, place / FILES[task], "--json")
-    made = json.loads(out)
+def test_evaluate_uses_established_names_of_metrics(trained: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, model_folder = trained
+    code, out, _ = run("evaluate", model_folder, folder / FILES[task], "--json")
+    evaluation = json.loads(out)
     assert code == 0
-    assert made["task"] == task
-    assert set(made["metrics"]) >= NAMES[task]
+    assert evaluation["task"] == task
+    assert set(evaluation["metrics"]) >= NAMES[task]
     for name in NAMES[task]:
-        assert {"value", "low", "high"} <= set(made["metrics"][name])
-    code, out, _ = run("evaluate", folder, place / FILES[task], "--part", "dev", "--against", folder)
+        assert {"value", "low", "high"} <= set(evaluation["metrics"][name])
+    code, out, _ = run("evaluate", model_folder, folder / FILES[task], "--part", "dev", "--against", model_folder)
     assert code == 0
     assert all(name in out for name in NAMES[task])
-    code, _, err = run("evaluate", folder, place / FILES[task], "--report", place / f"{task}.html")
-    assert (code, (place / f"{task}.html").is_file()) == (0, True), err
+    code, _, err = run("evaluate", model_folder, folder / FILES[task], "--report", folder / f"{task}.html")
+    assert (code, (folder / f"{task}.html").is_file()) == (0, True), err
 
 
-def test_predict_writes_the_form_that_fits(trained: tuple[str, Path], place: Path, run: Run) -> None:
-    task, folder = trained
-    form = {"tag": ("out.conll", ()), "span": ("out.json", ("--format", "squad")), "choice": ("out.csv", ())}[task]
-    code, _, err = run("predict", folder, place / FILES[task], "-o", place / form[0], *form[1])
+def test_predict_writes_the_format_of_the_task(trained: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, model_folder = trained
+    output = {"tag": ("out.conll", ()), "span": ("out.json", ("--format", "squad")), "choice": ("out.csv", ())}[task]
+    code, _, err = run("predict", model_folder, folder / FILES[task], "-o", folder / output[0], *output[1])
     assert code == 0, err
-    text = (place / form[0]).read_text()
+    text = (folder / output[0]).read_text()
     if task == "tag":
         assert len(text.rstrip("\n").split("\n\n")) == 80
     elif task == "span":
         assert len(json.loads(text)) == 80
     else:
         assert len(text.splitlines()) == 81
-    code, out, _ = run("predict", folder, place / FILES[task], "-o", place / "out.jsonl", "--json")
+    code, out, _ = run("predict", model_folder, folder / FILES[task], "-o", folder / "out.jsonl", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 80)
 
 
-def test_probabilities_are_given_or_said_to_be_there(trained: tuple[str, Path], place: Path, run: Run) -> None:
-    task, folder = trained
-    code, _, err = run("predict", folder, place / FILES[task], "-o", place / "probs.jsonl", "--probabilities")
-    said = {
+def test_probabilities_are_written_or_refused(trained: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, model_folder = trained
+    code, _, err = run("predict", model_folder, folder / FILES[task], "-o", folder / "probs.jsonl", "--probabilities")
+    message = {
         "tag": "finds spans, each of which includes its probability",
         "span": "finds answers, whose probabilities are listed in nbest",
         "choice": "",
     }[task]
-    assert (code, said in err) == (0 if task == "choice" else 2, True)
+    assert (code, message in err) == (0 if task == "choice" else 2, True)
     if task == "choice":
-        assert "probability:option2" in json.loads((place / "probs.jsonl").read_text().splitlines()[0])
+        assert "probability:option2" in json.loads((folder / "probs.jsonl").read_text().splitlines()[0])
 
 
-def test_inspect_says_what_there_is(trained: tuple[str, Path], place: Path, run: Run) -> None:
+def test_inspect_lists_labels(trained: tuple[str, Path], folder: Path, run: Run) -> None:
     task, _ = trained
-    code, out, err = run("inspect", place / FILES[task], "--model", place / "tiny" / "model")
+    code, out, err = run("inspect", folder / FILES[task], "--model", folder / "tiny" / "model")
     assert code == 0, err
     assert {"tag": "NICE", "span": "answer", "choice": "option 1"}[task] in out
     assert "tokens/s" in out
 
 
-def test_inspect_takes_the_task_and_options_of_train(place: Path, run: Run) -> None:
+def test_inspect_takes_the_task_and_options_of_train(folder: Path, run: Run) -> None:
     flags = ("--task", "choice", "--options", "option1,option2", "--no-estimate", "--json")
-    code, out, err = run("inspect", place / "choice.csv", *flags, "--model", place / "tiny" / "model")
+    code, out, err = run("inspect", folder / "choice.csv", *flags, "--model", folder / "tiny" / "model")
     assert code == 0, err
     assert json.loads(out)["bad"] != {}  # where the third or fourth option is right
     assert set(json.loads(out)["labels"]) == {"option 1", "option 2"}
-    code, _, err = run("inspect", place / "choice.csv", "--task", "quiz")
+    code, _, err = run("inspect", folder / "choice.csv", "--task", "quiz")
     assert (code, "task must be one of" in err) == (2, True)
 
 
-def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> None:
-    task, folder = trained
+def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], folder: Path) -> None:
+    task, model_folder = trained
     rows: dict[str, list[dict[str, Any]]] = {
         "tag": [{"text": "it was a great film"}],
         "span": [{"question": "was it", "context": "a great film"}],
@@ -146,7 +146,7 @@ def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> Non
         "-m",
         "clearhead",
         "predict",
-        str(folder),
+        str(model_folder),
         "-",
         "-o",
         "-",
@@ -154,33 +154,33 @@ def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> Non
         "jsonl",
         "--quiet",
     ]
-    given = "".join(json.dumps(row) + "\n" for row in rows[task])
-    done = subprocess.run(command, input=given, capture_output=True, text=True, env={**os.environ}, check=False)
-    assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert {"tag": "spans", "span": "answer", "choice": "prediction"}[task] in made
+    lines = "".join(json.dumps(row) + "\n" for row in rows[task])
+    process = subprocess.run(command, input=lines, capture_output=True, text=True, env={**os.environ}, check=False)
+    assert process.returncode == 0, process.stderr
+    prediction = json.loads(process.stdout)
+    assert {"tag": "spans", "span": "answer", "choice": "prediction"}[task] in prediction
 
 
 @pytest.mark.parametrize(
-    ("task", "said"),
+    ("task", "message"),
     [("tag", "cannot be written as CoNLL"), ("span", "format must be one of"), ("choice", "format must be one of")],
 )
-def test_a_form_of_others_is_refused(task: str, said: str, place: Path, run: Run) -> None:
-    folder = trained_folder(task, place)
-    (place / "rows.jsonl").write_text(
+def test_the_format_of_another_task_is_refused(task: str, message: str, folder: Path, run: Run) -> None:
+    model_folder = train_once(task, folder)
+    (folder / "rows.jsonl").write_text(
         json.dumps({"text": "a", "question": "a", "context": "b", "options": ["a", "b"]}) + "\n"
     )
-    code, _, err = run("predict", folder, place / "rows.jsonl", "-o", place / "no.out", "--format", "conll")
+    code, _, err = run("predict", model_folder, folder / "rows.jsonl", "-o", folder / "no.out", "--format", "conll")
     assert code == 2
-    assert said in err
+    assert message in err
 
 
 @pytest.fixture(scope="module")
-def judged(place: Path) -> Path:
+def aspect_run(folder: Path) -> Path:
     """A folder with the two models of aspect sentiment."""
     from clearhead.cli import main
 
-    rows = place / "reviews.jsonl"
+    rows = folder / "reviews.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in make_reviews(60)))
     main(
         [
@@ -189,9 +189,9 @@ def judged(place: Path) -> Path:
             "--task",
             "aspect",
             "--model",
-            str(place / "tiny" / "model"),
+            str(folder / "tiny" / "model"),
             "-o",
-            str(place / "judged"),
+            str(folder / "aspect_run"),
             "--epochs",
             "1",
             "--batch-size",
@@ -199,25 +199,28 @@ def judged(place: Path) -> Path:
             "--quiet",
         ]
     )
-    return place / "judged"
+    return folder / "aspect_run"
 
 
-def test_describe_tells_both_models_of_aspects(judged: Path, run: Run) -> None:
-    code, out, err = run("describe", judged)
+def test_describe_shows_both_aspect_models(aspect_run: Path, run: Run) -> None:
+    code, out, err = run("describe", aspect_run)
     assert code == 0, err
     assert all(
-        said in out for said in ("finds the aspects", "predicts the polarity of each aspect", "negative, positive")
+        phrase in out for phrase in ("finds the aspects", "predicts the polarity of each aspect", "negative, positive")
     )
-    assert all(said in out for said in ("tag: 3 outputs", "classify: 2 outputs", "B-ASPECT"))
-    code, out, _ = run("describe", judged, "--json")
-    told = json.loads(out)
-    assert (code, told["task"], told["labels"]) == (0, "aspect", ["negative", "positive"])
-    assert {name: model["head"] for name, model in told["models"].items()} == {"find": "tag", "judge": "classify"}
-    assert told["parameters"] == sum(model["parameters"] for model in told["models"].values())
+    assert all(phrase in out for phrase in ("tag: 3 outputs", "classify: 2 outputs", "B-ASPECT"))
+    code, out, _ = run("describe", aspect_run, "--json")
+    description = json.loads(out)
+    assert (code, description["task"], description["labels"]) == (0, "aspect", ["negative", "positive"])
+    assert {name: model["head"] for name, model in description["models"].items()} == {
+        "find": "tag",
+        "judge": "classify",
+    }
+    assert description["parameters"] == sum(model["parameters"] for model in description["models"].values())
 
 
-def test_describe_refuses_half_of_aspects(judged: Path, tmp_path: Path, run: Run) -> None:
-    shutil.copytree(judged, tmp_path / "half")
+def test_describe_refuses_an_incomplete_aspect_folder(aspect_run: Path, tmp_path: Path, run: Run) -> None:
+    shutil.copytree(aspect_run, tmp_path / "half")
     shutil.rmtree(tmp_path / "half" / "judge")
     code, _, err = run("describe", tmp_path / "half")
     assert (code, "judge" in err, err.count("\n")) == (2, True, 1)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with the verbs of training is one sentence on stderr, exit code 2, and nothing written."""
+"""Mistakes in training commands are one sentence on stderr and exit code 2, and nothing is written."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ MISTAKES = {
 
 
 @pytest.fixture(scope="session")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that is trained: counted words."""
+def tfidf_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a TF-IDF model."""
     return train(make_sentiment_rows(60), output=tmp_path_factory.mktemp("runs") / "words", method="tfidf").folder
 
 
@@ -79,7 +79,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_mistake_is_one_sentence(
     line: str,
     run: Callable[..., tuple[int, str, str]],
-    words: Path,
+    tfidf_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -89,10 +89,10 @@ def test_a_mistake_is_one_sentence(
     (tmp_path / "texts.csv").write_text("text\n" + "".join(f"it was {n} and more\n" for n in range(20)))
     (tmp_path / "one.csv").write_text("text,label\n" + "".join(f"it was {n},x\n" for n in range(20)))
     monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    code, out, err = run(*(str(words) if word == "MODEL" else word for word in line.split()))
+    paths = sorted(tmp_path.iterdir())
+    code, out, err = run(*(str(tfidf_folder) if word == "MODEL" else word for word in line.split()))
     assert (code, out) == (2, "")
     assert err.startswith("clearhead: ")
     assert MISTAKES[line] in err
     assert err.count("\n") == 1 or "rows cannot be used" in err
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(tmp_path.iterdir()) == paths

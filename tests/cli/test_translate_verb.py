@@ -1,4 +1,4 @@
-"""clearhead train --task translate, and clearhead translate: a text, files, pipes, goes on where it stopped."""
+"""clearhead train --task translate and clearhead translate: texts, files, pipes and resuming."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small translator, trained by the verb."""
-    place = tmp_path_factory.mktemp("translator")
-    rows = write_tsv(place / "pairs.tsv", make_parallel_rows(500))
+    """The folder of a small translator, trained on the command line."""
+    folder = tmp_path_factory.mktemp("translator")
+    rows = write_tsv(folder / "pairs.tsv", make_parallel_rows(500))
     main(
         [
             "train",
@@ -51,11 +51,11 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "--threads",
             "1",
             "-o",
-            str(place / "model"),
+            str(folder / "model"),
             "--quiet",
         ]
     )
-    return place / "model"
+    return folder / "model"
 
 
 def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
@@ -66,25 +66,27 @@ def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
     code, out, _ = run(
         "translate", translator, "ein hund sieht.", "--num-beams", "3", "--num-return-sequences", "3", "--json"
     )
-    told = json.loads(out)
+    json_output = json.loads(out)
     assert code == 0
-    assert told["translation"] == told["best"][0]["translation"]
-    assert [one["score"] for one in told["best"]] == sorted((one["score"] for one in told["best"]), reverse=True)
-    again = [run("translate", translator, "ein hund.", "--sample", "--seed", "3")[1] for _ in range(2)]
-    assert again[0] == again[1]
+    assert json_output["translation"] == json_output["best"][0]["translation"]
+    assert [hypothesis["score"] for hypothesis in json_output["best"]] == sorted(
+        (hypothesis["score"] for hypothesis in json_output["best"]), reverse=True
+    )
+    sampled = [run("translate", translator, "ein hund.", "--sample", "--seed", "3")[1] for _ in range(2)]
+    assert sampled[0] == sampled[1]
 
 
-def test_json_tells_which_words_belong_together(translator: Path, run: Run, tmp_path: Path) -> None:
+def test_json_contains_the_alignment(translator: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("ein hund sieht.\n\nzwei katze.\n")
     code, out, err = run("translate", translator, tmp_path / "in.txt", "--json", "--quiet")
     first, empty, last = map(json.loads, out.splitlines())
     assert (code, err) == (0, "")
     assert first["source_words"] == ["ein", "hund", "sieht", "."]
     assert " ".join(first["target_words"]).replace(" .", ".") == first["translation"]
-    for one in (first, last):
-        sources, targets = zip(*one["alignment"], strict=True)
-        assert set(sources) <= set(range(len(one["source_words"])))
-        assert list(targets) == list(range(len(one["target_words"])))
+    for translation in (first, last):
+        sources, targets = zip(*translation["alignment"], strict=True)
+        assert set(sources) <= set(range(len(translation["source_words"])))
+        assert list(targets) == list(range(len(translation["target_words"])))
     assert "alignment" not in empty
     plain = json.loads(run("translate", translator, "ein hund sieht.", "--json", "--no-align")[1])
     assert plain == {name: first[name] for name in plain}
@@ -93,7 +95,7 @@ def test_json_tells_which_words_belong_together(translator: Path, run: Run, tmp_
     assert (code, out, err) == (0, first["translation"] + "\n", "")
 
 
-def test_a_model_without_attention_says_so(run: Run, tmp_path: Path) -> None:
+def test_a_model_without_attention_has_no_alignment(run: Run, tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "pairs.tsv", make_parallel_rows(30))
     config = '{"width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none", "input_feeding": false}'
     main(
@@ -133,83 +135,83 @@ def test_lines_keep_their_order_and_empty_ones_stay(
     lines = [row["de"] for row in make_parallel_rows(9, seed=2)]
     text = "\n".join([*lines[:4], "", *lines[4:]]) + "\n"
     (tmp_path / "in.txt").write_text(text)
-    code, whole, _ = run("translate", translator, tmp_path / "in.txt")
-    said = whole.split("\n")
-    assert (code, len(said), said[4]) == (0, 11, "")
+    code, expected, _ = run("translate", translator, tmp_path / "in.txt")
+    translations = expected.split("\n")
+    assert (code, len(translations), translations[4]) == (0, 11, "")
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    assert run("translate", translator, "-")[1] == whole
-    table = write_tsv(tmp_path / "in.tsv", [{"id": str(place), "de": line} for place, line in enumerate(lines)])
-    assert run("translate", translator, table, "--text", "de")[1].split("\n") == [*said[:4], *said[5:]]
-    # a job that was stopped goes on after its last whole line
-    given = ("translate", translator, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
-    real = translating.translate_lines
+    assert run("translate", translator, "-")[1] == expected
+    table = write_tsv(tmp_path / "in.tsv", [{"id": str(index), "de": line} for index, line in enumerate(lines)])
+    assert run("translate", translator, table, "--text", "de")[1].split("\n") == [*translations[:4], *translations[5:]]
+    # an interrupted job resumes after its last complete line
+    command = ("translate", translator, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    translate_lines = translating.translate_lines
 
-    def stopped(*args: Any, **choices: Any) -> Iterator[Any]:
-        yield from islice(real(*args, **choices), 3)
+    def fail_after_three_lines(*args: Any, **choices: Any) -> Iterator[Any]:
+        yield from islice(translate_lines(*args, **choices), 3)
         raise InputError("stopped")
 
     with monkeypatch.context() as patch:
-        patch.setattr(translating, "translate_lines", stopped)
-        assert run(*given)[0] == 2
+        patch.setattr(translating, "translate_lines", fail_after_three_lines)
+        assert run(*command)[0] == 2
     assert not (tmp_path / "out.txt").exists()
     with (tmp_path / "out.txt.partial").open("a") as file:
         file.write("half a li")
-    code, out, err = run(*given)
+    code, out, err = run(*command)
     assert (code, out) == (0, "")
     assert "3 lines" in err
-    assert (tmp_path / "out.txt").read_text() == whole
+    assert (tmp_path / "out.txt").read_text() == expected
     assert not list(tmp_path.glob("*.partial*"))
-    code, _, err = run(*given)  # a file that is there is never touched
+    code, _, err = run(*command)  # existing files are never overwritten
     assert (code, "already exists" in err) == (2, True)
-    assert (tmp_path / "out.txt").read_text() == whole
+    assert (tmp_path / "out.txt").read_text() == expected
     (tmp_path / "other.txt.partial").write_text("of another job\n")
-    assert run(*given[:-1], tmp_path / "other.txt")[0] == 0
-    assert (tmp_path / "other.txt").read_text() == whole
+    assert run(*command[:-1], tmp_path / "other.txt")[0] == 0
+    assert (tmp_path / "other.txt").read_text() == expected
 
 
-def test_every_translation_that_is_asked_for_is_printed(
+def test_every_requested_translation_is_printed(
     translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [row["de"] for row in make_parallel_rows(4, seed=2)]
     code, out, _ = run("translate", translator, lines[0], "--num-return-sequences", "3")
-    found = [line.split("\t") for line in out.splitlines()]
-    assert (code, [rank for rank, _, _ in found]) == (0, ["1", "2", "3"])
-    assert sorted((float(score) for _, score, _ in found), reverse=True) == [float(score) for _, score, _ in found]
-    told = json.loads(run("translate", translator, lines[0], "--num-return-sequences", "3", "--json")[1])
-    assert [text for _, _, text in found] == [one["translation"] for one in told["best"]]
-    assert found[0][2] == run("translate", translator, lines[0])[1].rstrip("\n")
+    cells = [line.split("\t") for line in out.splitlines()]
+    assert (code, [rank for rank, _, _ in cells]) == (0, ["1", "2", "3"])
+    assert sorted((float(score) for _, score, _ in cells), reverse=True) == [float(score) for _, score, _ in cells]
+    json_output = json.loads(run("translate", translator, lines[0], "--num-return-sequences", "3", "--json")[1])
+    assert [text for _, _, text in cells] == [hypothesis["translation"] for hypothesis in json_output["best"]]
+    assert cells[0][2] == run("translate", translator, lines[0])[1].rstrip("\n")
     (tmp_path / "in.txt").write_text("\n".join([*lines[:2], "", *lines[2:]]) + "\n")
-    whole = run("translate", translator, tmp_path / "in.txt", "--num-return-sequences", "3")[1]
-    assert [line.split("\t")[:2] for line in whole.splitlines()] == [
+    expected = run("translate", translator, tmp_path / "in.txt", "--num-return-sequences", "3")[1]
+    assert [line.split("\t")[:2] for line in expected.splitlines()] == [
         [str(number), str(rank)] for number in range(1, 6) for rank in ((1,) if number == 3 else (1, 2, 3))
     ]
-    assert whole.splitlines()[0] == "1\t" + out.splitlines()[0]
-    output = tmp_path / "out.tsv"  # one that was stopped goes on after the last source with all of its translations
-    given = ("translate", translator, tmp_path / "in.txt", "--num-return-sequences", "3", "-o", output)
+    assert expected.splitlines()[0] == "1\t" + out.splitlines()[0]
+    output = tmp_path / "out.tsv"  # resumed after the last source with all translations
+    command = ("translate", translator, tmp_path / "in.txt", "--num-return-sequences", "3", "-o", output)
     with monkeypatch.context() as patch:
         patch.setattr(translating, "translate_lines", lambda *_, **__: iter([None]))  # fails at the first line
         with pytest.raises(AttributeError):
-            run(*given)
-    mark = (tmp_path / "out.tsv.partial.json").read_bytes()
-    for kept in (0, 2, 4, 6, len(whole.splitlines())):
+            run(*command)
+    fingerprint = (tmp_path / "out.tsv.partial.json").read_bytes()
+    for line_count in (0, 2, 4, 6, len(expected.splitlines())):
         output.unlink(missing_ok=True)
-        begun = "".join(f"{line}\n" for line in whole.splitlines()[:kept]) + "3\t1" * (kept == 6)
-        (tmp_path / "out.tsv.partial").write_text(begun)
-        (tmp_path / "out.tsv.partial.json").write_bytes(mark)
-        assert run(*given)[0] == 0
-        assert output.read_text() == whole
+        partial = "".join(f"{line}\n" for line in expected.splitlines()[:line_count]) + "3\t1" * (line_count == 6)
+        (tmp_path / "out.tsv.partial").write_text(partial)
+        (tmp_path / "out.tsv.partial.json").write_bytes(fingerprint)
+        assert run(*command)[0] == 0
+        assert output.read_text() == expected
     output.write_text("something else\n")
-    code, _, err = run(*given)
+    code, _, err = run(*command)
     assert (code, "already exists" in err, output.read_text()) == (2, True, "something else\n")
 
 
 def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Run, tmp_path: Path) -> None:
-    wrong = {
+    mistakes = {
         "no text": ("translate", translator),
         "an empty text": ("translate", translator, " "),
         "no decoder": ("translate", masked_model, "a text"),
         "a column without a file": ("translate", translator, "a text", "--text", "de"),
-        "more than the beam finds": (
+        "more translations than beams": (
             "translate",
             translator,
             "a text",
@@ -219,20 +221,20 @@ def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Ru
             "5",
         ),
         "temperature without samples": ("translate", translator, "a text", "--temperature", "2"),
-        "a folder for an answer": ("translate", translator, "a text", "-o", tmp_path),
+        "a folder as output": ("translate", translator, "a text", "-o", tmp_path),
         "words without json": ("translate", translator, "a text", "--align"),
         "predict": ("predict", translator, tmp_path / "none.csv"),
     }
-    for said, arguments in wrong.items():
+    for name, arguments in mistakes.items():
         code, out, err = run(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
+        assert (code, out, err.count("\n")) == (2, "", 1), (name, err)
 
 
-def test_evaluate_and_describe_know_it(translator: Path, run: Run) -> None:
+def test_evaluate_and_describe_a_translator(translator: Path, run: Run) -> None:
     code, out, _ = run("evaluate", translator, translator.parent / "pairs.tsv", "--part", "test", "--json")
-    told = json.loads(out)
-    assert (code, told["task"]) == (0, "translate")
-    assert {"bleu", "chrf", "chrf++", "exact_match"} <= told["metrics"].keys()
+    evaluation = json.loads(out)
+    assert (code, evaluation["task"]) == (0, "translate")
+    assert {"bleu", "chrf", "chrf++", "exact_match"} <= evaluation["metrics"].keys()
     code, out, _ = run("describe", translator)
     assert code == 0
     assert "translate" in out

@@ -1,4 +1,4 @@
-"""Every verb on a real small model: tables, JSON, quiet, files, and one sentence for every mistake."""
+"""Every command on a small model: tables, JSON, --quiet, files and mistakes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,26 @@ def test_describe(run: Run, masked_model: Path) -> None:
     assert "BERT: 2 layers, width 12, 3 heads" in out
     assert "masked" in out
     code, out, err = run("describe", masked_model, "--json")
-    told = json.loads(out)
+    description = json.loads(out)
     assert err == ""
-    assert (told["layers"], told["width"], told["heads"], told["head"]) == (2, 12, 3, "masked")
-    assert told["parameters"] == sum(told["parts"].values()) == clearhead.load(masked_model).parameters
-    assert told["passport"]["clearhead"] == clearhead.__version__
-    assert told["disk_bytes"] == sum(path.stat().st_size for path in masked_model.iterdir())
+    assert (description["layers"], description["width"], description["heads"], description["head"]) == (
+        2,
+        12,
+        3,
+        "masked",
+    )
+    assert description["parameters"] == sum(description["parts"].values()) == clearhead.load(masked_model).parameters
+    assert description["passport"]["clearhead"] == clearhead.__version__
+    assert description["disk_bytes"] == sum(path.stat().st_size for path in masked_model.iterdir())
 
 
 def test_tokens(run: Run, masked_model: Path) -> None:
     code, out, _ = run("tokens", masked_model, "Paris is big", "a cat", "--json")
-    told = json.loads(out)
+    encoding = json.loads(out)
     assert code == 0
-    assert told["tokens"] == ["[CLS]", "paris", "is", "big", "[SEP]", "a", "cat", "[SEP]"]
-    assert told["segments"] == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert told["offsets"][1] == [0, 5]
+    assert encoding["tokens"] == ["[CLS]", "paris", "is", "big", "[SEP]", "a", "cat", "[SEP]"]
+    assert encoding["segments"] == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert encoding["offsets"][1] == [0, 5]
     assert run("tokens", masked_model, "Paris", "--quiet")[1].split() == ["2", "5", "3"]
     assert "paris" in run("tokens", masked_model, "Paris")[1]
 
@@ -48,10 +53,10 @@ def test_tokens(run: Run, masked_model: Path) -> None:
 def test_fill(run: Run, masked_model: Path) -> None:
     text = "Paris is the [MASK] of France."
     code, out, _ = run("fill", masked_model, text, "--top", 3, "--json")
-    told = json.loads(out)
+    json_output = json.loads(out)
     assert code == 0
     guesses = clearhead.load(masked_model).fill(text, top=3)
-    assert told == [[{"token": g.token, "probability": g.probability, "id": g.id} for g in guesses[0]]]
+    assert json_output == [[{"token": g.token, "probability": g.probability, "id": g.id} for g in guesses[0]]]
     assert run("fill", masked_model, text, "--quiet")[1].strip() == guesses[0][0].token
     assert guesses[0][0].token in run("fill", masked_model, text)[1]
     code, out, err = run("fill", masked_model, "no mask here")
@@ -60,27 +65,27 @@ def test_fill(run: Run, masked_model: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".npy", ".jsonl", ".parquet"])
-def test_embed_writes_what_the_library_gives(run: Run, masked_model: Path, tmp_path: Path, ending: str) -> None:
+def test_embed_writes_the_vectors_of_the_library(run: Run, masked_model: Path, tmp_path: Path, ending: str) -> None:
     texts = ["a cat sat", "paris", 'a "quoted", text']
     (tmp_path / "texts.csv").write_text('id,text\n1,a cat sat\n2,paris\n3,"a ""quoted"", text"\n')
     out = tmp_path / f"vectors{ending}"
-    code, told, _ = run("embed", masked_model, tmp_path / "texts.csv", "-o", out, "--json")
+    code, printed, _ = run("embed", masked_model, tmp_path / "texts.csv", "-o", out, "--json")
     assert code == 0
-    assert json.loads(told) == {"texts": 3, "width": 12, "output": str(out), "truncated": [], "resumed": 0}
+    assert json.loads(printed) == {"texts": 3, "width": 12, "output": str(out), "truncated": [], "resumed": 0}
     expected = clearhead.load(masked_model).embed(texts)
     if ending == ".npy":
-        found = np.load(out)
-        assert found.dtype == np.float32
+        vectors = np.load(out)
+        assert vectors.dtype == np.float32
     elif ending == ".jsonl":
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         assert [row["text"] for row in rows] == texts
-        found = np.array([row["vector"] for row in rows], np.float32)
+        vectors = np.array([row["vector"] for row in rows], np.float32)
     else:
         parquet = pytest.importorskip("pyarrow.parquet")
         table = parquet.read_table(out).to_pydict()
         assert table["text"] == texts
-        found = np.array(table["vector"], np.float32)
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+        vectors = np.array(table["vector"], np.float32)
+    np.testing.assert_allclose(vectors, expected, atol=1e-7)
 
 
 def test_embed_reads_every_kind_of_file(
@@ -104,13 +109,13 @@ def test_embed_reads_every_kind_of_file(
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected)
 
 
-def test_embed_says_what_it_cut_off(run: Run, masked_model: Path, tmp_path: Path) -> None:
+def test_embed_reports_truncation(run: Run, masked_model: Path, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("a cat " * 30 + "\nparis\n")
     code, _, err = run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy")
     assert code == 0
     assert "1 of 2 texts are longer than 24 tokens: 38 tokens were left out." in err
-    told = json.loads(run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy", "--json")[1])
-    assert len(told["truncated"]) == 1
+    json_output = json.loads(run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy", "--json")[1])
+    assert len(json_output["truncated"]) == 1
 
 
 def test_embed_layer_and_pooling(run: Run, masked_model: Path, tmp_path: Path) -> None:
@@ -146,11 +151,13 @@ def test_convert(run: Run, masked_model: Path, tmp_path: Path) -> None:
 
 def test_export(run: Run, masked_model: Path, tmp_path: Path) -> None:
     code, out, err = run("export", masked_model, tmp_path / "fused", "--json")
-    told = json.loads(out)
+    json_output = json.loads(out)
     assert (code, err) == (0, "")
-    assert {"model.onnx", "export.json", "config.json", "tokenizer.json", "clearhead.json"} <= told["files"].keys()
-    assert (told["graph"], list(told["outputs"])) == ("fused", ["logits"])
-    assert told["files"]["model.onnx"] == (tmp_path / "fused" / "model.onnx").stat().st_size
+    assert {"model.onnx", "export.json", "config.json", "tokenizer.json", "clearhead.json"} <= json_output[
+        "files"
+    ].keys()
+    assert (json_output["graph"], list(json_output["outputs"])) == ("fused", ["logits"])
+    assert json_output["files"]["model.onnx"] == (tmp_path / "fused" / "model.onnx").stat().st_size
     assert run("export", masked_model, tmp_path / "quiet", "--quiet") == (0, "", "")
     code, out, err = run("export", masked_model, tmp_path / "portable", "--portable")
     assert (code, out) == (0, "")
@@ -165,7 +172,7 @@ def test_export(run: Run, masked_model: Path, tmp_path: Path) -> None:
     assert "not empty" in err
 
 
-def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
+def make_mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     (folder / "two.csv").write_text("one,two\n1,2\n")
     (folder / "bad.csv").write_text("text,label\na\n")
     (folder / "empty.txt").write_text("")
@@ -175,10 +182,10 @@ def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     (folder / "broken.jsonl").write_text('{"text": "a"}\n{"text": \n')
     out = ("-o", folder / "v.npy")
     return {
-        "no verb like this": ("nonsense",),
+        "an unknown command": ("nonsense",),
         "no reference": ("describe",),
         "no such folder": ("describe", folder / "missing"),
-        "no model folder": ("describe", folder),
+        "not a model folder": ("describe", folder),
         "unknown option": ("describe", model, "--nonsense"),
         "no output": ("embed", model, folder / "two.csv"),
         "no such file": ("embed", model, folder / "missing.txt", *out),
@@ -201,8 +208,8 @@ def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
         "export of nothing": ("export", folder / "missing", folder / "new"),
         "explain into a file": ("explain", model, "a", "-o", folder / "two.csv/a.svg"),
         "unknown prompt": ("embed", model, folder / "two.csv", "--text", "one", "--prompt-name", "x", *out),
-        "top is nothing": ("fill", model, "a [MASK]", "--top", "0"),
-        "top is no number": ("fill", model, "a [MASK]", "--top", "many"),
+        "top is zero": ("fill", model, "a [MASK]", "--top", "0"),
+        "top is not a number": ("fill", model, "a [MASK]", "--top", "many"),
         "explain ending": ("explain", model, "a", "-o", folder / "a.pdf"),
         "explain word": ("explain", model, "a", "-o", folder / "a.svg", "--word", "zebra"),
         "convert pickle": ("convert", folder, folder / "new"),
@@ -210,7 +217,7 @@ def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
 
 
 def test_every_mistake_is_one_sentence(run: Run, masked_model: Path, tmp_path: Path) -> None:
-    for name, arguments in mistakes(masked_model, tmp_path).items():
+    for name, arguments in make_mistakes(masked_model, tmp_path).items():
         code, out, err = run(*arguments)
         assert code == 2, (name, err)
         assert out == "", name
@@ -220,25 +227,25 @@ def test_every_mistake_is_one_sentence(run: Run, masked_model: Path, tmp_path: P
 
 
 def test_help_of_every_verb(run: Run) -> None:
-    listed = run("--help")[1]
+    overview = run("--help")[1]
     for verb in VERBS:
         code, out, err = run(verb, "--help")
         assert (code, err) == (0, ""), verb
         assert "--json" in out, verb
         assert "--quiet" in out, verb
         assert f"clearhead {verb}" in out, verb
-        assert verb in listed
+        assert verb in overview
     assert clearhead.__version__ in run("--version")[1]
 
 
 def test_python_m_clearhead_and_a_closed_pipe(masked_model: Path) -> None:
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     command = f"{sys.executable} -m clearhead tokens {masked_model} paris --quiet"
-    done = subprocess.run(command.split(), capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["2", "5", "3"], "")
+    process = subprocess.run(command.split(), capture_output=True, text=True, check=False, env=environment)
+    assert (process.returncode, process.stdout.split(), process.stderr) == (0, ["2", "5", "3"], "")
     shell = f"{sys.executable} -m clearhead describe {masked_model} | head -n 1"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, env=environment)
-    assert "Traceback" not in done.stderr
+    process = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, env=environment)
+    assert "Traceback" not in process.stderr
 
 
 def test_completion_is_offered(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""clearhead word2vec, words and contrast as people call them."""
+"""clearhead word2vec, words and contrast: results, JSON and mistakes."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ def text(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.bin"])
-def test_word2vec_learns_what_words_then_finds(run: Run, text: Path, tmp_path: Path, name: str) -> None:
-    out = tmp_path / name
-    code, told, err = run("word2vec", text, "-o", out, "--width", 16, "--epochs", 8, "--seed", 1)
+def test_words_reads_the_output_of_word2vec(run: Run, text: Path, tmp_path: Path, name: str) -> None:
+    output = tmp_path / name
+    code, out, err = run("word2vec", text, "-o", output, "--width", 16, "--epochs", 8, "--seed", 1)
     assert (code, err) == (0, "")
-    assert "32 of width 16; 0 rare words ignored" in told
-    code, told, err = run("words", out, "t1w1", "--top", 2, "--quiet")
+    assert "32 of width 16; 0 rare words ignored" in out
+    code, out, err = run("words", output, "t1w1", "--top", 2, "--quiet")
     assert (code, err) == (0, "")
-    assert [word[:2] for word in told.split()] == ["t1", "t1"]
+    assert [word[:2] for word in out.split()] == ["t1", "t1"]
 
 
-def test_word2vec_prints_json_and_repeats_itself(run: Run, text: Path, tmp_path: Path) -> None:
-    call = ("word2vec", text, "--mode", "cbow", "--epochs", 2, "--width", 8, "--json", "-o")
-    code, told, err = run(*call, tmp_path / "a")
+def test_word2vec_is_reproducible(run: Run, text: Path, tmp_path: Path) -> None:
+    command = ("word2vec", text, "--mode", "cbow", "--epochs", 2, "--width", 8, "--json", "-o")
+    code, out, err = run(*command, tmp_path / "a")
     assert (code, err) == (0, "")
-    made = json.loads(told)
-    assert (made["mode"], made["words"], made["sentences"]) == ("cbow", 32, 600)
-    run(*call, tmp_path / "b")
+    json_output = json.loads(out)
+    assert (json_output["mode"], json_output["words"], json_output["sentences"]) == ("cbow", 32, 600)
+    run(*command, tmp_path / "b")
     assert (tmp_path / "a/words.safetensors").read_bytes() == (tmp_path / "b/words.safetensors").read_bytes()
     assert json.loads((tmp_path / "a/words.json").read_text())["learned"]["epochs"] == 2
-    code, told, err = run("word2vec", text, "-o", tmp_path / "c", "--epochs", 1, "--quiet")
-    assert (code, told, err) == (0, "", "")
+    code, out, err = run("word2vec", text, "-o", tmp_path / "c", "--epochs", 1, "--quiet")
+    assert (code, out, err) == (0, "", "")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "Name at least one text file"),
         (("missing.txt",), "not found"),
@@ -64,12 +64,12 @@ def test_word2vec_prints_json_and_repeats_itself(run: Run, text: Path, tmp_path:
         (("-", "-"), "can be read only once"),
     ],
 )
-def test_word2vec_says_what_is_wrong(
-    run: Run, text: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    code, told, err = run("word2vec", *(text if one == "TEXT" else one for one in arguments), "-o", tmp_path / "new")
-    assert (code, told, err.count("\n")) == (2, "", 1)
-    assert said in err
+def test_word2vec_mistakes(run: Run, text: Path, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = run(
+        "word2vec", *(text if argument == "TEXT" else argument for argument in arguments), "-o", tmp_path / "new"
+    )
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
     assert not (tmp_path / "new").exists()
 
 
@@ -87,44 +87,44 @@ def test_word2vec_does_not_overwrite_a_file(run: Run, text: Path, tmp_path: Path
 
 
 def test_words_takes_sums_with_a_lone_hyphen(run: Run, vectors: Path) -> None:
-    code, told, err = run("words", vectors, "king", "-", "man", "+", "woman", "--top", 1)
+    code, out, err = run("words", vectors, "king", "-", "man", "+", "woman", "--top", 1)
     assert (code, err) == (0, "")
-    assert "king - man + woman" in told
-    assert "queen" in told
-    code, told, err = run("words", vectors, "king - man + woman", "--json", "--similar", "king", "king")
-    made = json.loads(told)
-    assert made["neighbours"][0]["word"] == "queen"
-    assert made["similar"]["cosine"] == 1
-    assert (made["words"], made["width"]) == (7, 4)
+    assert "king - man + woman" in out
+    assert "queen" in out
+    code, out, err = run("words", vectors, "king - man + woman", "--json", "--similar", "king", "king")
+    json_output = json.loads(out)
+    assert json_output["neighbours"][0]["word"] == "queen"
+    assert json_output["similar"]["cosine"] == 1
+    assert (json_output["words"], json_output["width"]) == (7, 4)
 
 
 def test_words_measures(run: Run, vectors: Path, tmp_path: Path) -> None:
     pairs, questions = tmp_path / "pairs.tsv", tmp_path / "questions.txt"
     pairs.write_text("king\tqueen\t8\nking\tapple\t1\nman\twoman\t6\nprince\tking\t9\n")
     questions.write_text(": royal\nman king woman queen\nman king woman apple\n: <b>none</b>\nx y z w\n")
-    call = ("words", vectors, "--wordsim", pairs, "--simlex", pairs, "--analogies", questions)
-    code, told, err = run(*call, "--json")
+    command = ("words", vectors, "--wordsim", pairs, "--simlex", pairs, "--analogies", questions)
+    code, out, err = run(*command, "--json")
     assert (code, err) == (0, "")
-    made = json.loads(told)
-    assert made["wordsim"]["known"] == made["simlex"]["rows"] == 4
-    assert made["analogies"]["accuracy"]["value"] == 0.5
-    code, told, _ = run(*call)
+    json_output = json.loads(out)
+    assert json_output["wordsim"]["known"] == json_output["simlex"]["rows"] == 4
+    assert json_output["analogies"]["accuracy"]["value"] == 0.5
+    code, out, _ = run(*command)
     assert code == 0
-    assert "unknown words" in told
-    assert "<b>none</b>" in told
-    code, told, _ = run(*call, "--quiet")
-    assert told.split()[-1] == "0.5000"
+    assert "unknown words" in out
+    assert "<b>none</b>" in out
+    code, out, _ = run(*command, "--quiet")
+    assert out.split()[-1] == "0.5000"
 
 
 def test_words_of_a_transformer(run: Run, masked_model: Path) -> None:
-    code, told, err = run("words", masked_model, "cat", "--top", 3)
+    code, out, err = run("words", masked_model, "cat", "--top", 3)
     assert code == 0, err
     assert "tokens are whole words" in err
-    assert "##s" not in told
+    assert "##s" not in out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "Name a word"),
         (("nobody",), "'nobody' is not among the 7 words"),
@@ -134,38 +134,38 @@ def test_words_of_a_transformer(run: Run, masked_model: Path) -> None:
         (("--wordsim", "missing.tsv"), "does not exist or is not a file"),
     ],
 )
-def test_words_says_what_is_wrong(run: Run, vectors: Path, arguments: tuple[str, ...], said: str) -> None:
-    code, told, err = run("words", vectors, *arguments)
-    assert (code, told, err.count("\n")) == (2, "", 1)
-    assert said in err
+def test_words_mistakes(run: Run, vectors: Path, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = run("words", vectors, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
 
 
 def test_contrast_of_a_transformer(run: Run, masked_model: Path) -> None:
     first, second = "the cat sat on a mat", "paris is the big cat"
-    code, told, err = run("contrast", masked_model, first, second, "cat", "--json", "--also", "a cat")
+    code, out, err = run("contrast", masked_model, first, second, "cat", "--json", "--also", "a cat")
     assert (code, err) == (0, "")
-    made = json.loads(told)
-    assert made["layers"][0] == {"name": "word table", "cosine": 1.0}
-    assert made["layers"][-1]["cosine"] < 1
-    assert [one["sentence"] for one in made["occurrences"]] == [first, second, "a cat"]
+    json_output = json.loads(out)
+    assert json_output["layers"][0] == {"name": "word table", "cosine": 1.0}
+    assert json_output["layers"][-1]["cosine"] < 1
+    assert [occurrence["sentence"] for occurrence in json_output["occurrences"]] == [first, second, "a cat"]
     for more in ((), ("--also", "a cat")):
-        code, told, _ = run("contrast", masked_model, first, second, "cat", *more)
+        code, out, _ = run("contrast", masked_model, first, second, "cat", *more)
         assert code == 0
-        assert "word table" in told
-    code, told, err = run("contrast", masked_model, first, second, "cat", "--quiet")
-    assert float(told) == pytest.approx(made["layers"][-1]["cosine"], abs=1e-4)
+        assert "word table" in out
+    code, out, err = run("contrast", masked_model, first, second, "cat", "--quiet")
+    assert float(out) == pytest.approx(json_output["layers"][-1]["cosine"], abs=1e-4)
     assert err == ""
 
 
 def test_contrast_of_word_vectors(run: Run, vectors: Path) -> None:
-    code, told, err = run("contrast", vectors, "the king is dead", "long live the king", "king")
+    code, out, err = run("contrast", vectors, "the king is dead", "long live the king", "king")
     assert code == 0, err
-    assert "1.0000" in told
-    assert "prince" in told
+    assert "1.0000" in out
+    assert "prince" in out
     assert "same vector in every context" in err
 
 
-def test_contrast_says_where_the_word_is_missing(run: Run, vectors: Path) -> None:
-    code, told, err = run("contrast", vectors, "the king", "the queen", "king")
-    assert (code, told, err.count("\n")) == (2, "", 1)
+def test_contrast_names_the_sentence_without_the_word(run: Run, vectors: Path) -> None:
+    code, out, err = run("contrast", vectors, "the king", "the queen", "king")
+    assert (code, out, err.count("\n")) == (2, "", 1)
     assert "'king' does not occur as a separate word in 'the queen'" in err
