@@ -26,7 +26,7 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def fitted(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def fine_tuned_run(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A network fine-tuned on the reviews; the best epoch is selected on 20 dev rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(network, "MIN_DEV_ROWS", 20)
@@ -34,13 +34,13 @@ def fitted(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def words(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def tfidf_run(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A TF-IDF model of the reviews, which trains in milliseconds."""
     return train(reviews, output=tmp_path_factory.mktemp("runs") / "words", method="tfidf")
 
 
 @pytest.fixture(scope="session")
-def several(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def multilabel_run(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A network for multi-label classification."""
     return train(
         make_multilabel_rows(240), output=tmp_path_factory.mktemp("runs") / "several", model=tiny, epochs=8, **QUICK
@@ -48,13 +48,13 @@ def several(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
-def pair(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def pair_run(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A network for pairs of texts."""
     return train(make_pair_rows(200), output=tmp_path_factory.mktemp("runs") / "pair", model=tiny, epochs=8, **QUICK)
 
 
 @pytest.fixture(scope="session")
-def number(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def regression_run(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A regression network for numbers with mean 1000 and standard deviation 300."""
     return train(
         make_scored_rows(160), output=tmp_path_factory.mktemp("runs") / "number", model=tiny, epochs=10, **QUICK

@@ -32,12 +32,12 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_describe_is_what_the_verb_prints(
-    encoder: Path, words: Run, fitted: Run, capsys: pytest.CaptureFixture[str]
+    encoder: Path, tfidf_run: Run, fine_tuned_run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for folder, kind, phrase in (
         (encoder, "encoder", "architecture"),
-        (words.folder, "classic model", "terms"),
-        (fitted.folder, "classifier", "labels"),
+        (tfidf_run.folder, "classic model", "terms"),
+        (fine_tuned_run.folder, "classifier", "labels"),
     ):
         description = clearhead.describe(folder)
         assert clearhead.kind_of(folder) == kind

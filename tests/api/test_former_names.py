@@ -76,18 +76,18 @@ def test_told_of_training(tmp_path: Path) -> None:
         assert messages
 
 
-def test_told_of_evaluate_and_predict_file(words: Run, tmp_path: Path) -> None:
+def test_told_of_evaluate_and_predict_file(tfidf_run: Run, tmp_path: Path) -> None:
     rows = make_sentiment_rows(30)
     reports: list[int] = []
     evaluation = call_with_former(
-        lambda keywords: api.evaluate(words.folder, rows, **keywords), "told", "progress", reports.append
+        lambda keywords: api.evaluate(tfidf_run.folder, rows, **keywords), "told", "progress", reports.append
     )
-    assert evaluation.metrics == api.evaluate(words.folder, rows).metrics
+    assert evaluation.metrics == api.evaluate(tfidf_run.folder, rows).metrics
     assert reports
     outputs = iter(range(100))
     counts: list[tuple[int, int | None]] = []
     summary = call_with_former(
-        lambda keywords: api.predict_file(words.folder, rows, tmp_path / f"{next(outputs)}.csv", **keywords),
+        lambda keywords: api.predict_file(tfidf_run.folder, rows, tmp_path / f"{next(outputs)}.csv", **keywords),
         "told",
         "progress",
         lambda done, total: counts.append((done, total)),

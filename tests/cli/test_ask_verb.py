@@ -115,7 +115,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: 
     (tmp_path / "empty.txt").write_text(" \n")
     answers = models["answers"]
     mistakes: dict[str, tuple[Any, ...]] = {
-        "No passage given; write one after the question": (answers, QUESTION),
+        "No passage given; write it after the question": (answers, QUESTION),
         "Two passages given": (answers, QUESTION, PASSAGE, "--file", tmp_path / "empty.txt"),
         "empty.txt contains no text": (answers, QUESTION, "--file", tmp_path / "empty.txt"),
         "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),

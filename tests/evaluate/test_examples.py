@@ -28,7 +28,7 @@ def plant_wrong_labels(count: int = 120) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("kind", ["fitted", "words", "features"])
+@pytest.mark.parametrize("kind", ["fine_tuned_run", "tfidf_run", "features"])
 def test_planted_errors_and_the_words_that_gave_them_away(
     kind: str, tiny: str, reviews: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -42,7 +42,7 @@ def test_planted_errors_and_the_words_that_gave_them_away(
     assert evaluation.picks is not None
     examples = show_examples(predictor, source, predictor.resolve_columns(source), evaluation.picks, seconds=20)
     rows = {example.selected.row: example for example in (*examples.worst, *examples.suspicious)}
-    assert kind != "fitted" or {11, 21} <= {example.selected.row for example in examples.suspicious}
+    assert kind != "fine_tuned_run" or {11, 21} <= {example.selected.row for example in examples.suspicious}
     explained = []
     for number in {11, 21} & rows.keys():
         example = rows[number]
@@ -59,16 +59,16 @@ def test_planted_errors_and_the_words_that_gave_them_away(
     assert examples.scored > len(rows)
 
 
-def test_report_of_a_run(fitted: Run, reviews: Path, tmp_path: Path) -> None:
-    assert fitted.report is not None
-    page = Reader(fitted.report.read_text())
+def test_report_of_a_run(fine_tuned_run: Run, reviews: Path, tmp_path: Path) -> None:
+    assert fine_tuned_run.report is not None
+    page = Reader(fine_tuned_run.report.read_text())
     cost_text = page.said("cost")
     assert "Latency of one text (median)" in cost_text
     assert "Model size on disk" in cost_text
-    assert fitted.cost["latency of one text ms"] > 0
-    assert 0 < fitted.cost["size on disk MB"] < 1
+    assert fine_tuned_run.cost["latency of one text ms"] > 0
+    assert 0 < fine_tuned_run.cost["size on disk MB"] < 1
     path = tmp_path / "page.html"
-    evaluate(fitted.folder, plant_wrong_labels(), report=path)
+    evaluate(fine_tuned_run.folder, plant_wrong_labels(), report=path)
     page = Reader(path.read_text())
     assert {"worst", "suspicious", "confusion", "lengths", "cost"} <= set(page.sections)
     assert plant_wrong_labels()[10]["text"] in page.said("worst")
@@ -76,7 +76,8 @@ def test_report_of_a_run(fitted: Run, reviews: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "rows"), [("several", make_multilabel_rows), ("pair", make_pair_rows), ("number", make_scored_rows)]
+    ("kind", "rows"),
+    [("multilabel_run", make_multilabel_rows), ("pair_run", make_pair_rows), ("regression_run", make_scored_rows)],
 )
 def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = request.getfixturevalue(kind)
@@ -93,8 +94,8 @@ def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, reques
         assert "worst" not in page.sections
 
 
-def test_only_what_is_shown_is_kept(words: Run) -> None:
-    predictor = load_predictor(words.folder)
+def test_only_what_is_shown_is_kept(tfidf_run: Run) -> None:
+    predictor = load_predictor(tfidf_run.folder)
     long_text = "good " * 30_000
     rows = [{"text": f"{long_text} {index}", "label": ("good", "bad")[index % 2]} for index in range(40)]
     evaluation = evaluate(predictor, rows)
@@ -108,8 +109,8 @@ def test_only_what_is_shown_is_kept(words: Run) -> None:
     assert MAX_TEXT_CHARACTERS < MAX_CHARACTERS
 
 
-def test_the_second_pass_ends_with_the_last_row(words: Run) -> None:
-    predictor = load_predictor(words.folder)
+def test_the_second_pass_ends_with_the_last_row(tfidf_run: Run) -> None:
+    predictor = load_predictor(tfidf_run.folder)
     rows = plant_wrong_labels()
     evaluation = evaluate(predictor, rows[:30])
     assert evaluation.picks is not None
@@ -127,9 +128,9 @@ def test_the_second_pass_ends_with_the_last_row(words: Run) -> None:
     assert max(rows_read) <= 30
 
 
-def test_what_can_be_read_once_shows_no_rows(words: Run, tmp_path: Path) -> None:
+def test_what_can_be_read_once_shows_no_rows(tfidf_run: Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    evaluate(words.folder, (row for row in plant_wrong_labels()), report=path)
+    evaluate(tfidf_run.folder, (row for row in plant_wrong_labels()), report=path)
     page = Reader(path.read_text())
     assert "worst" not in page.sections
     assert "can be read only once; the report shows no rows" in page.said("notes")
@@ -144,8 +145,8 @@ def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
         assert "Results on the dev rows" in page.said(section)
 
 
-def test_marks_of_a_pick_reach_the_example(words: Run) -> None:
-    predictor = load_predictor(words.folder)
+def test_marks_of_a_pick_reach_the_example(tfidf_run: Run) -> None:
+    predictor = load_predictor(tfidf_run.folder)
     source = open_source([{"text": "nothing " * 400 + "Anna", "label": "good"}])
     span = LabeledSpan(start=3200, end=3204, label="PER", kind="true")
     picks = RowSelection(worst=(SelectedRow(row=1, truth="PER", answer="none", spans=(span,)),))
@@ -154,5 +155,5 @@ def test_marks_of_a_pick_reach_the_example(words: Run) -> None:
     assert example.text[span.start : span.end] == "Anna"
     assert example.spans == (span,)
     assert example.words is None
-    data = ReportData(title="t", command="", parts={"test": words.evaluations["test"]}, examples={"test": examples})
+    data = ReportData(title="t", command="", parts={"test": tfidf_run.evaluations["test"]}, examples={"test": examples})
     assert "[true PER: Anna]" in Reader(report_html(data)).said("worst")

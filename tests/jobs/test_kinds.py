@@ -130,8 +130,8 @@ def test_every_task_has_a_kind() -> None:
     assert not set(PREDICTOR_KINDS) & set(TRANSLATION_KINDS)
 
 
-def test_models_without_a_network(words: Run, tmp_path: Path) -> None:
-    assert kind_of(words.folder) == "classic model"
+def test_models_without_a_network(tfidf_run: Run, tmp_path: Path) -> None:
+    assert kind_of(tfidf_run.folder) == "classic model"
     words_with_vectors = (*POSITIVE_WORDS, *NEGATIVE_WORDS)
     save_vectors(
         tmp_path / "words",
@@ -143,7 +143,7 @@ def test_models_without_a_network(words: Run, tmp_path: Path) -> None:
     )
     assert kind_of(run.folder) == "word vector model"
     assert has_vectors(run.folder)
-    assert not has_vectors(words.folder)
+    assert not has_vectors(tfidf_run.folder)
 
 
 @pytest.mark.parametrize("name", ["v.txt", "v.bin"])

@@ -231,13 +231,13 @@ def test_very_few_rows_train_anyway(count: int, tmp_path: Path) -> None:
     assert json.loads(json.dumps(run.to_json(), allow_nan=False))["measured_on"] == run.measured_on
 
 
-def test_the_part_that_was_held_out_is_found_again(words: Run, reviews: Path, tmp_path: Path) -> None:
+def test_the_part_that_was_held_out_is_found_again(tfidf_run: Run, reviews: Path, tmp_path: Path) -> None:
     for part in ("dev", "test"):
-        evaluation = evaluate(words.folder, reviews, part=part)
+        evaluation = evaluate(tfidf_run.folder, reviews, part=part)
         assert evaluation.rows == 20
-        assert evaluation.metrics["accuracy"].value == words.evaluations[part].metrics["accuracy"].value
+        assert evaluation.metrics["accuracy"].value == tfidf_run.evaluations[part].metrics["accuracy"].value
     with pytest.raises(InputError, match="held out dev, test of its training file, not 'train'"):
-        evaluate(words.folder, reviews, part="train")
+        evaluate(tfidf_run.folder, reviews, part="train")
     other_file = write_csv(tmp_path / "other.csv", make_sentiment_rows(200, seed=99))
     with pytest.raises(InputError, match=r"other.csv does not have the test rows that .* held out of reviews.csv"):
-        evaluate(words.folder, other_file, part="test")
+        evaluate(tfidf_run.folder, other_file, part="test")

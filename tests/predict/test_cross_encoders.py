@@ -121,25 +121,27 @@ def test_columns_of_texts_that_are_not_read_are_reported(reranker: Path, caplog:
     ]
 
 
-def test_a_model_trained_here_says_nothing_of_other_columns(fitted: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_trained_here_says_nothing_of_other_columns(
+    fine_tuned_run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = [row | {"comment": "this is what somebody thought of it"} for row in make_sentiment_rows(5)]
     with caplog.at_level(logging.WARNING, "clearhead"):
-        predict(fitted.folder, rows)
+        predict(fine_tuned_run.folder, rows)
     assert not caplog.records
 
 
-def test_tuples_are_pairs(reranker: Path, pair: Run, fitted: Run) -> None:
+def test_tuples_are_pairs(reranker: Path, pair_run: Run, fine_tuned_run: Run) -> None:
     expected = load_cross_encoder(reranker).predict(PAIRS)
     for pairs in (PAIRS, [list(pair_of_texts) for pair_of_texts in PAIRS], iter(PAIRS), tuple(PAIRS)):
         np.testing.assert_allclose(predict_numbers(reranker, pairs), expected, atol=1e-5)
-    assert predict(pair.folder, PAIRS) == predict(pair.folder, name_columns("sentence1", "sentence2"))
-    assert predict(pair.folder, [("good", "bad")])[0].label is not None  # even for short texts
+    assert predict(pair_run.folder, PAIRS) == predict(pair_run.folder, name_columns("sentence1", "sentence2"))
+    assert predict(pair_run.folder, [("good", "bad")])[0].label is not None  # even for short texts
     with pytest.raises(InputError, match="reads one text, and the list has two in each row"):
-        predict(fitted.folder, PAIRS)
+        predict(fine_tuned_run.folder, PAIRS)
     with pytest.raises(InputError, match=r"a tuple, expected .* two texts of a pair as \(text, second text\)"):
         predict(reranker, [("one", "two", "three")])
     with pytest.raises(InputError, match="row 2: a text, but row 1 is a pair of texts; all rows"):
-        predict(pair.folder, [("one", "two"), "three"])
+        predict(pair_run.folder, [("one", "two"), "three"])
 
 
 def test_an_estimator_reads_both(reranker: Path) -> None:
@@ -209,9 +211,9 @@ def test_numbers_learned_here_are_the_same_there(reranker: Path, tmp_path: Path)
     np.testing.assert_allclose(load_cross_encoder(run.folder).predict(PAIRS), expected, rtol=1e-5)
 
 
-def test_pairs_learned_here_are_the_same_there(pair: Run) -> None:
-    logits = load_cross_encoder(pair.folder).predict(PAIRS)
-    predictor = load_predictor(pair.folder)
+def test_pairs_learned_here_are_the_same_there(pair_run: Run) -> None:
+    logits = load_cross_encoder(pair_run.folder).predict(PAIRS)
+    predictor = load_predictor(pair_run.folder)
     scaled = np.exp(logits / predictor.calibration.temperature)
     expected = scaled / scaled.sum(-1, keepdims=True)
     probabilities = [list(answer.probabilities.values()) for answer in predict(predictor, PAIRS)]

@@ -72,8 +72,8 @@ def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
     assert measure_disk_bytes(tmp_path) == 1014  # without safetensors, the pickle counts
 
 
-def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    predictor, slow_scorer = make_slow_predictor(words, 0.01, monkeypatch)
+def test_rows_are_asked_one_by_one_and_the_first_do_not_count(tfidf_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor, slow_scorer = make_slow_predictor(tfidf_run, 0.01, monkeypatch)
     rows: Any = [{"text": "a good film", "label": "good"}, {"text": "a bad end", "label": "bad"}]
     source = open_source(rows)
     source_rows = [row for row in source.rows() if isinstance(row, Row)]
@@ -94,9 +94,9 @@ def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkey
 
 @pytest.mark.parametrize("seconds", [0.005, 0.6])
 def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(
-    words: Run, seconds: float, monkeypatch: pytest.MonkeyPatch
+    tfidf_run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    predictor, slow_scorer = make_slow_predictor(words, seconds, monkeypatch)
+    predictor, slow_scorer = make_slow_predictor(tfidf_run, seconds, monkeypatch)
     rows = [{"text": "a good film" if index % 3 == 0 else " ", "label": "good"} for index in range(30)]
     source = open_source(rows)
     cost = measure_serving_cost(predictor, source, predictor.resolve_columns(source))

@@ -36,32 +36,34 @@ def copy_run(tmp_path: Path) -> CopyRun:
     return make
 
 
-def test_a_copy_answers_as_before(fitted: Run, copy_run: CopyRun, reviews: Path) -> None:
-    assert predict(copy_run(fitted), reviews) == predict(fitted.folder, reviews)
+def test_a_copy_answers_as_before(fine_tuned_run: Run, copy_run: CopyRun, reviews: Path) -> None:
+    assert predict(copy_run(fine_tuned_run), reviews) == predict(fine_tuned_run.folder, reviews)
 
 
-def test_a_changed_label_is_refused(fitted: Run, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted, "config.json", id2label={"0": "bad", "1": "great"}, label2id={"bad": 0, "great": 1})
+def test_a_changed_label_is_refused(fine_tuned_run: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(
+        fine_tuned_run, "config.json", id2label={"0": "bad", "1": "great"}, label2id={"bad": 0, "great": 1}
+    )
     with pytest.raises(ClearheadError, match="The labels changed since this model was saved: label 1 was 'good'"):
         load_predictor(folder)
 
 
-def test_swapped_labels_are_refused(fitted: Run, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted, "config.json", id2label={"0": "good", "1": "bad"}, label2id={"good": 0, "bad": 1})
+def test_swapped_labels_are_refused(fine_tuned_run: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fine_tuned_run, "config.json", id2label={"0": "good", "1": "bad"}, label2id={"good": 0, "bad": 1})
     with pytest.raises(ClearheadError, match="label 0 was 'bad' and is now 'good'"):
         load_predictor(folder)
 
 
-def test_a_changed_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted)
+def test_a_changed_tokenizer_is_refused(fine_tuned_run: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fine_tuned_run)
     text = (folder / "tokenizer.json").read_text()
     (folder / "tokenizer.json").write_text(text.replace('"the"', '"##the"'))
     with pytest.raises(TokenizerError, match="The tokenizer changed since this model was saved"):
         predict(folder, ["it was good"])
 
 
-def test_a_lost_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted)
+def test_a_lost_tokenizer_is_refused(fine_tuned_run: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fine_tuned_run)
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ClearheadError, match="was saved with a tokenizer, but its files are missing"):
         load_predictor(folder)
@@ -103,8 +105,8 @@ def test_a_lost_tokenizer_is_refused(fitted: Run, copy_run: CopyRun) -> None:
     ],
     ids=str,
 )
-def test_a_passport_that_cannot_be_is_refused(values: dict[str, Any], fitted: Run, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted, **values)
+def test_a_passport_that_cannot_be_is_refused(values: dict[str, Any], fine_tuned_run: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fine_tuned_run, **values)
     with pytest.raises(ClearheadError) as caught:
         predict(folder, [" ".join(["film"] * 100)])
     assert "\n" not in str(caught.value)
@@ -115,20 +117,22 @@ def test_a_passport_that_cannot_be_is_refused(values: dict[str, Any], fitted: Ru
     [{"task": "regress"}, {"kind": "number"}, {"labels": ["bad"]}, {"method": "features"}, {"method": "finetune"}],
     ids=str,
 )
-def test_a_passport_of_words_that_cannot_be_is_refused(values: dict[str, Any], words: Run, copy_run: CopyRun) -> None:
+def test_a_passport_of_words_that_cannot_be_is_refused(
+    values: dict[str, Any], tfidf_run: Run, copy_run: CopyRun
+) -> None:
     with pytest.raises(ClearheadError):
-        load_predictor(copy_run(words, **values))
+        load_predictor(copy_run(tfidf_run, **values))
 
 
-def test_a_passport_that_is_no_json(fitted: Run, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted)
+def test_a_passport_that_is_no_json(fine_tuned_run: Run, copy_run: CopyRun) -> None:
+    folder = copy_run(fine_tuned_run)
     (folder / "clearhead.json").write_text("{")
     with pytest.raises(ClearheadError, match=r"clearhead.json is not valid JSON"):
         load_predictor(folder)
 
 
-def test_a_head_that_is_gone(fitted: Run, tiny: str, copy_run: CopyRun) -> None:
-    folder = copy_run(fitted)
+def test_a_head_that_is_gone(fine_tuned_run: Run, tiny: str, copy_run: CopyRun) -> None:
+    folder = copy_run(fine_tuned_run)
     for name in ("config.json", "model.safetensors"):
         shutil.copy(Path(tiny) / name, folder / name)
     with pytest.raises(ClearheadError):

@@ -86,34 +86,34 @@ def test_windows_overlap_by_the_stride(tiny: str, tmp_path: Path) -> None:
     assert {answer.truncated for answer in predict(run.folder, make_late_rows(10))} == {0}
 
 
-def test_the_second_text_is_split_and_the_first_is_repeated(pair: Run) -> None:
+def test_the_second_text_is_split_and_the_first_is_repeated(pair_run: Run) -> None:
     generator = random.Random(1)
     rows = [
         {"sentence1": row["sentence1"], "sentence2": make_sentence(generator, [], min_words=60, max_words=60)}
         for row in make_pair_rows(6)
     ]
-    answers = predict(pair.folder, rows)
+    answers = predict(pair_run.folder, rows)
     assert all(answer.windows > 2 and answer.truncated == 0 for answer in answers)
     long_pairs = [{"sentence1": row["sentence2"], "sentence2": row["sentence2"]} for row in rows]
     # the first text is truncated
-    assert all(answer.windows == 1 and answer.truncated > 0 for answer in predict(pair.folder, long_pairs))
+    assert all(answer.windows == 1 and answer.truncated > 0 for answer in predict(pair_run.folder, long_pairs))
 
 
 @pytest.mark.parametrize("words", [29, 30, 31, 60, 61, 5000])
-def test_every_length_has_one_prediction(words: int, fitted: Run) -> None:
-    answer = predict(fitted.folder, [" ".join(["film"] * words)])[0]
+def test_every_length_has_one_prediction(words: int, fine_tuned_run: Run) -> None:
+    answer = predict(fine_tuned_run.folder, [" ".join(["film"] * words)])[0]
     assert (answer.windows, answer.truncated) == (-(-words // TEXT_TOKENS), 0)
 
 
-def test_other_texts_of_a_batch_do_not_change_a_prediction(fitted: Run) -> None:
+def test_other_texts_of_a_batch_do_not_change_a_prediction(fine_tuned_run: Run) -> None:
     texts = [row["text"] for row in (*make_sentiment_rows(30, seed=2), *make_late_rows(10))]
-    batch = predict(fitted.folder, texts)
+    batch = predict(fine_tuned_run.folder, texts)
     for index in (0, 7, 35):
-        single = predict(fitted.folder, [texts[index]])[0]
+        single = predict(fine_tuned_run.folder, [texts[index]])[0]
         assert single.label == batch[index].label
         assert single.probability == pytest.approx(batch[index].probability, abs=1e-6)
 
 
-def test_texts_of_unknown_characters_have_predictions(fitted: Run) -> None:
+def test_texts_of_unknown_characters_have_predictions(fine_tuned_run: Run) -> None:
     texts = ["日本語", "☃", "\u200b", "a\u0301\u0301", "<script>", "x" * 300, ".", "\ufeff good"]
-    assert len(predict(fitted.folder, texts)) == len(texts)
+    assert len(predict(fine_tuned_run.folder, texts)) == len(texts)

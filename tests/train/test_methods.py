@@ -65,11 +65,11 @@ def test_regression_by_other_methods(method: str, has_two_texts: bool, tiny: str
     assert evaluate(run.folder, rows).metrics["mae"].value == pytest.approx(np.abs(values - truth).mean())
 
 
-def test_tfidf_beats_the_majority(words: Run, reviews: Path, tmp_path: Path) -> None:
+def test_tfidf_beats_the_majority(tfidf_run: Run, reviews: Path, tmp_path: Path) -> None:
     majority_run = train(reviews, output=tmp_path / "floor", method="majority")
     assert {answer.label for answer in predict(majority_run.folder, reviews)} == {"good"}
-    assert words.metrics["accuracy"].value > majority_run.metrics["accuracy"].value + 0.3
-    assert words.notes == ()
+    assert tfidf_run.metrics["accuracy"].value > majority_run.metrics["accuracy"].value + 0.3
+    assert tfidf_run.notes == ()
 
 
 def test_training_the_head_keeps_the_encoder(tiny: str, reviews: Path, tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_training_the_head_keeps_the_encoder(tiny: str, reviews: Path, tmp_path:
     assert (plan["freeze_encoder"], plan["learning_rate"], plan["epochs"]) == (True, 1e-3, 2)
 
 
-def test_fine_tuning_changes_the_encoder(tiny: str, fitted: Run) -> None:
+def test_fine_tuning_changes_the_encoder(tiny: str, fine_tuned_run: Run) -> None:
     tensors_before, tensors_after = (
         load_file(Path(tiny) / "model.safetensors"),
-        load_file(fitted.folder / "model.safetensors"),
+        load_file(fine_tuned_run.folder / "model.safetensors"),
     )
     base_tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors_before.items()}
     name = "embeddings.word_embeddings.weight"
@@ -130,19 +130,19 @@ def test_features_equal_a_logistic_regression_on_embeddings(tiny: str, tmp_path:
 
 
 @pytest.mark.learns
-def test_a_run_starts_from_another_run(fitted: Run, tmp_path: Path) -> None:
+def test_a_run_starts_from_another_run(fine_tuned_run: Run, tmp_path: Path) -> None:
     rows = [{**row, "label": {"good": "up", "bad": "down"}[row["label"]]} for row in make_sentiment_rows(80, seed=2)]
-    continued = train(rows, output=tmp_path / "more", model=str(fitted.folder), epochs=2, **QUICK)
+    continued = train(rows, output=tmp_path / "more", model=str(fine_tuned_run.folder), epochs=2, **QUICK)
     assert continued.labels == ("down", "up")
     assert continued.metrics["accuracy"].value > 0.8
-    frozen = train(rows, output=tmp_path / "frozen", model=str(fitted.folder), method="features", C=1.0)
+    frozen = train(rows, output=tmp_path / "frozen", model=str(fine_tuned_run.folder), method="features", C=1.0)
     assert frozen.metrics["accuracy"].value > 0.8  # the features of the fine-tuned encoder contain the rule
     assert [answer.label for answer in predict(frozen.folder, ["it was good"])] == ["up"]
 
 
-def test_a_folder_without_a_network_cannot_be_fine_tuned(words: Run, tmp_path: Path) -> None:
+def test_a_folder_without_a_network_cannot_be_fine_tuned(tfidf_run: Run, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is not a model folder \(config.json not found\)"):
-        train(make_sentiment_rows(20), output=tmp_path / "run", model=str(words.folder), epochs=1)
+        train(make_sentiment_rows(20), output=tmp_path / "run", model=str(tfidf_run.folder), epochs=1)
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_unavailable_features_are_refused(choices: dict[str, Any], message: str,
         train(make_sentiment_rows(20), output=tmp_path / "run", model=tiny, method="features", **choices)
 
 
-def test_a_predictor_can_be_reused(words: Run, reviews: Path) -> None:
-    predictor = load_predictor(words.folder)
+def test_a_predictor_can_be_reused(tfidf_run: Run, reviews: Path) -> None:
+    predictor = load_predictor(tfidf_run.folder)
     assert (predictor.method, predictor.task.name, predictor.space.names) == ("tfidf", "classify", ("bad", "good"))
-    assert predict(predictor, reviews) == predict(words.folder, reviews)
-    assert evaluate(predictor, reviews).metrics == evaluate(words.folder, reviews).metrics
+    assert predict(predictor, reviews) == predict(tfidf_run.folder, reviews)
+    assert evaluate(predictor, reviews).metrics == evaluate(tfidf_run.folder, reviews).metrics

@@ -34,14 +34,18 @@ def compute_transformers_logits(
 
 
 @pytest.mark.learns
-def test_two_classes(fitted: Run, reviews: Path) -> None:
-    assert (fitted.task, fitted.method, fitted.labels) == ("classify", "finetune", ("bad", "good"))
-    assert fitted.columns == {"text": "text", "label": "label", "id": "id"}
-    assert fitted.rows == {"train": 160, "dev": 20, "test": 20}
-    assert fitted.measured_on == "test"
-    assert fitted.metrics["accuracy"].value > 0.9
-    assert evaluate(fitted.folder, reviews).metrics["accuracy"].value > 0.95
-    predictions = predict(fitted.folder, ["it was good", "it was awful"])
+def test_two_classes(fine_tuned_run: Run, reviews: Path) -> None:
+    assert (fine_tuned_run.task, fine_tuned_run.method, fine_tuned_run.labels) == (
+        "classify",
+        "finetune",
+        ("bad", "good"),
+    )
+    assert fine_tuned_run.columns == {"text": "text", "label": "label", "id": "id"}
+    assert fine_tuned_run.rows == {"train": 160, "dev": 20, "test": 20}
+    assert fine_tuned_run.measured_on == "test"
+    assert fine_tuned_run.metrics["accuracy"].value > 0.9
+    assert evaluate(fine_tuned_run.folder, reviews).metrics["accuracy"].value > 0.95
+    predictions = predict(fine_tuned_run.folder, ["it was good", "it was awful"])
     assert [answer.label for answer in predictions] == ["good", "bad"]
     assert [answer.row for answer in predictions] == [1, 2]
     for answer in predictions:
@@ -69,15 +73,15 @@ def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
     assert int(np.trace(evaluation.confusion)) == correct_count > 110
 
 
-def test_files_and_python_values_have_the_same_predictions(fitted: Run, reviews: Path, tmp_path: Path) -> None:
+def test_files_and_python_values_have_the_same_predictions(fine_tuned_run: Run, reviews: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     rows = make_sentiment_rows(200)
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    expected = predict(fitted.folder, reviews)
+    expected = predict(fine_tuned_run.folder, reviews)
     texts = [row["text"] for row in rows]
     for source in (rows, texts, pandas.DataFrame(rows), {"text": texts}, tmp_path / "rows.jsonl"):
-        assert predict(fitted.folder, source) == expected
-    predict_file(fitted.folder, reviews, tmp_path / "out.csv")
+        assert predict(fine_tuned_run.folder, source) == expected
+    predict_file(fine_tuned_run.folder, reviews, tmp_path / "out.csv")
     with (tmp_path / "out.csv").open() as file:
         rows_written = list(csv.DictReader(file))
     assert [row["prediction"] for row in rows_written] == [answer.label for answer in expected]
@@ -106,44 +110,46 @@ def test_several_labels_in_a_list_or_with_a_separator(label_format: str, tmp_pat
     assert evaluate(run.folder, source).metrics["subset_accuracy"].value > 0.95
 
 
-def test_every_label_of_a_network_has_its_own_threshold(several: Run) -> None:
-    passport = json.loads((several.folder / "clearhead.json").read_text())["trained"]
+def test_every_label_of_a_network_has_its_own_threshold(multilabel_run: Run) -> None:
+    passport = json.loads((multilabel_run.folder / "clearhead.json").read_text())["trained"]
     assert passport["kind"] == "multilabel"
     assert len(passport["thresholds"]) == 3
     assert len(set(passport["thresholds"])) > 1
     rows = make_multilabel_rows(40, seed=9)
-    answers = predict(several.folder, rows)
+    answers = predict(multilabel_run.folder, rows)
     for answer in answers:
         is_above = [
             probability >= threshold
             for probability, threshold in zip(answer.probabilities.values(), passport["thresholds"], strict=True)
         ]
-        assert answer.labels == tuple(name for name, is_set in zip(several.labels, is_above, strict=True) if is_set)
-    logits = compute_transformers_logits(several.folder, [row["text"] for row in rows])
+        assert answer.labels == tuple(
+            name for name, is_set in zip(multilabel_run.labels, is_above, strict=True) if is_set
+        )
+    logits = compute_transformers_logits(multilabel_run.folder, [row["text"] for row in rows])
     probabilities = np.array([list(answer.probabilities.values()) for answer in answers])
     np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-logits / passport["temperature"])), atol=1e-5)
 
 
 @pytest.mark.learns
-def test_a_pair_reads_both_texts(pair: Run) -> None:
-    assert (pair.task, pair.labels) == ("pair", ("other", "same"))
-    assert pair.columns == {"text": "sentence1", "text_b": "sentence2", "label": "label"}
-    assert pair.metrics["accuracy"].value > 0.9
+def test_a_pair_reads_both_texts(pair_run: Run) -> None:
+    assert (pair_run.task, pair_run.labels) == ("pair", ("other", "same"))
+    assert pair_run.columns == {"text": "sentence1", "text_b": "sentence2", "label": "label"}
+    assert pair_run.metrics["accuracy"].value > 0.9
     rows = make_pair_rows(60, seed=5)
-    assert evaluate(pair.folder, rows).metrics["accuracy"].value > 0.9
+    assert evaluate(pair_run.folder, rows).metrics["accuracy"].value > 0.9
     swapped = [{"sentence1": row["sentence2"], "sentence2": row["sentence1"]} for row in rows]
-    original, reversed_order = predict(pair.folder, rows), predict(pair.folder, swapped)
+    original, reversed_order = predict(pair_run.folder, rows), predict(pair_run.folder, swapped)
     assert [answer.probability for answer in original] != [answer.probability for answer in reversed_order]
 
 
-def test_transformers_computes_the_same_for_pairs(pair: Run) -> None:
+def test_transformers_computes_the_same_for_pairs(pair_run: Run) -> None:
     rows = make_pair_rows(20, seed=6)
-    temperature = json.loads((pair.folder / "clearhead.json").read_text())["trained"]["temperature"]
+    temperature = json.loads((pair_run.folder / "clearhead.json").read_text())["trained"]["temperature"]
     logits = compute_transformers_logits(
-        pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
+        pair_run.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows]
     )
     exponentials = np.exp(logits / temperature)
-    probabilities = np.array([list(answer.probabilities.values()) for answer in predict(pair.folder, rows)])
+    probabilities = np.array([list(answer.probabilities.values()) for answer in predict(pair_run.folder, rows)])
     np.testing.assert_allclose(probabilities, exponentials / exponentials.sum(1, keepdims=True), atol=1e-5)
 
 
@@ -164,19 +170,19 @@ def list_scores(rows: Rows) -> list[float]:
 
 
 @pytest.mark.learns
-def test_predicted_numbers_have_the_unit_of_the_targets(number: Run) -> None:
-    assert (number.task, number.labels) == ("regress", ())
+def test_predicted_numbers_have_the_unit_of_the_targets(regression_run: Run) -> None:
+    assert (regression_run.task, regression_run.labels) == ("regress", ())
     rows = make_scored_rows(60, seed=7)
-    values = np.array([answer.value for answer in predict(number.folder, rows)], np.float64)
+    values = np.array([answer.value for answer in predict(regression_run.folder, rows)], np.float64)
     assert np.abs(values - list_scores(rows)).mean() < 100  # the standard deviation is 300
-    assert evaluate(number.folder, rows).metrics["mae"].value == pytest.approx(
+    assert evaluate(regression_run.folder, rows).metrics["mae"].value == pytest.approx(
         np.abs(values - list_scores(rows)).mean()
     )
-    assert number.metrics["r2"].value > 0.8
+    assert regression_run.metrics["r2"].value > 0.8
     np.testing.assert_allclose(
-        compute_transformers_logits(number.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5
+        compute_transformers_logits(regression_run.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5
     )
-    answer = predict(number.folder, rows[:1])[0]
+    answer = predict(regression_run.folder, rows[:1])[0]
     assert (answer.label, answer.labels, answer.probability, answer.probabilities) == (None, None, None, {})
 
 
@@ -195,9 +201,11 @@ def test_regression_on_two_texts(tiny: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.learns
-def test_the_chosen_epoch_of_a_regression_has_varied_predictions(number: Run) -> None:
+def test_the_chosen_epoch_of_a_regression_has_varied_predictions(regression_run: Run) -> None:
     """A high correlation is not enough: even an epoch with nearly equal predictions can have one."""
-    values = np.array([answer.value for answer in predict(number.folder, make_scored_rows(60, seed=7))], np.float64)
+    values = np.array(
+        [answer.value for answer in predict(regression_run.folder, make_scored_rows(60, seed=7))], np.float64
+    )
     assert 150 < values.std() < 450
 
 

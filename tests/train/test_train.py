@@ -33,8 +33,8 @@ def read_log_lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def test_the_passport_is_complete(fitted: Run, tiny: str) -> None:
-    trained = read_trained(fitted)
+def test_the_passport_is_complete(fine_tuned_run: Run, tiny: str) -> None:
+    trained = read_trained(fine_tuned_run)
     assert (trained["task"], trained["method"], trained["kind"]) == ("classify", "finetune", "classes")
     assert trained["labels"] == ["bad", "good"]
     assert trained["columns"] == {"text": "text", "label": "label", "id": "id"}
@@ -53,7 +53,7 @@ def test_the_passport_is_complete(fitted: Run, tiny: str) -> None:
     }
     assert {fingerprint["name"] for fingerprint in fingerprints.values()} == {"reviews.csv"}
     assert len({fingerprint["sha256"] for fingerprint in fingerprints.values()}) == 3
-    accuracy = fitted.metrics["accuracy"]
+    accuracy = fine_tuned_run.metrics["accuracy"]
     assert trained["metrics"]["test"]["accuracy"] == {
         "value": accuracy.value,
         "low": accuracy.low,
@@ -64,21 +64,21 @@ def test_the_passport_is_complete(fitted: Run, tiny: str) -> None:
     assert len(passport["golden"]) > 5
 
 
-def test_the_run_folder_is_complete(fitted: Run) -> None:
-    metrics = json.loads((fitted.folder / "metrics.json").read_text())
-    assert metrics["parts"]["test"]["metrics"]["accuracy"]["value"] == fitted.metrics["accuracy"].value
+def test_the_run_folder_is_complete(fine_tuned_run: Run) -> None:
+    metrics = json.loads((fine_tuned_run.folder / "metrics.json").read_text())
+    assert metrics["parts"]["test"]["metrics"]["accuracy"]["value"] == fine_tuned_run.metrics["accuracy"].value
     assert metrics["parts"]["dev"]["calibration"]["temperature"] != 1.0
-    assert fitted.report == fitted.folder / "report.html"
-    assert fitted.report.read_text().startswith("<!doctype html>")
-    log = read_log_lines(fitted.folder)
+    assert fine_tuned_run.report == fine_tuned_run.folder / "report.html"
+    assert fine_tuned_run.report.read_text().startswith("<!doctype html>")
+    log = read_log_lines(fine_tuned_run.folder)
     assert [line["step"] for line in log] == list(range(1, 81))
     assert [line["epoch"] for line in log if "score" in line] == list(range(8))
     best_scores = [line["score"] for line in log if line.get("best")]
     assert best_scores == sorted(best_scores)
     assert best_scores[-1] == max(line["score"] for line in log if "score" in line)
-    assert fitted.evaluations["dev"].metrics["accuracy"].value == pytest.approx(best_scores[-1])
-    printed = json.loads(json.dumps(fitted.to_json(), allow_nan=False))
-    assert printed["run"] == str(fitted.folder)
+    assert fine_tuned_run.evaluations["dev"].metrics["accuracy"].value == pytest.approx(best_scores[-1])
+    printed = json.loads(json.dumps(fine_tuned_run.to_json(), allow_nan=False))
+    assert printed["run"] == str(fine_tuned_run.folder)
     assert printed["metrics"]["accuracy"].keys() == {"value", "low", "high"}
     assert (printed["cost"]["tokens per second"] > 0, printed["seeds"]) == (True, [])
 
