@@ -1,4 +1,4 @@
-"""One case: a seed folder with one file mutated, and what loading it does. The number alone decides which."""
+"""One case: a seed folder with one mutated file, and the outcome of loading it; determined by its number."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Outcome:
 
 
 class AccessMonitor:
-    """Notes what Python opens, imports or starts while a case runs."""
+    """Records what Python opens, imports or starts while a case runs."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -187,7 +187,7 @@ def _load_tokenizer(folder: Path, number: int) -> Outcome:
 
 
 def _check_message(error: ClearheadError, word: str) -> Outcome:
-    """A message must be one printable line of reasonable length, and say nothing of other files."""
+    """Check that a message is one printable line of reasonable length without content of other files."""
     text = str(error)
     if not text.isprintable() or len(text) > MAX_MESSAGE or SECRET in text or "Traceback" in text or not text.strip():
         return Outcome(word="bad sentence", detail=repr(text[:3000]), finding=True)
@@ -195,7 +195,7 @@ def _check_message(error: ClearheadError, word: str) -> Outcome:
 
 
 def _use_model(model: Any, number: int, saved: Path) -> None:
-    """A few calls on a model that loaded; one in eight is saved and read again."""
+    """Call a loaded model a few times; save and reload one in eight."""
     summary(model).encode("utf-8", "surrogatepass")
     for row in summary_rows(model):
         UNSAFE_CHARACTERS.sub("?", " ".join(row)).encode()

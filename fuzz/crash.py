@@ -166,7 +166,7 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 
 def read_comparable(path: Path) -> Any:
-    """A file as it is compared."""
+    """Read a file without measured times."""
     data = path.read_bytes()
     if path.suffix == ".json":
         return json.dumps(remove_times(json.loads(data)))
@@ -176,7 +176,7 @@ def read_comparable(path: Path) -> Any:
 
 
 def remove_times(value: Any) -> Any:
-    """JSON without the keys that tell what was measured of time."""
+    """Remove measured times from JSON."""
     if isinstance(value, dict):
         return {key: remove_times(inner) for key, inner in value.items() if key not in TIMING_KEYS}
     return [remove_times(inner) for inner in value] if isinstance(value, list) else value
@@ -230,7 +230,7 @@ def kill_at_points(base: Path, case: CommandCase, count: int, *, report: Callabl
 
 
 def describe_differences(expected: dict[str, Any], actual: dict[str, Any]) -> str:
-    """The names of files that are not as they should be."""
+    """List extra, missing and changed files."""
     extra, missing = sorted(actual.keys() - expected.keys()), sorted(expected.keys() - actual.keys())
     changed = sorted(name for name in expected.keys() & actual.keys() if expected[name] != actual[name])
     groups = (("left behind", extra), ("missing", missing), ("differ", changed))
@@ -238,7 +238,7 @@ def describe_differences(expected: dict[str, Any], actual: dict[str, Any]) -> st
 
 
 def main() -> None:
-    """Run the commands and tell what they leave."""
+    """Kill the commands at their points, and report findings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help=f"some of {', '.join(CASES)}; all without it")
     parser.add_argument("--count", type=int, default=40, help="points of each command; 0: all")

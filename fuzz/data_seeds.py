@@ -1,4 +1,4 @@
-"""Valid small data sets, odd things in their cells, and how each is written: what mutated files start from."""
+"""Small valid datasets with unusual cells, and the writers of each format: the input of the mutations."""
 
 from __future__ import annotations
 

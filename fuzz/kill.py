@@ -1,4 +1,4 @@
-"""Kill a training run at random instants, resume it, and compare every bit with a run that was left alone.
+"""Kill a training run at random instants, resume it, and compare every bit with an uninterrupted run.
 
     python fuzz/kill.py --count 200
 
@@ -37,7 +37,7 @@ Instant = tuple[int, float]  # steps in the log, and seconds after that
 
 
 def main() -> None:
-    """Run the instants and tell what differs."""
+    """Kill at random instants, and report differences."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--count", type=int, default=200, help="instants")
     parser.add_argument("--seed", type=int, default=0)
@@ -126,14 +126,14 @@ def run_job(folder: Path, job: Callable[[], object], instant: Instant | None = N
 
 
 def train_run(data: Path, model: Path) -> object:
-    """The run that is killed."""
+    """Train the run to be killed."""
     from clearhead.api import train as api_train
 
     return api_train(data, output="run", model=str(model), command="train", report=False, **SETTINGS)
 
 
 def resume_run() -> object:
-    """And gone on with."""
+    """Resume the killed run."""
     from clearhead.api import train as api_train
 
     return None if Path("run/metrics.json").exists() else api_train(resume="run", report=False)
