@@ -108,7 +108,7 @@ def test_every_form_of_texts_is_read() -> None:
 @pytest.mark.learns
 def test_pairs_are_read_in_two_columns() -> None:
     first = [row["text"] for row in ROWS]
-    second = [make_sentence(random.Random(place), []) for place in range(80)]
+    second = [make_sentence(random.Random(index), []) for index in range(80)]
     pairs = list(zip(second, first, strict=True))
     frame = pd.DataFrame(pairs, columns=["one", "two"])
     fitted = tfidf_classifier().fit(pairs, LABELS)
@@ -174,14 +174,14 @@ def test_networks_learn_the_same_twice(method: str, model: str) -> None:
         assert first_fit.score(texts, labels) > 0.9
         assert first_fit.run_.rows["dev"] == 40
         assert first_fit.run_.baselines == ()
-        other = TextClassifier(**choices, random_state=6).fit(texts, labels)
-        assert (other.predict_proba(texts) != first_fit.predict_proba(texts)).any()
+        other_seed = TextClassifier(**choices, random_state=6).fit(texts, labels)
+        assert (other_seed.predict_proba(texts) != first_fit.predict_proba(texts)).any()
 
 
 @pytest.mark.learns
 def test_in_a_grid_search_and_a_pipeline(model: str) -> None:
-    both = FeatureUnion([("vectors", TextEncoder(model=model)), ("words", TfidfVectorizer())])
-    chain = Pipeline([("features", both), ("answer", LogisticRegression(max_iter=1000))])
+    union = FeatureUnion([("vectors", TextEncoder(model=model)), ("words", TfidfVectorizer())])
+    chain = Pipeline([("features", union), ("answer", LogisticRegression(max_iter=1000))])
     grid = {"features__vectors__layer": ["first", "last"], "features__vectors__pooling": ["mean", "max"]}
     found = GridSearchCV(chain, grid, cv=3, error_score="raise").fit(TEXTS, LABELS)
     assert found.best_score_ > 0.8

@@ -110,7 +110,7 @@ def test_a_folder_is_described(vectors: Path, tmp_path: Path) -> None:
 def test_a_text_of_unknown_words_has_no_confident_prediction(vectors: Path, tmp_path: Path) -> None:
     rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(200))
     clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
-    known, unknown = clearhead.predict(tmp_path / "run", ["a good film", "zzz qqq"])
-    assert known.probability is not None
+    known_words, unknown = clearhead.predict(tmp_path / "run", ["a good film", "zzz qqq"])
+    assert known_words.probability is not None
     assert unknown.probability is not None
-    assert known.probability > 0.9 > unknown.probability
+    assert known_words.probability > 0.9 > unknown.probability

@@ -43,10 +43,10 @@ def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) ->
 
 
 def test_a_number_always_makes_the_same_file() -> None:
-    made = [draw_file(3, number) for number in range(40)]
-    assert made == [draw_file(3, number) for number in range(40)]
-    assert len({file.data for _, file in made}) > 30
-    assert len({writer for writer, _ in made}) > 4
+    files = [draw_file(3, number) for number in range(40)]
+    assert files == [draw_file(3, number) for number in range(40)]
+    assert len({file.data for _, file in files}) > 30
+    assert len({writer for writer, _ in files}) > 4
 
 
 def _untyped(*_: object, **__: object) -> None:
@@ -98,20 +98,20 @@ def test_errors_that_are_findings(
     assert _outcome(tokenizer, tmp_path).finding
 
 
-def _one_less(found: Examples) -> Examples:
-    return found.select(range(len(found) - 1))
+def _one_less(examples: Examples) -> Examples:
+    return examples.select(range(len(examples) - 1))
 
 
-def _no_name(found: Examples) -> Examples:
-    return replace(found, labels=found.labels + 1) if found.labels is not None else found
+def _no_name(examples: Examples) -> Examples:
+    return replace(examples, labels=examples.labels + 1) if examples.labels is not None else examples
 
 
-def _short(found: Examples) -> Examples:
-    return replace(found, hashes=found.hashes[1:])
+def _short(examples: Examples) -> Examples:
+    return replace(examples, hashes=examples.hashes[1:])
 
 
-def _half(found: Examples) -> Examples:
-    return replace(found, texts=["\ud800", *found.texts[1:]])
+def _half(examples: Examples) -> Examples:
+    return replace(examples, texts=["\ud800", *examples.texts[1:]])
 
 
 @pytest.mark.parametrize("change", [_one_less, _no_name, _short, _half])
@@ -119,19 +119,19 @@ def test_results_that_are_findings(
     change: Callable[[Examples], Examples], tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load = load_examples
-    monkeypatch.setattr(data_case, "load_examples", lambda *given, **options: change(load(*given, **options)))
+    monkeypatch.setattr(data_case, "load_examples", lambda *args, **options: change(load(*args, **options)))
     assert _outcome(tokenizer, tmp_path).finding
 
 
 def test_splits_and_batches_that_are_findings(
     tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = token_batches
+    make_batches = token_batches
     with monkeypatch.context() as patch:
-        patch.setattr(data_case, "token_batches", lambda *given, **options: made(*given, **options)[1:])
+        patch.setattr(data_case, "token_batches", lambda *args, **options: make_batches(*args, **options)[1:])
         assert "batches" in _outcome(tokenizer, tmp_path).detail
     split: Any = split_rows
-    monkeypatch.setattr(data_case, "split_rows", lambda *given, **options: split(*given, **options)[:-1])
+    monkeypatch.setattr(data_case, "split_rows", lambda *args, **options: split(*args, **options)[:-1])
     assert "split" in _outcome(tokenizer, tmp_path).detail
 
 
@@ -162,6 +162,6 @@ def test_a_crash_and_a_hang_are_found_and_the_rest_goes_on(tmp_path: Path, monke
     assert tally.done == 10
     assert tally.outcomes["read"] == 8
     assert sorted(line.split(":")[0] for line in tally.findings) == ["3", "5", "7"]
-    kept = tmp_path / "kept" / "data-0-5"
-    assert "--seed 0 --only 5" in (kept / "finding.txt").read_text()
-    assert any((kept / "case").iterdir())
+    finding = tmp_path / "kept" / "data-0-5"
+    assert "--seed 0 --only 5" in (finding / "finding.txt").read_text()
+    assert any((finding / "case").iterdir())

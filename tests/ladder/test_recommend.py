@@ -18,20 +18,20 @@ from clearhead.tasks.task import Answers
 COSTS = {"majority": (0.01, 0.05), "tfidf": (2.0, 0.25), "features": (20.0, 50.0), "finetune": (120.0, 100.0)}
 
 
-def make_result(method: str, right: Any, targets: Any) -> tuple[MethodResult, Answers]:
+def make_result(method: str, is_correct: Any, targets: Any) -> tuple[MethodResult, Answers]:
     """A rung that has these rows right, and its answers."""
     seconds, latency = COSTS[method]
-    answers = Answers(labels=np.where(right, targets, 1 - targets))
-    value = float(np.mean(right))
+    answers = Answers(labels=np.where(is_correct, targets, 1 - targets))
+    value = float(np.mean(is_correct))
     return MethodResult(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
 
 
 def compare_methods(
-    right: dict[str, Any], *, rows: int, margin: float | None = None
+    is_correct: dict[str, Any], *, rows: int, margin: float | None = None
 ) -> tuple[dict[str, MethodResult], str, str]:
     """Methods by the rows that they have right: compared by their answers, and one of them recommended."""
     targets = np.arange(rows) % 2
-    pairs = [make_result(method, rows_right, targets) for method, rows_right in right.items()]
+    pairs = [make_result(method, rows_right, targets) for method, rows_right in is_correct.items()]
     comparison = make_comparison("accuracy", targets, margin)
     rungs = compare_results([rung for rung, _ in pairs], {rung.method: answers for rung, answers in pairs}, comparison)
     return {rung.method: rung for rung in rungs}, *recommend_method(rungs, comparison)
@@ -56,21 +56,21 @@ def result(method: str, value: float, *interval: float) -> MethodResult:
     return MethodResult(method=method, value=value, difference=difference, training_seconds=seconds, latency_ms=latency)
 
 
-def correct_except(rows: int, *places: int) -> Any:
+def correct_except(rows: int, *wrong_rows: int) -> Any:
     """All rows right but these."""
-    right = np.ones(rows, bool)
-    right[list(places)] = False
-    return right
+    is_correct = np.ones(rows, bool)
+    is_correct[list(wrong_rows)] = False
+    return is_correct
 
 
 def test_with_many_rows_the_cheapest_within_the_margin_is_taken() -> None:
     rows = 4000
-    right = {
+    is_correct = {
         "majority": np.arange(rows) % 2 == 0,
         "tfidf": correct_except(rows, *range(400), *range(500, 510)),
         "finetune": correct_except(rows, *range(400)),
     }
-    rungs, recommended, reason = compare_methods(right, rows=rows)
+    rungs, recommended, reason = compare_methods(is_correct, rows=rows)
     difference = rungs["tfidf"].difference
     assert recommended == "tfidf"
     assert rungs["finetune"].difference is None
@@ -82,18 +82,18 @@ def test_with_many_rows_the_cheapest_within_the_margin_is_taken() -> None:
         f"-0.003, {difference.low:.3f} to {difference.high:.3f}), at 1/60 of its training time and 1/400 of its "
         "latency."
     )
-    assert compare_methods(right, rows=rows, margin=0.001)[1] == "finetune"
-    assert compare_methods(right, rows=rows, margin=0)[1] == "finetune"
+    assert compare_methods(is_correct, rows=rows, margin=0.001)[1] == "finetune"
+    assert compare_methods(is_correct, rows=rows, margin=0)[1] == "finetune"
 
 
 def test_with_few_rows_the_best_is_taken_and_the_doubt_is_said() -> None:
     """An interval that includes 0 is what few rows always have: it is no reason to take the cheaper method."""
-    right = {
+    is_correct = {
         "majority": np.arange(80) % 2 == 0,
         "tfidf": correct_except(80, *range(8)),
         "finetune": correct_except(80, *range(6, 11)),
     }
-    rungs, recommended, reason = compare_methods(right, rows=80)
+    rungs, recommended, reason = compare_methods(is_correct, rows=80)
     difference = rungs["tfidf"].difference
     assert difference is not None
     assert difference.low is not None
@@ -104,7 +104,7 @@ def test_with_few_rows_the_best_is_taken_and_the_doubt_is_said() -> None:
         "finetune: accuracy 0.938 is the best on 80 test rows. These rows are too few to resolve differences below "
         f"{(difference.high - difference.low) / 2:.2g}, so the cheaper tfidf (0.900) may be as good."
     )
-    assert compare_methods(right, rows=80, margin=0.2)[1] == "tfidf"
+    assert compare_methods(is_correct, rows=80, margin=0.2)[1] == "tfidf"
 
 
 def test_equal_answers_on_few_rows_do_not_show_that_methods_are_equal() -> None:
@@ -148,8 +148,8 @@ def test_the_cheapest_that_is_good_enough_not_the_nearest() -> None:
 def test_less_is_better_for_some_metrics(metric: str) -> None:
     margin = {"log_loss": 0.01, "mse": 0.0025, "mae": 0.005}[metric]  # labels are 0 and 1: variance 1/4, deviation 1/2
     floor = result("majority", 0.9, 0.6, 0.5, 0.7)
-    near = result("tfidf", 0.3 + margin / 4, margin / 4, -margin / 4, 0.9 * margin)
-    recommended, reason = recommend(metric, floor, near, result("finetune", 0.3), rows=4000)
+    close_result = result("tfidf", 0.3 + margin / 4, margin / 4, -margin / 4, 0.9 * margin)
+    recommended, reason = recommend(metric, floor, close_result, result("finetune", 0.3), rows=4000)
     assert recommended == "tfidf"
     assert f"is at most {margin:.3g} worse than the best (finetune 0.300" in reason
     far = result("tfidf", 0.3 + margin / 4, margin / 4, -margin / 4, 1.1 * margin)
@@ -162,8 +162,8 @@ def test_less_is_better_for_some_metrics(metric: str) -> None:
 
 
 def test_the_floor_is_recommended_only_where_nothing_beats_it() -> None:
-    near = (result("majority", 0.899, -0.001, -0.003, 0.001), result("tfidf", 0.9))
-    recommended, reason = recommend("accuracy", *near, rows=50_000)
+    close_results = (result("majority", 0.899, -0.001, -0.003, 0.001), result("tfidf", 0.9))
+    recommended, reason = recommend("accuracy", *close_results, rows=50_000)
     assert recommended == "tfidf"
     assert reason.startswith("tfidf: accuracy 0.900 is the best on 50,000 test rows. The best is not clearly better")
     assert "majority (0.899, difference -0.001, -0.003 to 0.001), which ignores the text" in reason
