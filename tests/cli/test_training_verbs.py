@@ -110,7 +110,7 @@ def test_train_needs_no_options(run: Run, work_folder: Path, tiny: str) -> None:
         "comma-separated, UTF-8, header: id, text, label",
         "text column: text (by name)",
         "label column: label (by name)",
-        "task: classify (one text, one label or several; 2 labels: bad, good)",
+        "task: classify (one text, one or more labels; 2 labels: bad, good)",
         "rows: 96 train, 12 dev, 12 test",
         "epochs: 20 (chosen from the dataset size; ",
         "learning rate: 0.002 (chosen from the model size; ",

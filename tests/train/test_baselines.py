@@ -188,7 +188,7 @@ def test_the_kept_epoch_is_reported() -> None:
     assert start.startswith("Kept the start, a head fitted on frozen features: dev accuracy 0.8500")
     few_dev_rows = describe_weights(MIN_DEV_ROWS - 1, scores=[0.5, 0.7], best_score=0.7, best_epoch=1)
     assert few_dev_rows is not None
-    assert "too few to choose the best epoch" in few_dev_rows
+    assert "too few to select the best epoch" in few_dev_rows
 
 
 def test_too_few_dev_rows_keep_the_last_epoch(tiny: str, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_too_few_dev_rows_keep_the_last_epoch(tiny: str, tmp_path: Path) -> None
     dev = [{**row, "split": "dev"} for row in make_sentiment_rows(4, seed=3)]
     options: dict[str, Any] = {"model": tiny, "epochs": 3, "report": False, "baselines": False, **QUICK}
     few_dev = train([*rows, *dev], output=tmp_path / "few", **options)
-    assert any(note.startswith("4 dev rows are too few to choose the best epoch") for note in few_dev.notes)
+    assert any(note.startswith("4 dev rows are too few to select the best epoch") for note in few_dev.notes)
     without_dev = train(rows, output=tmp_path / "none", dev_share=0.0, test_share=0.0, **options)
     weights = [(run.folder / "model.safetensors").read_bytes() for run in (few_dev, without_dev)]
     assert weights[0] == weights[1]  # the last epoch of both

@@ -15,7 +15,7 @@ def diagnose_flat_loss(rate: float, default_rate: float) -> str:
 
 def test_the_default_rate_is_not_a_reason() -> None:
     for default_rate in (5e-5, 7e-4, 2e-3):
-        assert "nothing was learned" in diagnose_flat_loss(default_rate, default_rate)
+        assert "the model learned nothing" in diagnose_flat_loss(default_rate, default_rate)
         assert "learning rate" not in diagnose_flat_loss(default_rate, default_rate)
     assert "the learning rate 0.002 is too high for this model (try 5e-05)" in diagnose_flat_loss(2e-3, 5e-5)
     assert "the learning rate 1e-06 is too low (try 5e-05)" in diagnose_flat_loss(1e-6, 5e-5)

@@ -120,7 +120,7 @@ def quantize(
     min_cosine: float = 0.995,
     progress: Progress | None = None,
 ) -> Quantized:
-    """Convert a model to int8 if it stays accurate on your own rows or texts; otherwise refuse.
+    """Convert a model to int8 if it stays accurate on your own rows or texts; otherwise write nothing.
 
     Models with a task head take labeled rows (default: the dev rows of their run) and may lose `max_drop` percentage
     points of their metric. Translators take rows with reference translations in `from_column` and `to_column`; neither

@@ -23,7 +23,7 @@ from clearhead.cli.options import (
     SecondTextColumn,
     SkipBadRows,
     StreamArgument,
-    TextColumn,
+    TrainedTextColumn,
 )
 from clearhead.cli.screen import model_notes, print_blank_line, print_json, print_note, print_table, progress
 from clearhead.cli.streams import input_bytes
@@ -37,7 +37,7 @@ def evaluate(
     file: StreamArgument,
     /,
     *,
-    text: TextColumn = None,
+    text: TrainedTextColumn = None,
     text_b: SecondTextColumn = None,
     label: LabelColumn = None,
     options: OptionColumns = None,

@@ -17,7 +17,7 @@ def fill(
     /,
     *,
     top: Annotated[int, Parameter(group=OUTPUT)] = 5,
-    json: Annotated[Json, Parameter(help="Print one JSON list with a list of guesses per mask.")] = False,
+    json: Annotated[Json, Parameter(help="Print one JSON list with a list of candidates per mask.")] = False,
     quiet: Annotated[Quiet, Parameter(help="Print only the most likely word of each mask.")] = False,
 ) -> None:
     """Predict the words hidden by [MASK], the pre-training objective of BERT.
@@ -29,7 +29,7 @@ def fill(
     text
         A text with one or more [MASK].
     top
-        Number of guesses per mask (default: 5).
+        Number of candidates per mask (default: 5).
     """
     from clearhead import api
 

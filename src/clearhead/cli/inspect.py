@@ -94,7 +94,9 @@ def inspect(
 
 def summarize(inspection: Any) -> list[tuple[str, str]]:
     """Names and values of the summary."""
-    parts = ", ".join(f"{count:,} {part}" for part, count in inspection.parts.items())
+    parts = ", ".join(
+        f"{count:,}" if part == "all" else f"{count:,} {part}" for part, count in inspection.parts.items()
+    )
     facts = [("format", "; ".join(inspection.messages))]
     facts += [("" if number else "columns", line) for number, line in enumerate(inspection.columns.messages)]
     facts += [("rows", parts)]
@@ -127,7 +129,7 @@ def describe_estimate(estimate: dict[str, Any] | None) -> list[tuple[str, str]]:
     if "notes" in estimate:
         return [("training", note) for note in estimate["notes"]]
     cost = f"about {format_duration(estimate['seconds'])} and {estimate['memory_mb']:,} MB"
-    work = f"{estimate['epochs']} epochs of {estimate['method']} with {estimate['model']}"
+    work = f"{estimate['epochs']} epochs of --method {estimate['method']} with the model {estimate['model']}"
     facts = [("training", f"{cost} for {work} ({estimate['tokens_per_second']:,} tokens/s on this machine)")]
     if estimate["default_method"] != estimate["method"]:
         reason = "two texts, and too few dev rows to compare methods on"

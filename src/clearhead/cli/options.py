@@ -21,8 +21,12 @@ StreamArgument = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 TextColumn = Annotated[
     str | None,
+    Parameter(name="--text", metavar="COLUMN", group=DATA, help="Column with the text (default: detected)."),
+]
+TrainedTextColumn = Annotated[
+    str | None,
     Parameter(
-        name="--text", metavar="COLUMN", group=DATA, help="Column with the text (default: detected, or as in training)."
+        name="--text", metavar="COLUMN", group=DATA, help="Column with the text (default: as in training, or detected)."
     ),
 ]
 TextColumns = Annotated[

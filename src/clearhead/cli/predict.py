@@ -22,7 +22,7 @@ from clearhead.cli.options import (
     SecondTextColumn,
     SkipBadRows,
     StreamArgument,
-    TextColumn,
+    TrainedTextColumn,
 )
 from clearhead.cli.screen import model_notes, print_json, print_note, progress
 from clearhead.cli.streams import input_bytes
@@ -37,7 +37,7 @@ def predict(
     file: StreamArgument,
     /,
     *more: str,
-    text: TextColumn = None,
+    text: TrainedTextColumn = None,
     text_b: SecondTextColumn = None,
     options: OptionColumns = None,
     input_format: InputFormat = None,

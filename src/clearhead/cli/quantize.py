@@ -17,7 +17,7 @@ from clearhead.cli.options import (
     SecondTextColumn,
     SourceColumn,
     TargetColumn,
-    TextColumn,
+    TrainedTextColumn,
 )
 from clearhead.cli.screen import model_notes, print_json, print_note, print_table, stages
 
@@ -27,7 +27,7 @@ def quantize(
     file: str | None = None,
     /,
     *,
-    text: TextColumn = None,
+    text: TrainedTextColumn = None,
     text_b: SecondTextColumn = None,
     label: LabelColumn = None,
     options: OptionColumns = None,
@@ -39,7 +39,7 @@ def quantize(
     json: Json = False,
     quiet: Annotated[Quiet, Parameter(help="Print nothing but errors.")] = False,
 ) -> None:
-    """Convert a model to int8 if it stays accurate on your own rows, compared with float32; otherwise refuse.
+    """Convert a model to int8 if it stays accurate on your own rows, compared with float32; otherwise write nothing.
 
     Parameters
     ----------

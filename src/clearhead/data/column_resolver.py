@@ -197,9 +197,9 @@ def _describe_roles(layout: ColumnLayout, columns: Columns) -> tuple[str, ...]:
     for role in layout.roles:
         if (name := getattr(columns, role.name)) is not None:
             title = role.pair_title if columns.text_b is not None and role.pair_title else role.title
-            lines[role.name] = f"{title}: {format_column(name)}"
+            lines[role.name] = f"{title} column: {format_column(name)}"
     if columns.options:
-        lines["options"] = f"options: {', '.join(map(format_column, columns.options[:8]))}"
+        lines["options"] = f"option columns: {', '.join(map(format_column, columns.options[:8]))}"
     return tuple(lines[part] for part in ("text", "text_b", "options", "label") if part in lines)
 
 
@@ -219,7 +219,7 @@ def _resolve_by_cells(source: Source, layout: ColumnLayout, named: ColumnRoles, 
     if id_ is None and (match := find_by_name(candidates, ID_NAMES, lambda column: not column.is_list)):
         id_ = match.name
         name = format_column(id_)
-        messages.append(f"id column: {name} (by name; rows with the same {name} are put into the same split)")
+        messages.append(f"id column: {name} (by name; rows with the same {name} stay in the same split)")
     if split is None and (match := find_by_name(candidates, SPLIT_NAMES, lambda column: column.holds_split_names)):
         split = match.name
         messages.append(f"split column: {format_column(split)} (by name and values)")

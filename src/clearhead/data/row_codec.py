@@ -177,7 +177,7 @@ class PlainView:
 def describe_labels(space: LabelSpace) -> str:
     """Summarize the labels for a message."""
     if space.kind == "number":
-        return "numbers"
+        return "numeric labels"
     names = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
     suffix = " that a row can have several of" if space.kind == "multilabel" else ""
     return f"{len(space)} labels{suffix}: {names}"

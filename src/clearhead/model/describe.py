@@ -238,4 +238,4 @@ def describe_model(model: Model, disk_bytes: int | None = None) -> Description:
 
 def size_rows(disk_bytes: int | None) -> list[tuple[str, str]]:
     """Format the size on disk as a row of a table."""
-    return [] if disk_bytes is None else [("size on disk", f"{disk_bytes / 1e6:,.1f} MB (what is needed to predict)")]
+    return [] if disk_bytes is None else [("size on disk", f"{disk_bytes / 1e6:,.1f} MB (files needed to predict)")]

@@ -163,7 +163,10 @@ def describe_kept_weights(
     if progress.best_score is None:
         return None
     if not can_choose_epoch(prepared):
-        return f"{dev_rows} dev rows are too few to choose the best epoch (at least {MIN_DEV_ROWS}): kept the last one."
+        return (
+            f"{dev_rows} dev rows are too few to select the best epoch (at least {MIN_DEV_ROWS} are needed); "
+            "the last epoch was kept."
+        )
     sign = -1 if metric in LOWER_IS_BETTER else 1
     best_text = f"dev {metric} {sign * progress.best_score:.4f}"
     if progress.best_epoch < 0:

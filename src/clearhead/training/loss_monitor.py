@@ -44,8 +44,8 @@ class LossMonitor:
         if mean_loss < STUCK_RATIO * self._constant_loss:
             return None
         return (
-            f"The loss is {mean_loss:.3f}, and always predicting the most frequent answer has a loss of "
-            f"{self._constant_loss:.3f}: nothing was learned from the texts. "
+            f"The training loss is {mean_loss:.3f}, no better than always predicting the most frequent answer "
+            f"({self._constant_loss:.3f}); the model learned nothing from the texts. "
             f"Likely reasons: {'; '.join(self._list_reasons())}."
         )
 

@@ -98,7 +98,7 @@ def open_sentences(blob: Blob, layout: ConllLayout, encoding: str, encoding_titl
         f"one token per line, {'tabs' if layout.tabs else 'spaces'} between columns, {encoding_title}",
     )
     if layout.columns[-1] == TAGS and len(layout.columns) > 2:
-        messages = (*messages, "tags: the last column")
+        messages = (*messages, "tags in the last column")
     return add_file_facts(
         blob,
         Source(

@@ -25,7 +25,7 @@ def infer_labels(names: tuple[str, ...], config: Mapping[str, Any]) -> LabelSpac
 
 CLASSIFY = Task(
     name="classify",
-    description="one text, one label or several",
+    description="one text, one or more labels",
     rows=RowCodec(label_kinds=("classes", "multilabel"), layout=ColumnLayout(second_text=False)),
     head=TaskHead(kind="classify", output_names=lambda space: space.names, infer_labels=infer_labels),
     objective=lambda space: "binary" if space.kind == "multilabel" else "cross_entropy",

@@ -51,7 +51,7 @@ def infer_labels(names: tuple[str, ...], config: Mapping[str, Any]) -> LabelSpac
 
 REGRESS = Task(
     name="regress",
-    description="one text or two, a number",
+    description="one or two texts, a number",
     rows=RowCodec(label_kinds=("number",), layout=ColumnLayout(numeric_label=True), is_reversible=True),
     head=TaskHead(kind="classify", output_names=lambda space: ("score",), infer_labels=infer_labels),
     objective=lambda space: "squared",

@@ -65,7 +65,7 @@ SPAN_ROWS = RowCodec(
 
 SPAN = Task(
     name="span",
-    description="a question and a passage, answered by a span of the passage",
+    description="a question and a passage that contains the answer",
     rows=SPAN_ROWS,
     head=TaskHead(
         kind="span",
