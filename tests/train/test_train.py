@@ -177,8 +177,7 @@ def test_the_number_of_epochs_depends_on_the_dataset_size(tiny: str, tmp_path: P
     train(make_sentiment_rows(20), output=tmp_path / "run", model=tiny, events=RunEvents(message=messages.append))
     assert "epochs: 20 (chosen from the dataset size; override with epochs)" in messages
     assert any(
-        message.startswith("task: classify (one text, one or more labels; 2 labels: bad, good)")
-        for message in messages
+        message.startswith("task: classify (one text, one or more labels; 2 labels: bad, good)") for message in messages
     )
 
 
