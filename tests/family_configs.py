@@ -359,7 +359,7 @@ def parity_cases(draw: Draw, family: str, title: str) -> ParityCase:
     # left padding only if no head reads the first position, which would be padding
     options: dict[str, Any] = {
         "seed": seed,
-        "left": draw_bool(draw) and (family in LEFT_PADDED_FAMILIES or title.endswith(PER_TOKEN_CLASSES)),
+        "pad_left": draw_bool(draw) and (family in LEFT_PADDED_FAMILIES or title.endswith(PER_TOKEN_CLASSES)),
     }
     if title == "T5EncoderModel":
         options["targets"] = ()
