@@ -112,4 +112,4 @@ def test_train_sweeps_layers(run: Run, work_folder: Path, tiny: str) -> None:
     assert len(sweep) == 13
     code, _, err = run("train", "reviews.csv", "--layers", "sweep")
     assert code == 2
-    assert "--layers sweep is for method features" in err
+    assert "--layers sweep applies only to method features" in err

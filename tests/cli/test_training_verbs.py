@@ -215,7 +215,7 @@ def test_too_few_rows_to_measure_are_reported(run: Run, work_folder: Path) -> No
     write_csv(work_folder / "two.csv", make_sentiment_rows(200)[4:6])
     code, _, err = run("train", "two.csv", "--method", "majority")
     assert code == 0
-    assert "Nothing was measured: there are no held-out rows, or too few distinct ones." in err
+    assert "The model was not evaluated: there are no held-out rows, or too few distinct ones." in err
 
 
 @pytest.mark.slow

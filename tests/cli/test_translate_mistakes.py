@@ -17,10 +17,10 @@ ROWS = "".join(f"ein hund {number}\tone dog {number}\n" for number in range(20))
 HEADED = f"a\tb\n{ROWS}"
 
 WORKS = {
-    "one row": ("a\tb\nein hund\tone dog\n", "Nothing was measured"),
+    "one row": ("a\tb\nein hund\tone dog\n", "The model was not evaluated"),
     "a row of 10,000 words": (HEADED + "w " * 10_000 + "\t" + "v " * 10_000 + "\n", "rows: "),
     "the same text on both sides": ("a\tb\n" + "".join(f"hund {n}\thund {n}\n" for n in range(20)), "the same text"),
-    "one row again and again": ("a\tb\n" + "ein hund\tone dog\n" * 20, "Nothing was measured"),
+    "one row again and again": ("a\tb\n" + "ein hund\tone dog\n" * 20, "The model was not evaluated"),
     "line ends of Windows": (HEADED.replace("\n", "\r\n"), "header: a, b"),
     "a byte order mark": ("\ufeff" + HEADED, "header: a, b"),
     "no header": (ROWS, "no header"),
@@ -75,7 +75,7 @@ def test_other_commands_name_the_right_one(run: Run, masked_model: Path, tmp_pat
     mistakes = {
         "use clearhead translate": ("predict", model, pairs, "-o", tmp_path / "out.csv"),
         "have no labels to inspect": ("inspect", pairs, "--task", "translate"),
-        "no ladder of methods": ("ladder", pairs, "--task", "translate"),
+        "only one training method": ("ladder", pairs, "--task", "translate"),
         "no masked-word head": ("fill", model, "ein [MASK]"),
         "has no decoder and cannot translate": ("translate", masked_model, "ein hund"),
         "has no head 'seq2seq'": (

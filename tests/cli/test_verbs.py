@@ -113,7 +113,7 @@ def test_embed_reports_truncation(run: Run, masked_model: Path, tmp_path: Path) 
     (tmp_path / "long.txt").write_text("a cat " * 30 + "\nparis\n")
     code, _, err = run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy")
     assert code == 0
-    assert "1 of 2 texts are longer than 24 tokens: 38 tokens were left out." in err
+    assert "1 of 2 texts are longer than 24 tokens: 38 tokens were truncated." in err
     json_output = json.loads(run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy", "--json")[1])
     assert len(json_output["truncated"]) == 1
 

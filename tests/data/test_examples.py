@@ -122,7 +122,7 @@ def test_twenty_are_shown_and_the_rest_counted() -> None:
 def test_labels_of_training_are_the_labels_of_dev() -> None:
     train = load_examples(open_source([{"text": "x", "label": "b"}, {"text": "y", "label": "a"}]), COLUMNS)
     dev = open_source([{"text": "x", "label": "b"}, {"text": "y", "label": "c"}])
-    with pytest.raises(InputError, match="row 2: label 'c' is none of a, b"):
+    with pytest.raises(InputError, match="row 2: label 'c' is not one of a, b"):
         load_examples(dev, COLUMNS, train.space)
     dev_examples = load_examples(dev, COLUMNS, train.space, skip_bad_rows=True)
     assert dev_examples.labels is not None

@@ -52,7 +52,7 @@ def test_what_is_said_wins() -> None:
 def test_encoding() -> None:
     classes = read_labels(["b", "a"])
     assert [classes.encode("a"), classes.encode("b")] == [0, 1]
-    with pytest.raises(InputError, match="label 'c' is none of a, b"):
+    with pytest.raises(InputError, match="label 'c' is not one of a, b"):
         classes.encode("c")
     several = read_labels(["a;b", "b;c", "a;c", "a"])
     assert several.encode("c; a") == (0, 2)

@@ -98,7 +98,7 @@ def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, fake_pac
     fake_package.write_text("raise RuntimeError('<b>built</b> for\\nanother machine')\n")
     bench = run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, seconds=0.05, rounds=1)
     assert [speed.left_out for speed in bench.runtimes] == [None, "RuntimeError: <b>built</b> for another machine"]
-    assert bench.notes == ("left out: sentence-transformers: RuntimeError: <b>built</b> for another machine",)
+    assert bench.notes == ("omitted: sentence-transformers: RuntimeError: <b>built</b> for another machine",)
     assert "<b>" not in bench._repr_html_()
     assert len(bench.table()[0]) == 2
 

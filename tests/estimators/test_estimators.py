@@ -335,7 +335,7 @@ def test_more_mistakes() -> None:
         tfidf_classifier().fit(TEXTS, LABELS, sample_weight=np.ones(80))
     with pytest.raises(EstimatorError, match="class_weight is"):
         tfidf_classifier(class_weight={"good": 2}).fit(TEXTS, LABELS)
-    with pytest.raises(ClearheadError, match="layer and pooling are for method features"):
+    with pytest.raises(ClearheadError, match="layer and pooling apply only to method features"):
         tfidf_classifier(layer="last").fit(TEXTS, LABELS)
     with pytest.raises(ClearheadError, match="Unknown setting 'epoch'"):
         tfidf_classifier(settings={"epoch": 3}).fit(TEXTS, LABELS)

@@ -198,7 +198,7 @@ def test_labels_that_are_not_there(tfidf_run: Run, tmp_path: Path) -> None:
     for message in (
         "3 of 10 rows cannot be used",
         "row 4: the label is missing",
-        "row 6: label 'meh' is none of bad, good",
+        "row 6: label 'meh' is not one of bad, good",
     ):
         assert message in str(caught.value)
     evaluation = evaluate(tfidf_run.folder, rows, skip_bad_rows=True)

@@ -121,7 +121,7 @@ def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: P
     assert stored_sweep == run.to_json()["sweep"]
     assert set(stored_sweep[0]) == {"layer", "pooling", "score", "spread", "seconds"}
     page = (run.folder / "report.html").read_text()
-    assert "Which layer" in page
+    assert "All combinations of layers and pooling, compared by cross-validation" in page
     assert "Layers and poolings compared" in page
     choices: dict[str, Any] = {"method": "features", "layer": best.layer, "pooling": best.pooling}
     explicit = train(reviews, output=tmp_path / "explicit", model=tiny, **choices)
@@ -201,7 +201,7 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"method": "tfidf", "layers": "sweep"}, "layers=sweep is for method features"),
+        ({"method": "tfidf", "layers": "sweep"}, "layers=sweep applies only to method features"),
         ({"method": "features", "layers": "sweep", "layer": "last"}, "omit layer and pooling"),
         ({"method": "features", "layers": "all"}, "Setting layers.*Choices: sweep"),
     ],

@@ -163,7 +163,7 @@ def test_no_time_at_all_is_refused(tmp_path: Path, data: Path, minutes: Any) -> 
 
 @pytest.mark.parametrize("method", ["tfidf", "features", "majority"])
 def test_methods_without_a_network_have_no_minutes(tmp_path: Path, data: Path, method: str) -> None:
-    with pytest.raises(InputError, match="minutes is for methods finetune and head"):
+    with pytest.raises(InputError, match="minutes applies only to methods that train a network: finetune and head"):
         clearhead.train(data, output=tmp_path / "run", method=method, minutes=1)
 
 

@@ -109,8 +109,8 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
         ({"target_accuracy": 95}, "target_accuracy must be from 0 to 1"),
         ({"C": 0}, "C must be above 0"),
         ({"threads": 0}, "threads must be at least 1"),
-        ({"layer": 2}, "layer and pooling are for method features"),
-        ({"pooling": "mean", "method": "tfidf"}, "layer and pooling are for method features"),
+        ({"layer": 2}, "layer and pooling apply only to method features"),
+        ({"pooling": "mean", "method": "tfidf"}, "layer and pooling apply only to method features"),
     ],
     ids=str,
 )

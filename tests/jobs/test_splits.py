@@ -182,7 +182,7 @@ def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path
     rows = [*make_sentiment_rows(10, seed=1), {"id": "x", "text": "it was some film", "label": "meh"}]
     dev = write_csv(tmp_path / "dev.csv", rows)
     with pytest.raises(
-        InputError, match=r"dev.csv: 1 of 11 rows cannot be used:\n  row 11 \(line 12\): label 'meh' is none"
+        InputError, match=r"dev.csv: 1 of 11 rows cannot be used:\n  row 11 \(line 12\): label 'meh' is not one"
     ):
         train_majority(reviews, tmp_path, dev=dev)
     assert not (tmp_path / "run").exists()

@@ -192,7 +192,7 @@ def test_a_checkpoint_of_others_answers_with_its_labels(make_checkpoint: Callabl
     rows = [{"text": text, "label": "pos"} for text in texts]
     evaluation = evaluate(folder, rows)
     assert evaluation.metrics["accuracy"].value == sum(answer.label == "pos" for answer in answers) / 20
-    with pytest.raises(InputError, match="label 'good' is none of neg, neutral, pos"):
+    with pytest.raises(InputError, match="label 'good' is not one of neg, neutral, pos"):
         evaluate(folder, make_sentiment_rows(5))
 
 

@@ -105,7 +105,7 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
         InputError, match="is not a regular file; the text is read twice, which a pipe does not support"
     ):
         clearhead.pretrain(tmp_path / "pipe", output=tmp_path / "run", max_steps=1)
-    with pytest.raises(InputError, match=r"text names columns of tables, but text\.txt is plain text"):
+    with pytest.raises(InputError, match=r"text applies only to tables, but text\.txt is plain text"):
         clearhead.pretrain(text, text="message", output=tmp_path / "run", max_steps=1)
     (tmp_path / "blank.txt").write_text("\n \n")
     with pytest.raises(InputError, match=r"Held-out text \(dev\): "):

@@ -143,7 +143,7 @@ def test_whole_commands_for_every_caller() -> None:
     [
         ("Training settings: batch_size must be at least 1.", "Training settings: --batch-size must be at least 1."),
         ("set either batch_size or batch_tokens.", "set either --batch-size or --batch-tokens."),
-        ("layers=sweep is for method features.", "--layers sweep is for method features."),
+        ("layers=sweep applies only to method features.", "--layers sweep applies only to method features."),
         ("epochs must be at least 1.", "--epochs must be at least 1."),
         ("Setting class_weight: invalid.", "Setting --class-weight: invalid."),
         ("rows.csv has no column 'batch_size'; it has text_b, label.", None),  # the user's own words

@@ -210,7 +210,7 @@ BAD_WORDS: dict[str, tuple[Any, Any, str]] = {
     "an empty word": (["a", ""], ["O", "O"], "or an empty word"),
     "a word that is null": (["a", None], ["O", "O"], "or an empty word"),
     "a word that is an object": ([{"text": "a"}], ["O"], "or an empty word"),
-    "a NUL byte": (["a\0"], ["O"], "a NUL byte or half a character"),
+    "a NUL byte": (["a\0"], ["O"], "a NUL byte or a lone surrogate"),
     "an empty tag": (["a", "b"], ["O", ""], "a tag is empty"),
     "a tag that is null": (["a", "b"], ["O", None], "a tag is empty"),
     "a tag that is a list": (["a", "b"], ["O", ["O"]], "a tag is empty"),

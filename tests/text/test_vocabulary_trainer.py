@@ -382,7 +382,7 @@ def test_special_tokens_in_the_text_are_noted() -> None:
     [
         ([], {}, "no text to learn from"),
         (["  ", "\n"], {"kind": "unigram"}, "no words to learn from"),
-        (["a", 3], {}, "Text 1 is of type int"),
+        (["a", 3], {}, "Text 1 has type int"),
         (["a\ud800"], {}, "an unpaired surrogate"),
         ({"a": 1}, {}, "got a dict"),
         (b"abc", {}, "got a bytes"),

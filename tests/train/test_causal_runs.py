@@ -205,9 +205,9 @@ def test_the_auxiliary_loss_equals_that_of_the_causal_head(gpt: str) -> None:
 def test_invalid_settings_are_refused(gpt: str, tiny: str, tmp_path: Path) -> None:
     settings_by_message: dict[str, dict[str, Any]] = {
         "both_orders is for pair and regress with two texts": {"model": gpt, "both_orders": True},
-        "both_orders is for methods": {"model": gpt, "both_orders": True, "method": "tfidf"},
+        "both_orders applies only to methods": {"model": gpt, "both_orders": True, "method": "tfidf"},
         "lm_weight requires a GPT-2 or OpenAI GPT model": {"model": tiny, "lm_weight": 0.5},
-        "lm_weight is for method finetune": {"model": gpt, "lm_weight": 0.5, "method": "head"},
+        "lm_weight applies only to method finetune": {"model": gpt, "lm_weight": 0.5, "method": "head"},
         "lm_weight must be from 0": {"model": gpt, "lm_weight": -1.0},
     }
     for message, settings in settings_by_message.items():

@@ -207,7 +207,7 @@ def test_a_model_with_mean_pooling_can_be_fine_tuned(tmp_path: Path, mean_folder
 def test_only_tasks_with_one_vector_per_text_have_the_setting(tmp_path: Path, sentence_model: str) -> None:
     with pytest.raises(InputError, match=r"Setting head_pooling: .*'max'.* Choices: auto, first, mean"):
         make_plan({"head_pooling": "max"})
-    with pytest.raises(InputError, match="head_pooling is for methods finetune and head"):
+    with pytest.raises(InputError, match="head_pooling applies only to methods finetune and head"):
         make_plan({"head_pooling": "mean", "method": "features"})
     for task in ("tag", "span", "choice", "translate"):
         with pytest.raises(InputError, match=r"one vector per text \(classify, pair, regress, aspect\)"):

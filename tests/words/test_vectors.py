@@ -112,7 +112,7 @@ def test_a_text_without_a_known_word_is_a_usual_one() -> None:
 
 
 def test_what_does_not_fit_together_is_refused() -> None:
-    with pytest.raises(InputError, match="2 words need as many vectors"):
+    with pytest.raises(InputError, match="Expected 2 vectors, one per word"):
         WordVectors(words=("a", "b"), matrix=np.ones((3, 2), np.float32))
     with pytest.raises(InputError, match="occurs twice"):
         WordVectors(words=("a", "a"), matrix=np.ones((2, 2), np.float32))

@@ -28,7 +28,7 @@ def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
 
     if local_kind(model) == "aspect model":
         if choices.get("precision") == "int8":
-            raise InputError(f"{model} holds two models: quantize its folders find and judge separately.")
+            raise InputError(f"{model} contains two models; quantize its subfolders find and judge separately.")
         options = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
         return load_aspects(Path(model), **options)
     return load_single_predictor(os.fspath(model), **choices)

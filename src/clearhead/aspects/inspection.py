@@ -12,7 +12,7 @@ from clearhead.progress import Progress, no_progress
 from clearhead.tasks.registry import TAG
 from clearhead.train.inspection import open_rereadable, run_inspect
 
-TWO_MODELS = "Training was not tried out: aspect trains two models, a tagger and a pair classifier."
+TWO_MODELS = "Training was not estimated: aspect trains two models, a tagger and a pair classifier."
 
 
 def inspect_reviews(

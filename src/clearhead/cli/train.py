@@ -256,7 +256,7 @@ def print_run(run: Any) -> None:
         title = f"{run.measured_on} ({rows:,} rows{caveat})"
         print_table(("metric", "value", INTERVAL), metric_rows(run.metrics), title=title)
     else:
-        print_note("Nothing was measured: there are no held-out rows, or too few distinct ones.")
+        print_note("The model was not evaluated: there are no held-out rows, or too few distinct ones.")
     if run.baselines:
         print_blank_line()
         columns = ("method", run.main, INTERVAL, "difference to this model")

@@ -62,7 +62,7 @@ class LabelSpace:
     @property
     def _unknown_label_hint(self) -> str:
         listed = ", ".join(to_printable(name, 30) for name in self.names[:8])
-        return f"none of {listed}" + (f" and {len(self.names) - 8} more" if len(self.names) > 8 else "")
+        return f"not one of {listed}" + (f" and {len(self.names) - 8} more" if len(self.names) > 8 else "")
 
 
 class LabelCounter:

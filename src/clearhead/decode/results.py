@@ -39,5 +39,5 @@ class GeneratedText(Hypothesis):
 
     def _repr_html_(self) -> str:
         rows = [(answer.text, format_number(answer.score), len(answer.ids), answer.stopped) for answer in self.best]
-        notes = [f"{self.truncated} tokens of the source were cut off."] if self.truncated else []
+        notes = [f"{self.truncated} tokens of the source were truncated."] if self.truncated else []
         return render_table(self.source, ("answer", "score", "tokens", "stopped by"), rows, notes)

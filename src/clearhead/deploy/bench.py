@@ -81,7 +81,7 @@ class Bench:
     def notes(self) -> tuple[str, ...]:
         """Runtimes that were not measured, with reasons."""
         return tuple(
-            f"left out: {speed.title}: {speed.left_out}" for speed in self.runtimes if speed.left_out is not None
+            f"omitted: {speed.title}: {speed.left_out}" for speed in self.runtimes if speed.left_out is not None
         )
 
     def table(self) -> tuple[list[str], list[list[str]]]:

@@ -232,7 +232,7 @@ def _is_file(name: Any) -> bool:
 def _check_texts(texts: Iterable[Any]) -> Iterator[str]:
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"Text {number} is of type {type(text).__name__}, expected a string.")
+            raise InputError(f"Text {number} has type {type(text).__name__}, expected a string.")
         try:
             text.encode()
         except UnicodeEncodeError:

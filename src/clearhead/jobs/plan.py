@@ -26,7 +26,9 @@ TASK_NAMES = (*TASKS, "aspect", "translate")  # aspect: a tag task followed by a
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK_METHODS = ("finetune", "head")  # methods that train a network
 ONE_VECTOR_TASKS = tuple(name for name, task in TASKS.items() if task.head.kind == "classify")
-HEAD_POOLING_RULE = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR_TASKS)}, aspect)"
+HEAD_POOLING_RULE = (
+    f"head_pooling applies only to tasks with one vector per text ({', '.join(ONE_VECTOR_TASKS)}, aspect)"
+)
 MAX_RECIPE_BYTES = 1 << 20
 MAX_DOTS = 1000  # per line of a recipe
 MAX_THREADS = max(256, os.cpu_count() or 1)  # operating systems refuse thousands, and the process aborts
@@ -165,23 +167,26 @@ class RunPlan:
             (self.minutes is None or 0 < self.minutes <= MAX_MINUTES, "minutes must be above 0 and at most a year"),
             (
                 self.minutes is None or self.method in NETWORK_METHODS,
-                "minutes is for methods finetune and head, which train a network",
+                "minutes applies only to methods that train a network: finetune and head",
             ),
             (
                 self.method == "features" or (self.layer is None and self.pooling is None),
-                "layer and pooling are for method features",
+                "layer and pooling apply only to method features",
             ),
-            (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
+            (self.method == "features" or self.layers is None, "layers=sweep applies only to method features"),
             (
                 not self.has_explicit_pooling or self.method in NETWORK_METHODS,
-                "head_pooling is for methods finetune and head",
+                "head_pooling applies only to methods finetune and head",
             ),
             (not self.has_explicit_pooling or self.task in (None, "aspect", *ONE_VECTOR_TASKS), HEAD_POOLING_RULE),
-            (not self.both_orders or self.method in NETWORK_METHODS, "both_orders is for methods finetune and head"),
-            (not self.settings.lm_weight or self.method == "finetune", "lm_weight is for method finetune"),
+            (
+                not self.both_orders or self.method in NETWORK_METHODS,
+                "both_orders applies only to methods finetune and head",
+            ),
+            (not self.settings.lm_weight or self.method == "finetune", "lm_weight applies only to method finetune"),
             (
                 self.layers is None or (self.layer is None and self.pooling is None),
-                "layers=sweep tries every layer and pooling; omit layer and pooling",
+                "layers=sweep tries all layers and poolings; omit layer and pooling",
             ),
         )
         for is_valid, rule in rules:

@@ -225,7 +225,7 @@ class LadderJob:
 def _describe_result(result: MethodResult, metric: str) -> str:
     """Describe the result of a method in one line."""
     if result.left_out is not None:
-        return f"left out: {result.left_out}"
+        return f"omitted: {result.left_out}"
     name, value, bounds, training, latency, size = format_result_cells(result)
     reuse_note = " (reused, not trained again)" if result.reused else ""
     interval = f" ({bounds})" if bounds else ""

@@ -160,7 +160,7 @@ def format_duration(seconds: float) -> str:
 def format_result_cells(result: MethodResult) -> tuple[str, ...]:
     """Format a result as cells of a table row."""
     if result.left_out is not None:
-        return result.name, f"left out: {result.left_out}", "", "", "", ""
+        return result.name, f"omitted: {result.left_out}", "", "", "", ""
     bounds = "" if result.low is None or result.high is None else f"{result.low:.4f} to {result.high:.4f}"
     return (
         result.name,

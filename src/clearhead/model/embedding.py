@@ -88,7 +88,7 @@ class Embedder:
         if self.truncated_texts:
             warnings.warn(
                 f"{self.truncated_texts} of {self.text_count} texts are longer than {self._limit} tokens: "
-                f"{self.truncated_tokens} tokens were left out.",
+                f"{self.truncated_tokens} tokens were truncated.",
                 TruncationWarning,
                 stacklevel=4,
             )

@@ -105,7 +105,7 @@ class TextGenerator:
         if any(truncated):
             warnings.warn(
                 f"{sum(map(bool, truncated))} of {len(truncated)} texts are longer than {limit} tokens: "
-                f"{sum(truncated)} tokens were left out.",
+                f"{sum(truncated)} tokens were truncated.",
                 TruncationWarning,
                 stacklevel=4,
             )

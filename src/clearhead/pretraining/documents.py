@@ -119,7 +119,7 @@ def read_chunks(
     """Iterate over the documents of files in order: rows of tables, or parts of plain text according to `documents`."""
     all_notes = [] if notes is None else notes
     if columns is not None and not any(map(is_table, files)):
-        raise InputError(f"text names columns of tables, but {to_printable(files[0].name)} is plain text; remove it.")
+        raise InputError(f"text applies only to tables, but {to_printable(files[0].name)} is plain text; omit it.")
     has_text = False
     for file in files:
         file_has_text = False

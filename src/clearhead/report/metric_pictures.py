@@ -14,6 +14,7 @@ from clearhead.report.formatting import (
     format_count,
     format_figure,
     format_percent,
+    format_rows,
     metric_name,
     part_name,
 )
@@ -132,7 +133,7 @@ def draw_histogram(name: str, lengths: Lengths, what: str) -> Markup:
         name, f"Lengths in {what}", about, across, linear_axis([many for _, many in bars], "rows", zero=True, ticks=4)
     )
     for index, (upto, many) in enumerate(bars):
-        plot.column(index, index + 1, many, "column", f"{upto // 2 + 1:,} to {upto:,} {what}: {many:,} rows")
+        plot.column(index, index + 1, many, "column", f"{upto // 2 + 1:,} to {upto:,} {what}: {format_rows(many)}")
         if (len(bars) - 1 - index) % stride == 0:
             plot.tick(index + 0.5, _format_length(upto))
     return plot.svg()

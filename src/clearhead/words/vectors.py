@@ -50,9 +50,9 @@ class WordVectors:
     def __post_init__(self) -> None:
         if self.matrix.ndim != 2 or len(self.matrix) != len(self.words) or not self.matrix.size:
             shape = " x ".join(map(str, self.matrix.shape))
-            raise InputError(f"{len(self.words):,} words need as many vectors, but the matrix is {shape}.")
+            raise InputError(f"Expected {len(self.words):,} vectors, one per word, got a matrix of shape {shape}.")
         if self.counts is not None and len(self.counts) != len(self.words):
-            raise InputError(f"{len(self.words):,} words need as many counts, got {len(self.counts):,}.")
+            raise InputError(f"Expected {len(self.words):,} counts, one per word, got {len(self.counts):,}.")
         if len(self.row_of_word) != len(self.words):
             raise InputError("A word occurs twice, so its vector is ambiguous.")
 

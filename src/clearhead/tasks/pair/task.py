@@ -13,7 +13,7 @@ from clearhead.tasks.classify.task import CLASSIFY
 PAIR = replace(
     CLASSIFY,
     name="pair",
-    description="two texts, one label or several",
+    description="two texts, one or more labels",
     rows=replace(CLASSIFY.rows, layout=ColumnLayout(second_text=True), is_reversible=True),
     # a checkpoint does not state how many texts it reads
     head=replace(CLASSIFY.head, infer_labels=lambda names, config: None),

@@ -88,7 +88,7 @@ def _read_words(row: Row, columns: Columns, *, keep_inner_punctuation: bool) -> 
             row.number, f"{format_column(columns.text)} has no words or an empty word", "", row.line, EMPTY_TEXT
         )
     if not is_valid_text(tokens):
-        return BadRow(row.number, "a word holds a NUL byte or half a character", "", row.line, HALF_CHARACTER)
+        return BadRow(row.number, "a word contains a NUL byte or a lone surrogate", "", row.line, HALF_CHARACTER)
     start, offsets = 0, []
     for word in tokens:
         offsets.append((start, start + len(word)))
