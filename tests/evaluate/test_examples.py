@@ -62,7 +62,7 @@ def test_planted_errors_and_the_words_that_gave_them_away(
 def test_report_of_a_run(fine_tuned_run: Run, reviews: Path, tmp_path: Path) -> None:
     assert fine_tuned_run.report is not None
     page = Reader(fine_tuned_run.report.read_text())
-    cost_text = page.said("cost")
+    cost_text = page.section_text("cost")
     assert "Latency of one text (median)" in cost_text
     assert "Model size on disk" in cost_text
     assert fine_tuned_run.cost["latency of one text ms"] > 0
@@ -71,8 +71,8 @@ def test_report_of_a_run(fine_tuned_run: Run, reviews: Path, tmp_path: Path) -> 
     evaluate(fine_tuned_run.folder, plant_wrong_labels(), report=path)
     page = Reader(path.read_text())
     assert {"worst", "suspicious", "confusion", "lengths", "cost"} <= set(page.sections)
-    assert plant_wrong_labels()[10]["text"] in page.said("worst")
-    assert "“" in page.said("worst")
+    assert plant_wrong_labels()[10]["text"] in page.section_text("worst")
+    assert "“" in page.section_text("worst")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_every_task_shows_its_worst(kind: str, rows: Any, tmp_path: Path, reques
     if evaluation.picks.worst:
         first = rows(90, seed=9)[evaluation.picks.worst[0].row - 1]
         texts = [value for value in first.values() if isinstance(value, str) and " " in value]
-        assert all(text in page.said("worst") for text in texts)
-        assert "Word importance by occlusion" in page.said("worst")
+        assert all(text in page.section_text("worst") for text in texts)
+        assert "Word importance by occlusion" in page.section_text("worst")
     else:
         assert "worst" not in page.sections
 
@@ -133,7 +133,7 @@ def test_what_can_be_read_once_shows_no_rows(tfidf_run: Run, tmp_path: Path) -> 
     evaluate(tfidf_run.folder, (row for row in plant_wrong_labels()), report=path)
     page = Reader(path.read_text())
     assert "worst" not in page.sections
-    assert "can be read only once; the report shows no rows" in page.said("notes")
+    assert "can be read only once; the report shows no rows" in page.section_text("notes")
 
 
 def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
     assert run.report is not None
     page = Reader(run.report.read_text())
     for section in ("labels", "confusion", "lengths"):
-        assert "Results on the dev rows" in page.said(section)
+        assert "Results on the dev rows" in page.section_text(section)
 
 
 def test_marks_of_a_pick_reach_the_example(tfidf_run: Run) -> None:
@@ -156,4 +156,4 @@ def test_marks_of_a_pick_reach_the_example(tfidf_run: Run) -> None:
     assert example.spans == (span,)
     assert example.words is None
     data = ReportData(title="t", command="", parts={"test": tfidf_run.evaluations["test"]}, examples={"test": examples})
-    assert "[true PER: Anna]" in Reader(report_html(data)).said("worst")
+    assert "[true PER: Anna]" in Reader(report_html(data)).section_text("worst")

@@ -127,7 +127,7 @@ def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(
 
 def test_the_page_says_so(trained_task: tuple[str, Predictor, PartExamples, Path]) -> None:
     task, _, examples, page = trained_task
-    text = Reader(page.read_text()).said("worst")
+    text = Reader(page.read_text()).section_text("worst")
     assert "Word importance by occlusion" in text
     assert "“" in text or "No single word changes the probability" in text
     assert ("The lines are above the words" in text) == (task in ("tag", "aspect"))

@@ -1,1 +1,1 @@
-"""Tests of pictures and pages made from traces."""
+"""Tests of figures and pages of traces."""

@@ -1,4 +1,4 @@
-"""Leaving words out finds those that an answer hangs on, within bounds."""
+"""Occlusion finds the words that a prediction depends on, within bounds of time and size."""
 
 from __future__ import annotations
 
@@ -19,56 +19,58 @@ from clearhead.predict.scoring import Scores
 from clearhead.tasks.occlusion import OcclusionPlan, WordSpan, group_words, omit_words, split_words
 from tests.clock import Clock
 
-ONE = Columns(text="text", label=None)
+COLUMNS = Columns(text="text", label=None)
 
 
-class Counting:
-    """Answers 1 for each word `good`, minus 0.5 for each word `bad`; counts what it is asked."""
+class CountingScorer:
+    """Scores 1 for each word `good` and -0.5 for each word `bad`; counts the scored rows."""
 
     def __init__(self, seconds: float = 0.0, clock: Clock | None = None) -> None:
-        self.asked, self.seconds, self.clock = 0, seconds, clock or Clock()
+        self.scored_rows, self.seconds, self.clock = 0, seconds, clock or Clock()
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        self.asked += len(rows)
+        self.scored_rows += len(rows)
         self.clock.advance(self.seconds * len(rows))
         if any(not row.text for row in rows):
             raise InputError("A row has no tokens.")
-        both = [f"{row.text} {row.text_b or ''}".split() for row in rows]
-        made = np.array([[words.count("good") - 0.5 * words.count("bad")] for words in both])
-        return Scores(made, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
+        words_per_row = [f"{row.text} {row.text_b or ''}".split() for row in rows]
+        logits = np.array([[words.count("good") - 0.5 * words.count("bad")] for words in words_per_row])
+        return Scores(logits, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
 
 
-def row(text: str, text_b: str | None = None) -> TextRow:
+def make_row(text: str, text_b: str | None = None) -> TextRow:
     return TextRow(1, text, text_b, None, None, None)
 
 
-def watch(given_row: TextRow) -> OcclusionPlan:
-    """All words may be left out; the one output is watched."""
-    runs = (split_words(given_row.text), split_words(given_row.text_b or "", in_second_text=True))
-    return OcclusionPlan(runs=runs, measure=lambda logits, _: logits[:, 0], omit=omit_words)
+def make_plan(row: TextRow) -> OcclusionPlan:
+    """Return a plan that may omit every word and measures the only output."""
+    words = (split_words(row.text), split_words(row.text_b or "", in_second_text=True))
+    return OcclusionPlan(runs=words, measure=lambda logits, _: logits[:, 0], omit=omit_words)
 
 
-def occluded(scorer: Counting, given_row: TextRow, columns: Columns = ONE) -> Any:
-    return occlude_row(scorer, given_row, columns, watch(given_row))
+def occlude(scorer: CountingScorer, row: TextRow, columns: Columns = COLUMNS) -> Any:
+    return occlude_row(scorer, row, columns, make_plan(row))
 
 
-def pieces(given_row: TextRow, most: int = MAX_GROUPS) -> list[WordSpan]:
-    return group_words(watch(given_row).runs, most)
+def word_groups(row: TextRow, max_groups: int = MAX_GROUPS) -> list[WordSpan]:
+    return group_words(make_plan(row).runs, max_groups)
 
 
 def test_words_have_the_weight_that_they_have() -> None:
-    found = occluded(Counting(), row("a good day, a bad night"))
-    assert found is not None
-    assert found.full_value == 0.5
-    named = {"a good day, a bad night"[word.start : word.end]: word.weight for word in found.words}
-    assert named == {"a": 0.0, "good": 1.0, "day,": 0.0, "bad": -0.5, "night": 0.0}
-    assert found.scored == 7
+    occlusion_result = occlude(CountingScorer(), make_row("a good day, a bad night"))
+    assert occlusion_result is not None
+    assert occlusion_result.full_value == 0.5
+    weights = {"a good day, a bad night"[word.start : word.end]: word.weight for word in occlusion_result.words}
+    assert weights == {"a": 0.0, "good": 1.0, "day,": 0.0, "bad": -0.5, "night": 0.0}
+    assert occlusion_result.scored == 7
 
 
-def test_both_texts_are_taken_apart() -> None:
-    found = occluded(Counting(), row("one two", "so good"), Columns(text="a", label=None, text_b="b"))
-    assert found is not None
-    assert [(word.in_second_text, word.weight) for word in found.words] == [
+def test_words_of_both_texts_are_occluded() -> None:
+    occlusion_result = occlude(
+        CountingScorer(), make_row("one two", "so good"), Columns(text="a", label=None, text_b="b")
+    )
+    assert occlusion_result is not None
+    assert [(word.in_second_text, word.weight) for word in occlusion_result.words] == [
         (False, 0),
         (False, 0),
         (True, 0),
@@ -78,64 +80,64 @@ def test_both_texts_are_taken_apart() -> None:
 
 def test_long_texts_lose_groups_of_words() -> None:
     text = " ".join(["word"] * 500 + ["good"] + ["word"] * 500)
-    scorer = Counting()
-    found = occluded(scorer, row(text))
-    assert found is not None
-    assert len(found.words) <= MAX_GROUPS
-    assert scorer.asked <= MAX_GROUPS + 1
-    best = max(found.words, key=lambda word: word.weight)
-    assert "good" in text[best.start : best.end]
+    scorer = CountingScorer()
+    occlusion_result = occlude(scorer, make_row(text))
+    assert occlusion_result is not None
+    assert len(occlusion_result.words) <= MAX_GROUPS
+    assert scorer.scored_rows <= MAX_GROUPS + 1
+    strongest = max(occlusion_result.words, key=lambda word: word.weight)
+    assert "good" in text[strongest.start : strongest.end]
 
 
-def test_one_word_and_endless_texts_are_left_alone() -> None:
-    assert occluded(Counting(), row("good")) is None
-    scorer = Counting()
-    assert occluded(scorer, row("good " * 10_000)) is None
-    assert scorer.asked == 0
+def test_one_word_and_endless_texts_are_not_occluded() -> None:
+    assert occlude(CountingScorer(), make_row("good")) is None
+    scorer = CountingScorer()
+    assert occlude(scorer, make_row("good " * 10_000)) is None
+    assert scorer.scored_rows == 0
 
 
 def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     clock.install(monkeypatch, occlusion)
-    scorer = Counting(seconds=0.01, clock=clock)
-    long = row(" ".join(f"word{place}" for place in range(30)))
-    rows = [(long, watch(long))] * 20
+    scorer = CountingScorer(seconds=0.01, clock=clock)
+    long_row = make_row(" ".join(f"word{number}" for number in range(30)))
+    rows = [(long_row, make_plan(long_row))] * 20
     reported: list[int] = []
-    found = occlude_rows(scorer, rows, ONE, seconds=0.5, progress=lambda _, done, __: reported.append(done))
+    occlusions = occlude_rows(scorer, rows, COLUMNS, seconds=0.5, progress=lambda _, done, __: reported.append(done))
     assert 0.25 < clock.now < 0.75
-    assert len(found) == 20
+    assert len(occlusions) == 20
     assert reported == list(range(1, 21))
-    assert scorer.asked < 200
-    slow = occlude_rows(Counting(seconds=0.05, clock=clock), rows[:3], ONE, seconds=0.2)
-    assert any(one is None for one in slow)
-    assert all(one is None or len(one.words) >= MIN_GROUPS for one in slow)
+    assert scorer.scored_rows < 200
+    partial = occlude_rows(CountingScorer(seconds=0.05, clock=clock), rows[:3], COLUMNS, seconds=0.2)
+    assert any(occluded is None for occluded in partial)
+    assert all(occluded is None or len(occluded.words) >= MIN_GROUPS for occluded in partial)
 
 
 TEXTS = st.text("ab ,.\n\t日本กี é", min_size=1, max_size=80).filter(lambda text: bool(text.strip()))
 
 
 @given(TEXTS, st.none() | TEXTS, st.integers(2, 12))
-def test_pieces_cover_all_words_once(text: str, text_b: str | None, most: int) -> None:
-    made = pieces(row(text, text_b), most)
-    assert len(made) <= max(most, 2)
-    for second, whole in ((False, text), (True, text_b or "")):
-        own = [piece for piece in made if piece.in_second_text is second]
-        assert [piece.start for piece in own] == sorted(piece.start for piece in own)
+def test_groups_cover_all_words_once(text: str, text_b: str | None, max_groups: int) -> None:
+    groups = word_groups(make_row(text, text_b), max_groups)
+    assert len(groups) <= max(max_groups, 2)
+    for in_second_text, full_text in ((False, text), (True, text_b or "")):
+        text_groups = [group for group in groups if group.in_second_text is in_second_text]
+        assert [group.start for group in text_groups] == sorted(group.start for group in text_groups)
         covered = set[int]()
-        for piece in own:
-            span = set(range(piece.start, piece.end))
+        for group in text_groups:
+            span = set(range(group.start, group.end))
             assert span
             assert not span & covered
             covered |= span
-        assert all(sign.isspace() for place, sign in enumerate(whole) if place not in covered)
+        assert all(character.isspace() for offset, character in enumerate(full_text) if offset not in covered)
 
 
 @pytest.mark.parametrize(("text", "count"), [("a b", 2), ("日本語", 3), ("กี่", 1), ("안녕 하세요", 2), ("x-y, z", 2)])
 def test_what_a_word_is(text: str, count: int) -> None:
-    assert len(pieces(row(text))) == count
+    assert len(word_groups(make_row(text))) == count
 
 
 def test_no_space_is_left_behind() -> None:
-    given_row = row("one two three")
-    left = [omit_words(given_row, piece) for piece in pieces(given_row)]
-    assert [one and one.text for one in left] == ["two three", "one three", "one two"]
+    row = make_row("one two three")
+    shortened = [omit_words(row, group) for group in word_groups(row)]
+    assert [shorter and shorter.text for shorter in shortened] == ["two three", "one three", "one two"]

@@ -1,4 +1,4 @@
-"""The pictures say what the trace says: a line for each look, darker where it is stronger, everything escaped."""
+"""Figures show the trace: a line for each visible probability, darker if it is larger, with all text escaped."""
 
 from __future__ import annotations
 
@@ -18,80 +18,82 @@ from clearhead.errors import InputError
 from clearhead.explain import attention_heatmap_svg, attention_page, attention_svg
 from clearhead.explain.trace_view import MIN_DRAWN_PROB, find_informative_layer, list_parts, view_part
 from clearhead.model.inputs import check_batch
-from tests.explain.traces import HOSTILE, LECTURE, make_trace
+from tests.explain.traces import EXAMPLE_TOKENS, HOSTILE, make_trace
 
 SPACE = "{http://www.w3.org/2000/svg}"
 TAGS = {"svg", "title", "desc", "rect", "text", "g", "line"}
 
 
-def lines(svg: str) -> dict[tuple[int, int, int], tuple[float, float]]:
-    """(head, query, key) to (probability, opacity)."""
-    found: dict[tuple[int, int, int], tuple[float, float]] = {}
+def drawn_lines(svg: str) -> dict[tuple[int, int, int], tuple[float, float]]:
+    """Return the drawn lines: (head, query, key) to (probability, opacity)."""
+    links: dict[tuple[int, int, int], tuple[float, float]] = {}
     for group in ElementTree.fromstring(svg).iter(f"{SPACE}g"):
         for line in group.findall(f"{SPACE}line"):
-            at = (int(group.attrib["data-head"]), int(line.attrib["data-query"]), int(line.attrib["data-key"]))
-            assert at not in found
-            found[at] = (float(line.attrib["data-prob"]), float(line.attrib["stroke-opacity"]))
-    return found
+            link = (int(group.attrib["data-head"]), int(line.attrib["data-query"]), int(line.attrib["data-key"]))
+            assert link not in links
+            links[link] = (float(line.attrib["data-prob"]), float(line.attrib["stroke-opacity"]))
+    return links
 
 
 def caption(svg: str) -> str:
     return " ".join(text.text or "" for text in ElementTree.fromstring(svg).iter() if text.get("class") == "caption")
 
 
-def looks(trace: Trace, layer: int) -> set[tuple[int, ...]]:
-    return {tuple(int(i) for i in at) for at in np.argwhere(trace.layers[layer].probs >= MIN_DRAWN_PROB)}
+def visible_links(trace: Trace, layer: int) -> set[tuple[int, ...]]:
+    return {tuple(int(i) for i in indices) for indices in np.argwhere(trace.layers[layer].probs >= MIN_DRAWN_PROB)}
 
 
-def test_one_line_for_each_look() -> None:
+def test_one_line_for_each_link() -> None:
     trace = make_trace()
-    found = lines(attention_svg(trace, layer=1, special=True, all_words=True))
-    assert set(found) == looks(trace, 1)
-    for at, (prob, _) in found.items():
-        assert prob == pytest.approx(float(trace.layers[1].probs[at]), abs=5.1e-5)
+    links = drawn_lines(attention_svg(trace, layer=1, special=True, all_words=True))
+    assert set(links) == visible_links(trace, 1)
+    for link, (prob, _) in links.items():
+        assert prob == pytest.approx(float(trace.layers[1].probs[link]), abs=5.1e-5)
 
 
 def test_darker_is_more_probable() -> None:
-    found = sorted(lines(attention_svg(make_trace(), layer=0, all_words=True)).values())
-    assert [opacity for _, opacity in found] == sorted(opacity for _, opacity in found)
-    assert found[0][1] < found[-1][1] <= 1
+    strokes = sorted(drawn_lines(attention_svg(make_trace(), layer=0, all_words=True)).values())
+    assert [opacity for _, opacity in strokes] == sorted(opacity for _, opacity in strokes)
+    assert strokes[0][1] < strokes[-1][1] <= 1
 
 
 def test_darkest_line_from_it_is_the_argmax() -> None:
     trace = make_trace(seed=3)
-    it = LECTURE.index("it")
+    it = EXAMPLE_TOKENS.index("it")
     for head in range(3):
-        found = lines(attention_svg(trace, layer=1, head=head, word="it", special=True))
-        assert {query for _, query, _ in found} == {it}
-        darkest = max(found, key=lambda at: found[at][1])
+        links = drawn_lines(attention_svg(trace, layer=1, head=head, word="it", special=True))
+        assert {query for _, query, _ in links} == {it}
+        darkest = max(links, key=lambda link: links[link][1])
         assert darkest == (head, it, int(trace.attention(1, head)[it].argmax()))
 
 
 def test_layer_is_chosen_and_named() -> None:
     trace = make_trace(layers=5)
-    even = np.full((3, len(LECTURE), len(LECTURE)), 1 / len(LECTURE))
-    firm = even.copy()
-    firm[1, LECTURE.index("it")] = np.eye(len(LECTURE))[LECTURE.index("animal")]
-    layers = [replace(layer, probs=firm if layer.layer == 3 else even) for layer in trace.layers]
+    uniform = np.full((3, len(EXAMPLE_TOKENS), len(EXAMPLE_TOKENS)), 1 / len(EXAMPLE_TOKENS))
+    focused = uniform.copy()
+    focused[1, EXAMPLE_TOKENS.index("it")] = np.eye(len(EXAMPLE_TOKENS))[EXAMPLE_TOKENS.index("animal")]
+    layers = [replace(layer, probs=focused if layer.layer == 3 else uniform) for layer in trace.layers]
     trace = replace(trace, layers=layers)
-    assert find_informative_layer(view_part(trace), [LECTURE.index("it")]) == 3
+    assert find_informative_layer(view_part(trace), [EXAMPLE_TOKENS.index("it")]) == 3
     svg = attention_svg(trace, word="it")
     assert "layer 3, all 3 heads, from “it”" in svg
     assert "chosen because its attention is the most focused" in svg
     assert "chosen because" not in attention_svg(trace, word="it", layer=3)
-    resting = np.tile(np.eye(len(LECTURE), dtype="f4")[0], (3, len(LECTURE), 1))  # everything looks at [CLS]
+    resting = np.tile(
+        np.eye(len(EXAMPLE_TOKENS), dtype="f4")[0], (3, len(EXAMPLE_TOKENS), 1)
+    )  # everything looks at [CLS]
     assert (
         find_informative_layer(view_part(replace(trace, layers=[replace(layer, probs=resting) for layer in layers])))
         == 4
     )
 
 
-def test_special_tokens_are_left_out_and_the_share_is_told() -> None:
+def test_special_tokens_are_left_out_and_their_share_is_stated() -> None:
     trace = make_trace()
     svg = attention_svg(trace, layer=0, head=2, all_words=True)
-    found = lines(svg)
-    last = len(LECTURE) - 1
-    assert set(found) == {at for at in looks(trace, 0) if at[0] == 2 and not {0, last} & set(at[1:])}
+    links = drawn_lines(svg)
+    last = len(EXAMPLE_TOKENS) - 1
+    assert set(links) == {link for link in visible_links(trace, 0) if link[0] == 2 and not {0, last} & set(link[1:])}
     inner = trace.layers[0].probs[2, 1:last]
     share = f"{float(inner[:, [0, last]].sum(-1).mean()):.0%}"
     assert f"they get {share} of the attention; the probabilities are the model's own, not renormalized" in caption(svg)
@@ -113,8 +115,8 @@ def test_rows_do_not_meet_for_forty_tokens() -> None:
     root = ElementTree.fromstring(attention_svg(make_trace([f"word{i}" for i in range(40)]), head=0))
     texts = [text for text in root.iter(f"{SPACE}text") if text.get("class") == "token"]
     for column in (texts[:40], texts[40:]):
-        places = [float(text.attrib["y"]) for text in column]
-        assert all(after - before >= 20 for before, after in pairwise(places))
+        baselines = [float(text.attrib["y"]) for text in column]
+        assert all(after - before >= 20 for before, after in pairwise(baselines))
     assert float(root.attrib["height"]) > max(float(text.attrib["y"]) for text in root.iter(f"{SPACE}text"))
 
 
@@ -122,9 +124,9 @@ def test_heat_map_and_its_triangle() -> None:
     trace = make_trace(["The", "Ġanimal", "Ġdid", "Ġnot"], causal=True)
     svg = attention_heatmap_svg(trace, 1, 2)
     cells = [cell for cell in ElementTree.fromstring(svg).iter(f"{SPACE}rect") if cell.get("class") == "cell"]
-    at = {(int(cell.attrib["data-query"]), int(cell.attrib["data-key"])) for cell in cells}
-    assert all(key <= query for query, key in at)
-    assert all((query, query) in at for query in range(4) if trace.layers[1].probs[2, query, query] > 1e-3)
+    drawn_cells = {(int(cell.attrib["data-query"]), int(cell.attrib["data-key"])) for cell in cells}
+    assert all(key <= query for query, key in drawn_cells)
+    assert all((query, query) in drawn_cells for query in range(4) if trace.layers[1].probs[2, query, query] > 1e-3)
     assert "triangle is the causal mask" in svg
     assert "triangle" not in attention_heatmap_svg(make_trace(), 0, None)
 
@@ -135,16 +137,16 @@ def test_mean_of_heads_in_the_heat_map() -> None:
     probs = trace.attention(0)
     for cell in root.iter(f"{SPACE}rect"):
         if cell.get("class") == "cell":
-            at = int(cell.attrib["data-query"]), int(cell.attrib["data-key"])
-            assert float(cell.attrib["data-prob"]) == pytest.approx(float(probs[at]), abs=5.1e-5)
+            position = int(cell.attrib["data-query"]), int(cell.attrib["data-key"])
+            assert float(cell.attrib["data-prob"]) == pytest.approx(float(probs[position]), abs=5.1e-5)
 
 
 def test_decoder_and_cross() -> None:
     trace = make_trace(["▁Je", "▁suis", "▁étudi", "ant", "</s>"], ["<start>", "▁I", "▁am"])
     svg = attention_svg(trace, part="cross", layer=0)
     assert "Cross-attention" in svg
-    assert {(query, key) for _, query, key in lines(svg)} <= {(q, k) for q in range(3) for k in range(5)}
-    assert all(key <= query for _, query, key in lines(attention_svg(trace, part="decoder", layer=1)))
+    assert {(query, key) for _, query, key in drawn_lines(svg)} <= {(q, k) for q in range(3) for k in range(5)}
+    assert all(key <= query for _, query, key in drawn_lines(attention_svg(trace, part="decoder", layer=1)))
     assert "Decoder self-attention" in attention_heatmap_svg(trace, 0, 1, "decoder")
     assert "Encoder self-attention" in attention_svg(trace)
 
@@ -166,7 +168,7 @@ def test_hostile_tokens_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "settings",
     [
         {"layer": 2},
         {"layer": -1},
@@ -181,9 +183,9 @@ def test_hostile_tokens_are_escaped() -> None:
         {"part": "nonsense"},
     ],
 )
-def test_wrong_choices_are_refused(wrong: dict[str, object]) -> None:
+def test_wrong_choices_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        attention_svg(make_trace(), **wrong)  # type: ignore[arg-type]
+        attention_svg(make_trace(), **settings)  # type: ignore[arg-type]
 
 
 def test_wrong_traces_are_refused() -> None:
@@ -202,7 +204,7 @@ def test_wrong_traces_are_refused() -> None:
 
 def test_one_token() -> None:
     trace = make_trace(["only"], layers=1, heads=1)
-    assert len(lines(attention_svg(trace))) == 1
+    assert len(drawn_lines(attention_svg(trace))) == 1
     ElementTree.fromstring(attention_heatmap_svg(trace, 0, 0))
 
 
@@ -212,7 +214,7 @@ def test_no_torch_is_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "config", "found"),
+    ("family", "config", "parts"),
     [
         ("gpt2", {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 32}, ["encoder"]),
         (
@@ -222,13 +224,13 @@ def test_no_torch_is_imported() -> None:
         ),
     ],
 )
-def test_traces_of_real_models(family: str, config: dict[str, int], found: list[str]) -> None:
+def test_traces_of_real_models(family: str, config: dict[str, int], parts: list[str]) -> None:
     model = clearhead.create(family, config=config)
-    target = [[0, 6, 7]] if "cross" in found else None
+    target = [[0, 6, 7]] if "cross" in parts else None
     batch, _ = check_batch(model.shape, [[1, 2, 3, 4, 5]], None, None, target, None)
     traced = run_trace(model.core, batch, list("abcde"), list("xyz") if target else None)
-    assert list_parts(traced) == found
-    for part in found:
+    assert list_parts(traced) == parts
+    for part in parts:
         ElementTree.fromstring(attention_svg(traced, part=part))
-    assert ("triangle" in attention_heatmap_svg(traced, 0, 0, found[0])) == (family == "gpt2")
+    assert ("triangle" in attention_heatmap_svg(traced, 0, 0, parts[0])) == (family == "gpt2")
     assert attention_page(traced).startswith("<!doctype html>")

@@ -1,4 +1,4 @@
-"""Word pieces are shown as people read them, and a word is found by its text, its pieces or its number."""
+"""Tokens are labeled legibly, and a word is found by its text, its tokens or its index."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from clearhead.explain.tokens import find_word, label_tokens, spell_text
         (["", " "], ["(empty)", "␣"], None),
     ],
 )
-def test_pieces_are_shown_as_words(tokens: list[str], labels: list[str], text: str | None) -> None:
-    made = label_tokens(tokens)
-    assert [token.label for token in made] == labels
-    assert [token.raw for token in made] == tokens
+def test_tokens_are_shown_as_words(tokens: list[str], labels: list[str], text: str | None) -> None:
+    shown_tokens = label_tokens(tokens)
+    assert [token.label for token in shown_tokens] == labels
+    assert [token.raw for token in shown_tokens] == tokens
     if text is not None:
-        assert spell_text(made) == text
+        assert spell_text(shown_tokens) == text
 
 
-def test_raw_piece_is_in_the_tooltip() -> None:
+def test_raw_token_is_in_the_tooltip() -> None:
     assert label_tokens(["em", "##bed"])[1].tooltip == "-bed (token: ##bed)"
     assert label_tokens(["a", "Ġthe"])[1].tooltip == "the (token: Ġthe)"
 

@@ -1,4 +1,4 @@
-"""The page holds the trace's numbers, runs only its own script, and asks nobody for anything."""
+"""The page contains the numbers of the trace, runs only its own script, and makes no requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clearhead.core.trace import Trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_data, attention_page, save_attention
 from clearhead.explain import trace_page as pages
-from tests.explain.traces import HOSTILE, LECTURE, make_trace
+from tests.explain.traces import EXAMPLE_TOKENS, HOSTILE, make_trace
 
 
 class Reader(HTMLParser):
@@ -49,32 +49,39 @@ def page_data(page: str) -> Any:
     return json.loads(Reader(page).scripts[0])
 
 
-def probs_of(page: str, part: int, layer: int) -> Any:
-    found = page_data(page)["parts"][part]
-    raw = np.frombuffer(base64.b64decode(found["layers"][layer]["probs"]), "<u2")
-    return raw.reshape(found["layers"][layer]["heads"], len(found["queries"]), len(found["keys"])) / 10_000
+def decode_probs(page: str, part: int, layer: int) -> Any:
+    part_data = page_data(page)["parts"][part]
+    encoded = np.frombuffer(base64.b64decode(part_data["layers"][layer]["probs"]), "<u2")
+    return (
+        encoded.reshape(part_data["layers"][layer]["heads"], len(part_data["queries"]), len(part_data["keys"])) / 10_000
+    )
 
 
 @pytest.mark.parametrize("trace", [make_trace(layers=6, heads=12), make_trace(["a", "b"], ["<start>", "c", "d"])])
 def test_numbers_come_back(trace: Trace) -> None:
     page = attention_page(trace)
-    for part, layers in enumerate(found for found in (trace.layers, trace.decoder, trace.cross) if found):
+    for part, layers in enumerate(
+        part_layers for part_layers in (trace.layers, trace.decoder, trace.cross) if part_layers
+    ):
         for number, layer in enumerate(layers):
-            assert np.abs(probs_of(page, part, number) - layer.probs).max() <= 5.0001e-5
+            assert np.abs(decode_probs(page, part, number) - layer.probs).max() <= 5.0001e-5
 
 
 def test_vectors_come_back_or_are_left_out() -> None:
     trace = make_trace()
     layer = page_data(attention_page(trace))["parts"][0]["layers"][1]
-    q = np.frombuffer(base64.b64decode(layer["q"]["values"]), "<i2").reshape(3, len(LECTURE), 8) * layer["q"]["unit"]
+    q = (
+        np.frombuffer(base64.b64decode(layer["q"]["values"]), "<i2").reshape(3, len(EXAMPLE_TOKENS), 8)
+        * layer["q"]["unit"]
+    )
     assert np.abs(q - trace.layers[1].queries).max() < 1e-3
-    scores = np.frombuffer(base64.b64decode(layer["scores"]), "<f4").reshape(3, len(LECTURE), -1)
+    scores = np.frombuffer(base64.b64decode(layer["scores"]), "<f4").reshape(3, len(EXAMPLE_TOKENS), -1)
     assert np.array_equal(scores, trace.layers[1].scores)
     wide = page_data(attention_page(make_trace(width=512, layers=6, heads=12)))
     assert "q" not in wide["parts"][0]["layers"][0]
 
 
-def test_size_of_the_lectures_sentence() -> None:
+def test_page_of_a_sentence_is_small() -> None:
     assert len(attention_page(make_trace(layers=6, heads=12, width=32)).encode()) < 1_000_000
 
 
@@ -115,7 +122,7 @@ def test_hostile_tokens_stay_data() -> None:
     page.encode()
 
 
-def test_opens_where_it_is_told() -> None:
+def test_opens_on_the_requested_settings() -> None:
     trace = make_trace(["a", "b", "c"], ["<start>", "d"])
     data = page_data(attention_page(trace, layer=1, head=2, word="d", part="cross"))
     start, cross = data["start"], data["parts"][2]
@@ -123,15 +130,15 @@ def test_opens_where_it_is_told() -> None:
     assert start == {"part": "cross", "layer": 1, "head": 2, "focus": 2, "hide": True}
     data = page_data(attention_page(make_trace()))
     assert data["start"]["head"] is None
-    assert not any(LECTURE[place].startswith("[") for place in data["parts"][0]["opening"])
+    assert not any(EXAMPLE_TOKENS[token_index].startswith("[") for token_index in data["parts"][0]["opening"])
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"layer": 9}, {"head": 9}, {"word": "dog"}, {"part": "cross"}, {"layer": 0, "head": -1}]
+    "settings", [{"layer": 9}, {"head": 9}, {"word": "dog"}, {"part": "cross"}, {"layer": 0, "head": -1}]
 )
-def test_wrong_choices_are_refused(wrong: dict[str, Any]) -> None:
+def test_wrong_choices_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        attention_page(make_trace(), **wrong)
+        attention_page(make_trace(), **settings)
 
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,11 +151,11 @@ def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_saved_by_suffix(tmp_path: Path) -> None:
     trace = make_trace()
-    for name, begin in (("a.svg", "<svg"), ("new/b.HTML", "<!doctype html>"), ("c.json", "{")):
+    for name, prefix in (("a.svg", "<svg"), ("new/b.HTML", "<!doctype html>"), ("c.json", "{")):
         path = save_attention(trace, tmp_path / name)
         assert path == tmp_path / name
-        assert path.read_text("utf-8").startswith(begin)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.svg", "c.json", "new"]  # nothing half-written
+        assert path.read_text("utf-8").startswith(prefix)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.svg", "c.json", "new"]  # no partial files
     for name in ("a.pdf", "a", "svg"):
         with pytest.raises(InputError, match=r"\.svg, \.png, \.html or \.json"):
             save_attention(trace, tmp_path / name)
@@ -161,24 +168,24 @@ def test_json_form(tmp_path: Path) -> None:
     trace = make_trace(HOSTILE, ["<start>", "a"])
     text = save_attention(trace, tmp_path / "a.json", special=True).read_text("utf-8")
     assert "<" not in text
-    found = json.loads(text)
-    assert found["tokens"] == HOSTILE
-    assert found["target_tokens"] == ["<start>", "a"]
+    stored = json.loads(text)
+    assert stored["tokens"] == HOSTILE
+    assert stored["target_tokens"] == ["<start>", "a"]
     for field, layers in (("layers", trace.layers), ("decoder", trace.decoder), ("cross", trace.cross)):
-        assert [layer["layer"] for layer in found[field]] == [0, 1]
-        for one, layer in zip(found[field], layers, strict=True):
-            assert np.abs(np.array(one["probs"]) - layer.probs).max() <= 5.0001e-5
+        assert [layer["layer"] for layer in stored[field]] == [0, 1]
+        for stored_layer, layer in zip(stored[field], layers, strict=True):
+            assert np.abs(np.array(stored_layer["probs"]) - layer.probs).max() <= 5.0001e-5
 
 
-def test_json_of_a_choice() -> None:
+def test_json_of_selected_attention() -> None:
     trace = make_trace()
-    found = attention_data(trace, layer=1, head=2, word="it")
-    (one,) = found["layers"]
-    it = LECTURE.index("it")
-    assert (one["layer"], one["heads"], one["queries"]) == (1, [2], [it - 1])
-    assert (found["tokens"], found["positions"]) == (LECTURE[1:-1], list(range(1, len(LECTURE) - 1)))
+    stored = attention_data(trace, layer=1, head=2, word="it")
+    (stored_layer,) = stored["layers"]
+    it = EXAMPLE_TOKENS.index("it")
+    assert (stored_layer["layer"], stored_layer["heads"], stored_layer["queries"]) == (1, [2], [it - 1])
+    assert (stored["tokens"], stored["positions"]) == (EXAMPLE_TOKENS[1:-1], list(range(1, len(EXAMPLE_TOKENS) - 1)))
     row = trace.layers[1].probs[2, it]
-    assert np.array(one["probs"])[0, 0] == pytest.approx(row[1:-1], abs=5.1e-5)
-    assert one["special_share"][0][0] == pytest.approx(row[0] + row[-1], abs=5.1e-5)
+    assert np.array(stored_layer["probs"])[0, 0] == pytest.approx(row[1:-1], abs=5.1e-5)
+    assert stored_layer["special_share"][0][0] == pytest.approx(row[0] + row[-1], abs=5.1e-5)
     with pytest.raises(InputError):
         attention_data(trace, part="cross")

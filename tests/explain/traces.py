@@ -1,4 +1,4 @@
-"""Traces made by hand: any tokens, any number of layers and heads, with a decoder or without."""
+"""Traces with random attention: any tokens, any number of layers and heads, with or without a decoder."""
 
 from __future__ import annotations
 
@@ -8,8 +8,23 @@ import numpy as np
 
 from clearhead.core.trace import LayerTrace, Trace
 
-LECTURE = ["[CLS]", "the", "animal", "didn", "'", "t", "cross", "the", "street", "because", "it", "was", "too", "tired"]
-LECTURE += ["[SEP]"]
+EXAMPLE_TOKENS = [
+    "[CLS]",
+    "the",
+    "animal",
+    "didn",
+    "'",
+    "t",
+    "cross",
+    "the",
+    "street",
+    "because",
+    "it",
+    "was",
+    "too",
+    "tired",
+]
+EXAMPLE_TOKENS += ["[SEP]"]
 HOSTILE = [
     "[CLS]",
     "<script>alert(1)</script>",
@@ -32,7 +47,7 @@ HOSTILE = [
 
 
 def make_layer(layer: int, rng: Any, heads: int, queries: int, keys: int, *, width: int, causal: bool) -> LayerTrace:
-    """One layer of honest attention over random vectors."""
+    """Compute a layer of attention over random vectors."""
     q = rng.normal(size=(heads, queries, width)).astype("f4") * 2
     k, v = (rng.normal(size=(heads, keys, width)).astype("f4") for _ in range(2))
     scores = q @ k.transpose(0, 2, 1) / np.float32(np.sqrt(width))
@@ -53,8 +68,8 @@ def make_trace(
     causal: bool = False,
     seed: int = 0,
 ) -> Trace:
-    """A trace of an encoder (or of a causal model), and of a decoder if there is a target."""
-    tokens = list(LECTURE if tokens is None else tokens)
+    """Return a trace of an encoder or a causal model, with a decoder if `target` is set."""
+    tokens = list(EXAMPLE_TOKENS if tokens is None else tokens)
     rng = np.random.default_rng(seed)
 
     def part(queries: int, keys: int, causal: bool) -> list[LayerTrace]:

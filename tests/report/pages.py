@@ -1,4 +1,4 @@
-"""A page taken apart: its elements, its sections and its text."""
+"""Parse a page into its elements, sections and text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from html.parser import HTMLParser
 
 EMPTY = {"meta"}
-APART = {"td", "th", "tr", "li", "p"}  # a blank between what people see apart
+APART = {"td", "th", "tr", "li", "p"}  # elements whose texts are separated by a space
 
 
 class Reader(HTMLParser):
-    """Elements with their attributes, and the text of each section; complains about what is not closed."""
+    """Elements with their attributes, and the text of each section; fails if an element is not closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -21,7 +21,7 @@ class Reader(HTMLParser):
         self._inside = ""
         self.feed(page)
         self.close()
-        assert not self._open, f"left open: {self._open}"
+        assert not self._open, f"unclosed elements: {self._open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -46,10 +46,10 @@ class Reader(HTMLParser):
         if self._inside:
             self.sections[self._inside] += data
 
-    def said(self, section: str) -> str:
-        """The text of a section on one line."""
+    def section_text(self, section: str) -> str:
+        """Return the text of a section on one line."""
         return re.sub(r"\s+", " ", self.sections[section]).strip()
 
-    def all(self, tag: str, **having: str) -> list[dict[str, str | None]]:
-        """The attributes of all elements of a kind."""
-        return [own for name, own in self.tags if name == tag and having.items() <= own.items()]
+    def all(self, tag: str, **expected: str) -> list[dict[str, str | None]]:
+        """Return the attributes of all elements of a tag that have the expected ones."""
+        return [attributes for name, attributes in self.tags if name == tag and expected.items() <= attributes.items()]

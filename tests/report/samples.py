@@ -1,4 +1,4 @@
-"""Runs that never were: evaluations of drawn logits, inspections of written rows, logs of any length."""
+"""Synthetic results: evaluations of random logits, inspections of generated rows, logs of any length."""
 
 from __future__ import annotations
 
@@ -30,95 +30,104 @@ HOSTILE = (
 )
 
 
-def classes(
-    rows: int = 300, labels: tuple[str, ...] = LABELS, *, seed: int = 0, temperature: float = 1.6, **more: Any
+def class_evaluation(
+    rows: int = 300, labels: tuple[str, ...] = LABELS, *, seed: int = 0, temperature: float = 1.6, **options: Any
 ) -> Evaluation:
-    """Mostly right, too sure of itself."""
-    drawn = np.random.default_rng(seed)
-    targets = drawn.integers(0, len(labels), rows)
-    logits = drawn.normal(0, 2, (rows, len(labels)))
+    """Evaluate random class logits: mostly correct, but overconfident."""
+    generator = np.random.default_rng(seed)
+    targets = generator.integers(0, len(labels), rows)
+    logits = generator.normal(0, 2, (rows, len(labels)))
     logits[np.arange(rows), targets] += 3.5
     space = LabelSpace(names=labels)
     return evaluate_logits(
-        TASKS["classify"], space, logits, targets, Calibration(temperature=temperature), resamples=200, **more
+        TASKS["classify"], space, logits, targets, Calibration(temperature=temperature), resamples=200, **options
     )
 
 
-def multilabel(rows: int = 200, seed: int = 1, **more: Any) -> Evaluation:
-    """Several labels a row."""
-    drawn = np.random.default_rng(seed)
-    targets = (drawn.random((rows, len(LABELS))) < 0.3).astype(np.int64)
-    logits = np.where(targets == 1, 1.5, -1.5) + drawn.normal(0, 1.2, targets.shape)
+def multilabel_evaluation(rows: int = 200, seed: int = 1, **options: Any) -> Evaluation:
+    """Evaluate random logits of rows with several labels."""
+    generator = np.random.default_rng(seed)
+    targets = (generator.random((rows, len(LABELS))) < 0.3).astype(np.int64)
+    logits = np.where(targets == 1, 1.5, -1.5) + generator.normal(0, 1.2, targets.shape)
     space = LabelSpace(names=LABELS, kind="multilabel", separator="|")
-    reading = Calibration(temperature=1.2, thresholds=(0.4,) * len(LABELS))
-    return evaluate_logits(TASKS["classify"], space, logits, targets, reading, resamples=200, **more)
+    calibration = Calibration(temperature=1.2, thresholds=(0.4,) * len(LABELS))
+    return evaluate_logits(TASKS["classify"], space, logits, targets, calibration, resamples=200, **options)
 
 
-def numbers(rows: int = 150, seed: int = 2, **more: Any) -> Evaluation:
-    """Scores from 0 to 5."""
-    drawn = np.random.default_rng(seed)
-    targets = drawn.uniform(0, 5, rows)
-    logits = (targets + drawn.normal(0, 0.7, rows))[:, None]
+def number_evaluation(rows: int = 150, seed: int = 2, **options: Any) -> Evaluation:
+    """Evaluate random predictions of numbers from 0 to 5."""
+    generator = np.random.default_rng(seed)
+    targets = generator.uniform(0, 5, rows)
+    logits = (targets + generator.normal(0, 0.7, rows))[:, None]
     space = LabelSpace(kind="number")
-    return evaluate_logits(TASKS["regress"], space, logits, targets, Calibration(), resamples=200, **more)
+    return evaluate_logits(TASKS["regress"], space, logits, targets, Calibration(), resamples=200, **options)
 
 
-def sliced(rows: int, seed: int = 3) -> dict[str, list[Any]]:
-    """Columns to slice by; one value is rare."""
-    drawn = np.random.default_rng(seed)
-    channels = drawn.choice(["mail", "chat", "phone", "fax"], rows, p=[0.5, 0.3, 0.17, 0.03])
-    return {"channel": channels.tolist(), "length": drawn.integers(1, 400, rows).tolist()}
+def slice_columns(rows: int, seed: int = 3) -> dict[str, list[Any]]:
+    """Return columns to slice by; one value is rare."""
+    generator = np.random.default_rng(seed)
+    channels = generator.choice(["mail", "chat", "phone", "fax"], rows, p=[0.5, 0.3, 0.17, 0.03])
+    return {"channel": channels.tolist(), "length": generator.integers(1, 400, rows).tolist()}
 
 
-def looked(one: Evaluation, text: str = "where is the parcel number", text_b: str | None = None) -> PartExamples:
-    """The picked rows of an evaluation with a text each, in which the last word speaks for the answer."""
-    assert one.picks is not None
+def make_examples(
+    evaluation: Evaluation, text: str = "where is the parcel number", text_b: str | None = None
+) -> PartExamples:
+    """Return the selected rows of an evaluation with texts whose last word supports the prediction."""
+    assert evaluation.picks is not None
 
-    def example(pick: SelectedRow) -> Example:
-        own = f"{text} {pick.row}"
-        cut = text.rfind(" ") + 1
-        words = (WordImportance(start=0, end=cut, weight=-0.08), WordImportance(start=cut, end=len(own), weight=0.4))
-        return Example(selected=pick, text=own, text_b=text_b, words=words if cut else None, full_value=0.9)
+    def example(selected: SelectedRow) -> Example:
+        row_text = f"{text} {selected.row}"
+        last_word = text.rfind(" ") + 1
+        words = (
+            WordImportance(start=0, end=last_word, weight=-0.08),
+            WordImportance(start=last_word, end=len(row_text), weight=0.4),
+        )
+        return Example(
+            selected=selected, text=row_text, text_b=text_b, words=words if last_word else None, full_value=0.9
+        )
 
     return PartExamples(
-        worst=tuple(map(example, one.picks.worst)),
-        suspicious=tuple(map(example, one.picks.suspicious)),
-        cells=tuple(CellExamples(cell=cell, examples=tuple(map(example, cell.rows))) for cell in one.picks.cells),
-        explained=len(one.picks.worst),
+        worst=tuple(map(example, evaluation.picks.worst)),
+        suspicious=tuple(map(example, evaluation.picks.suspicious)),
+        cells=tuple(
+            CellExamples(cell=cell, examples=tuple(map(example, cell.rows))) for cell in evaluation.picks.cells
+        ),
+        explained=len(evaluation.picks.worst),
         scored=99,
     )
 
 
-def counted(rows: int) -> dict[str, Any]:
-    """What makes an evaluation pick rows, and slice them by their length."""
-    drawn = np.random.default_rng(rows)
-    return {"row_numbers": range(1, rows + 1), "slices": {"length in tokens": drawn.integers(3, 90, rows).tolist()}}
+def selection_options(rows: int) -> dict[str, Any]:
+    """Return the options that make an evaluation select rows and slice them by length."""
+    generator = np.random.default_rng(rows)
+    return {"row_numbers": range(1, rows + 1), "slices": {"length in tokens": generator.integers(3, 90, rows).tolist()}}
 
 
-def inspected(labels: tuple[str, ...] = LABELS, rows: int = 240) -> Inspection:
-    """A data set with duplicates, a leak, a conflict, bad rows and uneven labels."""
-    drawn = np.random.default_rng(4)
+def make_inspection(labels: tuple[str, ...] = LABELS, rows: int = 240) -> Inspection:
+    """Inspect a dataset with duplicates, a leak, a conflict, bad rows and imbalanced labels."""
+    generator = np.random.default_rng(4)
     words = ["parcel", "invoice", "password", "money", "late", "again", "please", "help", "never", "broken"]
-    made: list[dict[str, Any]] = []
+    train: list[dict[str, Any]] = []
     for number in range(rows):
-        chosen = drawn.choice(words, int(drawn.integers(3, 60)))
-        label = labels[min(int(drawn.exponential(1.4)), len(labels) - 1)]
-        made.append({"text": f"{' '.join(chosen)} {number}", "label": label})
-    made += [dict(made[0]), {**made[1], "label": labels[0]}, {**made[1], "label": labels[1]}]
-    made.append({"text": "", "label": labels[0]})
-    test = [dict(made[5]), *({"text": f"what about {number}?", "label": labels[number % 2]} for number in range(40))]
-    return inspect_data(made, test=test)
+        text_words = generator.choice(words, int(generator.integers(3, 60)))
+        label = labels[min(int(generator.exponential(1.4)), len(labels) - 1)]
+        train.append({"text": f"{' '.join(text_words)} {number}", "label": label})
+    train += [dict(train[0]), {**train[1], "label": labels[0]}, {**train[1], "label": labels[1]}]
+    train.append({"text": "", "label": labels[0]})
+    test = [dict(train[5]), *({"text": f"what about {number}?", "label": labels[number % 2]} for number in range(40))]
+    return inspect_data(train, test=test)
 
 
-def log_lines(steps: int = 300, epochs: int = 3) -> list[dict[str, Any]]:
-    """A loss that falls, a rate that rises and falls, a score at the end of each epoch."""
-    drawn = np.random.default_rng(5)
-    made: list[dict[str, Any]] = []
+def make_log(steps: int = 300, epochs: int = 3) -> list[dict[str, Any]]:
+    """Return log lines: a decreasing loss, a learning rate with warmup and decay, a score after each epoch."""
+    generator = np.random.default_rng(5)
+    lines: list[dict[str, Any]] = []
     best = -1.0
     for step in range(1, steps + 1):
-        done = step / steps
-        loss = 0.25 + 1.3 * np.exp(-4 * done) + abs(drawn.normal(0, 0.12))
-        rate = 5e-5 * min(done / 0.1, (1 - done) / 0.9)
+        progress = step / steps
+        loss = 0.25 + 1.3 * np.exp(-4 * progress) + abs(generator.normal(0, 0.12))
+        rate = 5e-5 * min(progress / 0.1, (1 - progress) / 0.9)
         epoch = min(int((step - 1) * epochs / steps), epochs - 1)
         line = {
             "step": step,
@@ -137,34 +146,34 @@ def log_lines(steps: int = 300, epochs: int = 3) -> list[dict[str, Any]]:
             score = 0.9 - 0.2 * np.exp(-1.5 * (epoch + 1)) - (0.02 if epoch == epochs - 1 else 0)
             line |= {"score": float(score), "best": bool(score > best)}
             best = max(best, float(score))
-        made.append(line)
-    return made
+        lines.append(line)
+    return lines
 
 
-def rungs(**changes: Any) -> list[dict[str, Any]]:
-    """Five methods; the networks take about the same time for a text."""
-    made = []
-    for place, method in enumerate(METHODS):
-        made.append(
+def method_results(**changes: Any) -> list[dict[str, Any]]:
+    """Return results of five methods; the networks have about the same latency."""
+    results = []
+    for rank, method in enumerate(METHODS):
+        results.append(
             {
                 "method": method,
                 "left_out": None,
-                "value": 0.5 + 0.1 * place,
-                "low": 0.45 + 0.1 * place,
-                "high": 0.55 + 0.1 * place,
-                "training_seconds": 10.0**place,
-                "size_mb": 0.01 * 10.0**place,
-                "latency_ms": (0.05, 0.2, 20.0, 20.5, 21.0)[place],
-                "difference": None if place == 4 else {"difference": -0.1, "low": -0.2, "high": 0.01, "p": 0.1},
+                "value": 0.5 + 0.1 * rank,
+                "low": 0.45 + 0.1 * rank,
+                "high": 0.55 + 0.1 * rank,
+                "training_seconds": 10.0**rank,
+                "size_mb": 0.01 * 10.0**rank,
+                "latency_ms": (0.05, 0.2, 20.0, 20.5, 21.0)[rank],
+                "difference": None if rank == 4 else {"difference": -0.1, "low": -0.2, "high": 0.01, "p": 0.1},
             }
             | changes
         )
-    return made
+    return results
 
 
-def climbed(**changes: Any) -> dict[str, Any]:
-    """A ladder as in ladder.json."""
-    made = {
+def make_ladder(**changes: Any) -> dict[str, Any]:
+    """Return a ladder as in ladder.json."""
+    ladder = {
         "metric": "accuracy",
         "part": "test",
         "rows": 300,
@@ -174,33 +183,41 @@ def climbed(**changes: Any) -> dict[str, Any]:
         "not_tried": (),
         "caveat": None,
     }
-    return made | {"rungs": rungs()} | changes
+    return ladder | {"rungs": method_results()} | changes
 
 
-def baseline(method: str, value: float) -> dict[str, Any]:
-    """A cheap method beside the model, as `Run.to_json()` has it."""
-    gap = {"difference": 0.125, "low": 0.05, "high": 0.2, "p": 0.01}
-    return {"method": method, "rows": 1234, "value": value, "low": 0.5, "high": 0.75, "difference": gap, "seconds": 1.0}
+def make_baseline(method: str, value: float) -> dict[str, Any]:
+    """Return the result of a cheaper method as in `Run.to_json()`."""
+    difference = {"difference": 0.125, "low": 0.05, "high": 0.2, "p": 0.01}
+    return {
+        "method": method,
+        "rows": 1234,
+        "value": value,
+        "low": 0.5,
+        "high": 0.75,
+        "difference": difference,
+        "seconds": 1.0,
+    }
 
 
-def swept(layers: int = 6, **changes: Any) -> list[dict[str, Any]]:
-    """Some layers, each with two poolings."""
-    plain = {"spread": 0.02, "seconds": 1.5}
+def make_sweep(layers: int = 6, **changes: Any) -> list[dict[str, Any]]:
+    """Return scores of `layers` layers, each with two poolings."""
+    common = {"spread": 0.02, "seconds": 1.5}
     return [
-        {"layer": f"layer_{place}", "pooling": mode, "score": 0.8 + 0.01 * place} | plain | changes
-        for place in range(layers)
+        {"layer": f"layer_{layer}", "pooling": mode, "score": 0.8 + 0.01 * layer} | common | changes
+        for layer in range(layers)
         for mode in ("mean", "max")
     ]
 
 
-def whole(**changes: Any) -> ReportData:
-    """A report with every section."""
-    more = counted(300)
-    dev = classes(120, seed=7, **counted(120))
-    test = classes(
+def full_report(**changes: Any) -> ReportData:
+    """Return the data of a report with every section."""
+    options = selection_options(300)
+    dev = class_evaluation(120, seed=7, **selection_options(120))
+    test = class_evaluation(
         300,
-        slices=sliced(300) | more["slices"],
-        row_numbers=more["row_numbers"],
+        slices=slice_columns(300) | options["slices"],
+        row_numbers=options["row_numbers"],
         seconds=1.25,
         truncated=2,
         windowed=5,
@@ -210,9 +227,9 @@ def whole(**changes: Any) -> ReportData:
         "title": "Support messages by intent",
         "command": "clearhead train messages.csv --label intent -o runs/intent --seeds 3",
         "parts": {"dev": dev, "test": test},
-        "examples": {"dev": looked(dev), "test": looked(test)},
-        "inspection": inspected(),
-        "log": log_lines(),
+        "examples": {"dev": make_examples(dev), "test": make_examples(test)},
+        "inspection": make_inspection(),
+        "log": make_log(),
         "seeds": [{"seed": s, "dev": 0.9 + 0.01 * s, "test": 0.88 + 0.005 * s} for s in range(3)],
         "settings": {
             "epochs": 3,
@@ -224,9 +241,9 @@ def whole(**changes: Any) -> ReportData:
         },
         "passport": {"format": 1, "trained": {"task": "classify", "labels": list(LABELS)}},
         "notes": ["The loss did not move in the first epoch; a higher rate may help."],
-        "sweep": swept(),
-        "baselines": [baseline("majority", 0.25), baseline("features", 0.625)],
-        "ladder": climbed(),
+        "sweep": make_sweep(),
+        "baselines": [make_baseline("majority", 0.25), make_baseline("features", 0.625)],
+        "ladder": make_ladder(),
         "machine": {"precision": "float", "threads": "2", "instructions": "AVX2", "torch": "2.13.0"},
         "cost": {"training seconds": 61.5, "tokens per second": 4321.0, "peak memory MB": 812},
     }

@@ -1,4 +1,4 @@
-"""Cards of rows, cells that open without script, sections of others, and what holds for very many labels."""
+"""Example cards, cells that open without a script, added sections, and pages with very many labels."""
 
 from __future__ import annotations
 
@@ -13,167 +13,195 @@ from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
 from clearhead.tasks.examples import MAX_CELLS, Example, LabeledSpan, PartExamples, SelectedRow, WordImportance
 from tests.report.pages import Reader
-from tests.report.samples import HOSTILE, LABELS, classes, counted, looked, multilabel, numbers, whole
+from tests.report.samples import (
+    HOSTILE,
+    LABELS,
+    class_evaluation,
+    full_report,
+    make_examples,
+    multilabel_evaluation,
+    number_evaluation,
+    selection_options,
+)
 
 
-def page_of(one: Any, shown: PartExamples | None = None, **more: Any) -> Reader:
-    data = ReportData(title="t", command="", parts={"test": one}, examples={"test": shown or looked(one)}, **more)
+def read_report(evaluation: Any, examples: PartExamples | None = None, **fields: Any) -> Reader:
+    data = ReportData(
+        title="t",
+        command="",
+        parts={"test": evaluation},
+        examples={"test": examples or make_examples(evaluation)},
+        **fields,
+    )
     return Reader(report_html(data))
 
 
 @pytest.fixture(scope="module")
-def full() -> Reader:
-    return Reader(report_html(whole()))
+def full_page() -> Reader:
+    return Reader(report_html(full_report()))
 
 
-def test_worst_answers_are_cards(full: Reader) -> None:
-    picks = whole().parts["test"].picks
+def test_worst_answers_are_cards(full_page: Reader) -> None:
+    picks = full_report().parts["test"].picks
     assert picks is not None
-    said = full.said("worst").partition("Results on the dev rows")[0]
-    places = [
-        said.index(f"Row {pick.row} true {pick.truth} predicted {pick.answer} confidence") for pick in picks.worst
+    text = full_page.section_text("worst").partition("Results on the dev rows")[0]
+    offsets = [
+        text.index(f"Row {pick.row} true {pick.truth} predicted {pick.answer} confidence") for pick in picks.worst
     ]
-    assert places == sorted(places)
-    assert f"The 10 most confident of {picks.error_count} wrong predictions on the test rows" in said
-    assert f"For {picks.worst[0].answer}: “number {picks.worst[0].row}” 0.400." in said
-    assert f"Against {picks.worst[0].answer}: “where is the parcel” 0.080." in said
-    assert "10 rows, 99 predictions" in said
+    assert offsets == sorted(offsets)
+    assert f"The 10 most confident of {picks.error_count} wrong predictions on the test rows" in text
+    assert f"For {picks.worst[0].answer}: “number {picks.worst[0].row}” 0.400." in text
+    assert f"Against {picks.worst[0].answer}: “where is the parcel” 0.080." in text
+    assert "10 rows, 99 predictions" in text
 
 
-def test_suspicious_rows_lead_to_their_cards(full: Reader) -> None:
-    picks = whole().parts["test"].picks
+def test_suspicious_rows_lead_to_their_cards(full_page: Reader) -> None:
+    picks = full_report().parts["test"].picks
     assert picks is not None
-    said = full.said("suspicious")
-    assert f"Of the test rows, {picks.suspicious_count} ha" in said
-    assert "mislabeled, ambiguous, or simply hard for this model" in said
-    ids = {str(own["id"]) for _, own in full.tags if "id" in own}
+    text = full_page.section_text("suspicious")
+    assert f"Of the test rows, {picks.suspicious_count} ha" in text
+    assert "mislabeled, ambiguous, or simply hard for this model" in text
+    ids = {str(attributes["id"]) for _, attributes in full_page.tags if "id" in attributes}
     for pick in picks.suspicious:
         assert f"case-p0-{pick.row}" in ids
-    none = page_of(classes(60, seed=3, temperature=40.0, **counted(60)))
-    assert "No suspicious labels on the test rows" in none.said("suspicious")
+    unsuspicious = read_report(class_evaluation(60, seed=3, temperature=40.0, **selection_options(60)))
+    assert "No suspicious labels on the test rows" in unsuspicious.section_text("suspicious")
 
 
-def test_a_cell_leads_to_its_rows(full: Reader) -> None:
-    one = whole().parts["test"]
-    assert one.picks is not None
-    links = [str(link["href"]) for link in full.all("a")]
-    panels = full.all("div", **{"class": "cellrows"})
-    for cell in one.picks.cells:
+def test_a_cell_leads_to_its_rows(full_page: Reader) -> None:
+    evaluation = full_report().parts["test"]
+    assert evaluation.picks is not None
+    links = [str(link["href"]) for link in full_page.all("a")]
+    panels = full_page.all("div", **{"class": "cellrows"})
+    for cell in evaluation.picks.cells:
         assert f"#cell-p0-{cell.true}-{cell.predicted}" in links
-        assert any(own["id"] == f"cell-p0-{cell.true}-{cell.predicted}" for own in panels)
-    first = one.picks.cells[0]
-    said = full.said("confusion")
-    shown = min(first.count, 5)
-    many = f"all {first.count} rows" if shown == first.count else f"{shown} of {first.count} rows"
+        assert any(panel["id"] == f"cell-p0-{cell.true}-{cell.predicted}" for panel in panels)
+    first = evaluation.picks.cells[0]
+    text = full_page.section_text("confusion")
+    shown_count = min(first.count, 5)
+    row_count = f"all {first.count} rows" if shown_count == first.count else f"{shown_count} of {first.count} rows"
     assert (
-        f"True label {LABELS[first.true]}, predicted {LABELS[first.predicted]}: {many}, most confident first." in said
+        f"True label {LABELS[first.true]}, predicted {LABELS[first.predicted]}: {row_count}, most confident first."
+        in text
     )
 
 
 @pytest.mark.parametrize("labels", [77, 1000])
 def test_very_many_labels_stay_small(labels: int) -> None:
-    one = classes(4000, labels=tuple(f"class {n}" for n in range(labels)), **counted(4000))
-    shown = {"test": looked(one, "x " * 500)}
-    text = report_html(ReportData(title="t", command="", parts={"test": one, "dev": one}, examples=shown))
-    page = Reader(text)
-    assert len(text.encode()) < 600_000
-    assert f"There are {labels:,} labels, too many for a readable matrix" in page.said("confusion")
-    assert "Most often confused" in page.said("confusion")
+    evaluation = class_evaluation(4000, labels=tuple(f"class {n}" for n in range(labels)), **selection_options(4000))
+    examples = {"test": make_examples(evaluation, "x " * 500)}
+    html = report_html(
+        ReportData(title="t", command="", parts={"test": evaluation, "dev": evaluation}, examples=examples)
+    )
+    page = Reader(html)
+    assert len(html.encode()) < 600_000
+    assert f"There are {labels:,} labels, too many for a readable matrix" in page.section_text("confusion")
+    assert "Most often confused" in page.section_text("confusion")
     assert 0 < len(page.all("div", **{"class": "cellrows"})) <= 20
 
 
 def test_many_cells_keep_the_page_bounded() -> None:
-    one = classes(3000, labels=tuple(f"class {n}" for n in range(30)), **counted(3000))
-    text = report_html(ReportData(title="t", command="", parts={"test": one}, examples={"test": looked(one)}))
-    assert len(Reader(text).all("div", **{"class": "cellrows"})) == MAX_CELLS
-    assert len(text.encode()) < 400_000
+    evaluation = class_evaluation(3000, labels=tuple(f"class {n}" for n in range(30)), **selection_options(3000))
+    html = report_html(
+        ReportData(title="t", command="", parts={"test": evaluation}, examples={"test": make_examples(evaluation)})
+    )
+    assert len(Reader(html).all("div", **{"class": "cellrows"})) == MAX_CELLS
+    assert len(html.encode()) < 400_000
 
 
 def test_other_kinds_of_labels() -> None:
-    several = page_of(multilabel(200, **counted(200)))
-    assert "Each row is shown with its most confident wrong label." in several.said("worst")
-    assert "confusion" not in several.sections
-    number = page_of(numbers(150, **counted(150)))
-    assert "The 10 largest errors on the test rows." in number.said("worst")
-    assert re.search(r"Row \d+ true [\d.]+ predicted [−\d.]+ error [+−][\d.]+", number.said("worst"))
-    assert "Raise the prediction: “number" in number.said("worst")
-    assert "Mean absolute error (lower is better) on the test rows by text length" in number.said("lengths")
+    multilabel_page = read_report(multilabel_evaluation(200, **selection_options(200)))
+    assert "Each row is shown with its most confident wrong label." in multilabel_page.section_text("worst")
+    assert "confusion" not in multilabel_page.sections
+    number_page = read_report(number_evaluation(150, **selection_options(150)))
+    assert "The 10 largest errors on the test rows." in number_page.section_text("worst")
+    assert re.search(r"Row \d+ true [\d.]+ predicted [−\d.]+ error [+−][\d.]+", number_page.section_text("worst"))
+    assert "Raise the prediction: “number" in number_page.section_text("worst")
+    assert "Mean absolute error (lower is better) on the test rows by text length" in number_page.section_text(
+        "lengths"
+    )
 
 
-def test_a_second_text_marks_and_options() -> None:
-    one = classes(**counted(300))
-    pair = page_of(one, looked(one, text_b="and the other text"))
-    assert "and the other text" in pair.said("worst")
-    marks = (
+def test_a_second_text_spans_and_options() -> None:
+    evaluation = class_evaluation(**selection_options(300))
+    pair_page = read_report(evaluation, make_examples(evaluation, text_b="and the other text"))
+    assert "and the other text" in pair_page.section_text("worst")
+    spans = (
         LabeledSpan(start=0, end=4, label="PER", kind="both"),
         LabeledSpan(start=8, end=12, label="LOC", kind="predicted"),
     )
-    example = Example(selected=SelectedRow(row=3, truth="Anna", answer="York", spans=marks), text="Anna in York")
+    example = Example(selected=SelectedRow(row=3, truth="Anna", answer="York", spans=spans), text="Anna in York")
     options = ("the door", "<b>x")
-    chosen = Example(selected=SelectedRow(row=4, truth="the door", answer="the roof", options=options), text="Close")
-    page = page_of(one, PartExamples(worst=(example, chosen)))
-    assert "[true and predicted PER: Anna] in [predicted LOC: York]" in page.said("worst")
-    assert "the door <b>x" in page.said("worst")
-
-
-def test_words_that_mattered_stand_beside_marks_and_options() -> None:
-    one = classes(**counted(300))
-    text = "nothing " * 200 + "Anna lives <b>in</b> York"
-    at = len("nothing ") * 200
-    found, vain = (at, at + 4, "PER", "both"), (at + 21, at + 25, "LOC", "predicted")
-    marks = tuple(LabeledSpan(start=a, end=b, label=name, kind=kind) for a, b, name, kind in (found, vain))  # type: ignore[arg-type]
-    words = (
-        WordImportance(start=at + 5, end=at + 10, weight=0.5),
-        WordImportance(start=at + 11, end=at + 20, weight=-0.2),
+    choice_example = Example(
+        selected=SelectedRow(row=4, truth="the door", answer="the roof", options=options), text="Close"
     )
-    tagged = Example(
-        selected=SelectedRow(row=3, truth="1 PER", answer="1 PER, 1 LOC", spans=marks),
+    page = read_report(evaluation, PartExamples(worst=(example, choice_example)))
+    assert "[true and predicted PER: Anna] in [predicted LOC: York]" in page.section_text("worst")
+    assert "the door <b>x" in page.section_text("worst")
+
+
+def test_important_words_combine_with_spans_and_options() -> None:
+    evaluation = class_evaluation(**selection_options(300))
+    text = "nothing " * 200 + "Anna lives <b>in</b> York"
+    name_start = len("nothing ") * 200
+    spans = (
+        LabeledSpan(start=name_start, end=name_start + 4, label="PER", kind="both"),
+        LabeledSpan(start=name_start + 21, end=name_start + 25, label="LOC", kind="predicted"),
+    )
+    words = (
+        WordImportance(start=name_start + 5, end=name_start + 10, weight=0.5),
+        WordImportance(start=name_start + 11, end=name_start + 20, weight=-0.2),
+    )
+    tag_example = Example(
+        selected=SelectedRow(row=3, truth="1 PER", answer="1 PER, 1 LOC", spans=spans),
         text=text,
         words=words,
         full_value=0.8,
         target_name="“<York>” as LOC",
     )
-    asked = Example(
+    choice_example = Example(
         selected=SelectedRow(row=4, truth="a", answer="b", options=("a", "b"), option_indices=(0, 1)),
         text="was it good",
         words=(WordImportance(start=7, end=11, weight=0.3),),
         full_value=0.9,
     )
-    page = page_of(one, PartExamples(worst=(tagged, asked), explained=2, scored=9))
-    said = page.said("worst")
-    assert "lives <b>in</b> [predicted LOC: York]" in said
+    page = read_report(evaluation, PartExamples(worst=(tag_example, choice_example), explained=2, scored=9))
+    worst = page.section_text("worst")
+    assert "lives <b>in</b> [predicted LOC: York]" in worst
     assert (
-        "For “<York>” as LOC: “lives” 0.500. Against “<York>” as LOC: “<b>in</b>” 0.200. The text is shortened" in said
+        "For “<York>” as LOC: “lives” 0.500. Against “<York>” as LOC: “<b>in</b>” 0.200. The text is shortened" in worst
     )
-    assert "For b: “good” 0.300." in said
-    drawn = [(own["class"], own["title"]) for own in page.all("mark") if own.get("title")]
-    assert drawn == [("above for3", "+0.500"), ("above against2", "−0.200"), ("for3", "+0.300")]
+    assert "For b: “good” 0.300." in worst
+    shaded = [(attributes["class"], attributes["title"]) for attributes in page.all("mark") if attributes.get("title")]
+    assert shaded == [("above for3", "+0.500"), ("above against2", "−0.200"), ("for3", "+0.300")]
 
 
-def test_words_that_matter_little_are_not_shaded() -> None:
-    one = classes(**counted(300))
-    shown = looked(one)
-    weak = [
-        Example(selected=each.selected, text=each.text, words=tuple(_weaker(word) for word in each.words or ()))
-        for each in shown.worst
+def test_unimportant_words_are_not_shaded() -> None:
+    evaluation = class_evaluation(**selection_options(300))
+    examples = make_examples(evaluation)
+    weak_examples = [
+        Example(
+            selected=example.selected, text=example.text, words=tuple(_weaken(word) for word in example.words or ())
+        )
+        for example in examples.worst
     ]
-    page = page_of(one, PartExamples(worst=tuple(weak), explained=1, scored=2))
-    assert "No single word changes the probability by 0.02 or more." in page.said("worst")
-    assert len([own for own in page.all("mark") if own.get("title")]) == 0
+    page = read_report(evaluation, PartExamples(worst=tuple(weak_examples), explained=1, scored=2))
+    assert "No single word changes the probability by 0.02 or more." in page.section_text("worst")
+    assert len([attributes for attributes in page.all("mark") if attributes.get("title")]) == 0
 
 
-def _weaker(word: Any) -> Any:
+def _weaken(word: Any) -> Any:
     return type(word)(start=word.start, end=word.end, weight=word.weight / 50)
 
 
-def test_lengths_come_in_their_order(full: Reader) -> None:
-    said = full.said("lengths").partition("Results on the dev rows")[0]
-    begins = [int(begin) for begin in re.findall(r"(\d+) to \d+ \d+ 0\.\d{3}", said)]
-    assert begins == sorted(begins)
-    assert len(begins) == 4
+def test_lengths_are_in_ascending_order(full_page: Reader) -> None:
+    text = full_page.section_text("lengths").partition("Results on the dev rows")[0]
+    starts = [int(start) for start in re.findall(r"(\d+) to \d+ \d+ 0\.\d{3}", text)]
+    assert starts == sorted(starts)
+    assert len(starts) == 4
 
 
-def test_sections_of_others_stand_in_their_place() -> None:
+def test_added_sections_are_at_their_position() -> None:
     rows = [("tfidf", "0.81", "2 s"), (HOSTILE[0], HOSTILE[1], Markup("<em>3 s</em>"))]
     html = paragraph(f"Take {HOSTILE[0]}.") + table(
         ("Method", HOSTILE[2], "Time"), rows, label=HOSTILE[1], numbers=(1, 2), main=(0,)
@@ -181,19 +209,19 @@ def test_sections_of_others_stand_in_their_place() -> None:
     ladder = Section(id="guests", title="The guests <b>", html=html, before="seeds")
     last = Section(id="later", title="Later", html=Markup("<p>s</p>"), before="nowhere")
     plain = Section(id="plain", title="Plain", html="<script>alert(1)</script>")  # type: ignore[arg-type]
-    page = Reader(report_html(whole(sections=[ladder, last, plain])))
+    page = Reader(report_html(full_report(sections=[ladder, last, plain])))
     names = list(page.sections)
     assert names.index("seeds") == names.index("guests") + 1
     assert names.index("cost") == names.index("plain") + 1
     assert names[-1] == "later"
     assert [str(link["href"])[1:] for link in page.all("a")][: len(names)] == names
-    assert "tfidf 0.81 2 s" in page.said("guests")
-    assert HOSTILE[0] in page.said("guests")
-    assert "<script>alert(1)</script>" in page.said("plain")
+    assert "tfidf 0.81 2 s" in page.section_text("guests")
+    assert HOSTILE[0] in page.section_text("guests")
+    assert "<script>alert(1)</script>" in page.section_text("plain")
     assert not page.all("script")
-    for wrong in ([Section(id="metrics", title="t", html=Markup(""))], [ladder, ladder]):
+    for sections in ([Section(id="metrics", title="t", html=Markup(""))], [ladder, ladder]):
         with pytest.raises(InputError, match="must have unique ids"):
-            report_html(whole(sections=wrong))
+            report_html(full_report(sections=sections))
     with pytest.raises(InputError, match="is not a valid section id"):
         Section(id='"><b>', title="t", html=Markup(""))
 

@@ -1,4 +1,4 @@
-"""Numbers are not said more grandly than they are, and texts hide nothing."""
+"""Numbers are rounded without overstatement, and invisible characters are escaped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clearhead.report.formatting import (
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "figure"),
     [
         (0.91234, "0.912"),
         (1.0, "1.000"),
@@ -41,8 +41,8 @@ from clearhead.report.formatting import (
         (10**400, UNKNOWN),
     ],
 )
-def test_figures(value: object, said: str) -> None:
-    assert format_figure(value) == said
+def test_figures(value: object, figure: str) -> None:
+    assert format_figure(value) == figure
 
 
 def test_shares_do_not_round_to_all_or_nothing() -> None:
@@ -57,8 +57,8 @@ def test_shares_do_not_round_to_all_or_nothing() -> None:
 
 
 def test_times() -> None:
-    said = [format_duration(seconds) for seconds in (0.123, 1.25, 61.5, 130, 7300, None)]
-    assert said == ["0.12 s", "1.2 s", "62 s", "2 min", "2 h 2 min", UNKNOWN]
+    durations = [format_duration(seconds) for seconds in (0.123, 1.25, 61.5, 130, 7300, None)]
+    assert durations == ["0.12 s", "1.2 s", "62 s", "2 min", "2 h 2 min", UNKNOWN]
 
 
 def test_texts() -> None:

@@ -1,4 +1,4 @@
-"""Colours can be told from their ground, by day and by night."""
+"""Colors have enough contrast with their background, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ TEXTS = [
 MARKS = [("accent", "card"), ("other", "card"), ("bar", "card"), ("soft", "card")]
 
 
-def luminance(colour: str) -> float:
-    """Relative luminance as WCAG 2 defines it."""
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+def luminance(color: str) -> float:
+    """Return the relative luminance as defined by WCAG 2."""
+    channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
-    """From 1 (the same) to 21 (black on white)."""
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio, from 1 (equal) to 21 (black on white)."""
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
@@ -38,13 +40,13 @@ def test_the_measure() -> None:
     assert LIGHT.keys() == DARK.keys()
 
 
-@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_letters_and_marks_can_be_seen(colours: dict[str, str]) -> None:
-    faint = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in TEXTS}
-    assert min(faint.values()) >= 4.5, faint
-    assert min(contrast(colours[mark], colours[ground]) for mark, ground in MARKS) >= 3
+@pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
+def test_letters_and_marks_can_be_seen(colors: dict[str, str]) -> None:
+    contrasts = {pair: contrast(colors[pair[0]], colors[pair[1]]) for pair in TEXTS}
+    assert min(contrasts.values()) >= 4.5, contrasts
+    assert min(contrast(colors[mark], colors[ground]) for mark, ground in MARKS) >= 3
     for hue in "rw":
-        steps = [luminance(colours[f"{hue}{level}"]) for level in range(6)]
+        steps = [luminance(colors[f"{hue}{level}"]) for level in range(6)]
         assert steps in (sorted(steps), sorted(steps, reverse=True))
 
 

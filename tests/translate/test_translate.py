@@ -84,11 +84,11 @@ def test_a_report_stands_beside_the_model(translator_run: clearhead.Run) -> None
         "settings",
         "passport",
     } <= page.sections.keys()
-    assert page.said("headline").startswith("BLEU")
-    assert "Latency of one text" in page.said("cost")
+    assert page.section_text("headline").startswith("BLEU")
+    assert "Latency of one text" in page.section_text("cost")
     assert not page.all("script")
     assert page.all("table", **{"class": "heat aligned"})
-    assert page.said("worst-translations").count("Alignment") >= 2
+    assert page.section_text("worst-translations").count("Alignment") >= 2
 
 
 def test_evaluate_finds_the_rows_held_out(translator_run: clearhead.Run, tmp_path: Path) -> None:

@@ -183,13 +183,13 @@ def _find_firmest_layer(attention: AttentionView, head: int | None) -> int:
 
 def _merge_word_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
     """Merge the tokens of each word into one token."""
-    made = []
+    merged = []
     for group in groups:
         first = tokens[group[0]]
         if len(group) == 1:
-            made.append(first)
+            merged.append(first)
             continue
-        text = "".join(tokens[place].text for place in group)
-        shown = escape_invisible(text)
-        made.append(Token(text, text, shorten(shown), shown, True, first.special))
-    return made
+        text = "".join(tokens[token_index].text for token_index in group)
+        visible_text = escape_invisible(text)
+        merged.append(Token(text, text, shorten(visible_text), visible_text, True, first.special))
+    return merged

@@ -82,7 +82,7 @@ class BeamTree:
     @property
     def answers(self) -> list[tuple[str, float, str]]:
         """The text, score and stop reason of each answer."""
-        return [(one.text, one.score, one.stopped) for one in self.hypotheses]
+        return [(hypothesis.text, hypothesis.score, hypothesis.stopped) for hypothesis in self.hypotheses]
 
     @property
     def steps(self) -> int:

@@ -99,8 +99,8 @@ def _check_settings(kind: str, settings: Mapping[str, Any], text: str | None) ->
         show = setting("show", "positions")
         raise InputError(f"There is no text to explain: pass a text after the model, or use {show}.")
     if "word" in settings and "all_words" in settings:
-        both = f"{setting('word')} and {setting('all_words')}"
-        raise InputError(f"{both} exclude each other; set only one of them.")
+        conflicting = f"{setting('word')} and {setting('all_words')}"
+        raise InputError(f"{conflicting} exclude each other; set only one of them.")
 
 
 def _search_settings(model: Model, settings: Mapping[str, Any], num_beams: int) -> dict[str, Any]:

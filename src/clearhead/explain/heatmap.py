@@ -64,7 +64,7 @@ def attention_heatmap_svg(
         title=title,
         caption=caption,
         fill=fill,
-        shown=(rows, columns),
+        selection=(rows, columns),
         heading=wrap_heading(trace, MAX_HEADING_EM),
     )
 
@@ -87,13 +87,13 @@ def matrix_svg(
     names: tuple[str, str] = ("queries", "keys"),
     marked: bool = False,
     heading: Sequence[str] = (),
-    shown: tuple[Sequence[int], Sequence[int]] | None = None,
+    selection: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> str:
     """Draw probabilities of (queries, keys) as a heat map; `marked` frames the maximum of each row.
 
-    `shown` contains the rows and columns to draw (default: all).
+    `selection` contains the rows and columns to draw (default: all).
     """
-    at_row, at_column = shown or (range(probs.shape[0]), range(probs.shape[1]))
+    at_row, at_column = selection or (range(probs.shape[0]), range(probs.shape[1]))
     probs = probs[list(at_row)][:, list(at_column)]
     queries, keys = [queries[index] for index in at_row], [keys[index] for index in at_column]
     rows, columns = probs.shape

@@ -185,27 +185,35 @@ def _find_buckets(gaps: Array, shape: Shape) -> Array:
     return buckets
 
 
-def positions_svg(found: Positions) -> str:
+def positions_svg(model_positions: Positions) -> str:
     """Draw the table as a heat map, next to the similarity of all pairs of positions."""
-    like = found.similarity
-    rows, columns = found.table.shape
+    like = model_positions.similarity
+    rows, columns = model_positions.table.shape
     side = 300.0
     wide = side * (1.6 if columns > 2 * rows else 1.0) if like is not None else side
     left = 64.0 if like is not None else 110.0
     across = left + wide + (88 + side + 32 if like is not None else left)
-    root = start_picture(across, found.title, found.note)
+    root = start_picture(across, model_positions.title, model_positions.note)
     top = 84.0
-    limit = float(np.abs(found.table).max()) or 1.0
-    if found.kind == "learned":  # a few large dimensions would hide the others
-        limit = float(np.quantile(np.abs(found.table), 0.98)) or limit
-    _draw_heatmap(root, found.table / limit, (left, top, wide, side), found.axes, found.first)
+    limit = float(np.abs(model_positions.table).max()) or 1.0
+    if model_positions.kind == "learned":  # a few large dimensions would hide the others
+        limit = float(np.quantile(np.abs(model_positions.table), 0.98)) or limit
+    _draw_heatmap(
+        root, model_positions.table / limit, (left, top, wide, side), model_positions.axes, model_positions.first
+    )
     if like is not None:
-        _draw_heatmap(root, like, (left + wide + 88, top, side, side), (found.axes[0], found.axes[0]), found.first)
+        _draw_heatmap(
+            root,
+            like,
+            (left + wide + 88, top, side, side),
+            (model_positions.axes[0], model_positions.axes[0]),
+            model_positions.first,
+        )
         names = ("position table", "cosine similarity of positions")
         for name, x in zip(names, (left + wide / 2, left + wide + 88 + side / 2), strict=True):
             add_text(root, name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
     _draw_color_scale(root, across / 2, top + side + 60, limit)
-    return finish_picture(root, across, top + side + 104, found.note)
+    return finish_picture(root, across, top + side + 104, model_positions.note)
 
 
 def _draw_heatmap(
@@ -247,11 +255,11 @@ def _draw_color_scale(root: Element, middle: float, y: float, limit: float) -> N
         add_text(root, label, x=middle + offset, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
 
 
-def save_positions(found: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
+def save_positions(model_positions: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
     """Write the picture to .svg, .png or .html, or the table to .json."""
     return write_figure(
         path,
-        svg=lambda: positions_svg(found),
-        page=lambda: figure_page("Position encoding", positions_svg(found), source_note=source_note),
-        data=found.to_json,
+        svg=lambda: positions_svg(model_positions),
+        page=lambda: figure_page("Position encoding", positions_svg(model_positions), source_note=source_note),
+        data=model_positions.to_json,
     )

@@ -163,9 +163,11 @@ def decoding_steps(
             Candidate(id=token_id, token=words[token_id], probability=prob, allowed=may, is_chosen=token_id == word)
             for token_id, prob, may in best
         )
-        own = next((candidate for candidate in candidates if candidate.is_chosen), None)
-        own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, is_chosen=True)
-        steps.append(DecodingStep(chosen=own, rank=rank, candidates=candidates))
+        chosen_candidate = next((candidate for candidate in candidates if candidate.is_chosen), None)
+        chosen_candidate = chosen_candidate or Candidate(
+            id=word, token=words[word], probability=share, allowed=True, is_chosen=True
+        )
+        steps.append(DecodingStep(chosen=chosen_candidate, rank=rank, candidates=candidates))
     tokenizer = model.target_tokenizer or model.tokenizer
     return DecodedText(
         source=text, text=tokenizer.decode(ids), strategy=how, opening=describe_opening(model, text), steps=tuple(steps)

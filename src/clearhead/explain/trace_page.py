@@ -68,9 +68,9 @@ def attention_page(
         if names
         else [view_part(trace)]
     )
-    first = next((each for each in views if each.part == part), None) or view_part(trace, part or views[0].part)
+    first = next((view for view in views if view.part == part), None) or view_part(trace, part or views[0].part)
     words = find_requested_word(first, word)
-    opening = {each.part: [] if all_words or as_alignment else find_informative_word(each) for each in views}
+    opening = {view.part: [] if all_words or as_alignment else find_informative_word(view) for view in views}
     opening |= {first.part: words} if words is not None else {}
     words = opening[first.part] or None
     if layer is not None:
@@ -83,7 +83,7 @@ def attention_page(
     _check_size(views)
     data = {
         "start": start,
-        "parts": [_part_data(each, opening[each.part], _fits_vectors(views)) for each in views],
+        "parts": [_part_data(view, opening[view.part], _fits_vectors(views)) for view in views],
     }
     script, heading = _join_scripts(), join_heading(trace)
     page: str = _load_page_template().render(
@@ -94,8 +94,8 @@ def attention_page(
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=_read_template_file("page.css"),
-        light=[head_color(number) for number in range(max(each.heads for each in views))],
-        dark=[head_color(number, dark_page=True) for number in range(max(each.heads for each in views))],
+        light=[head_color(number) for number in range(max(view.heads for view in views))],
+        dark=[head_color(number, dark_page=True) for number in range(max(view.heads for view in views))],
     )
     return page
 

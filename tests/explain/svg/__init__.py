@@ -1,1 +1,1 @@
-"""Tests of the drawing kit."""
+"""Tests of the SVG toolkit."""

@@ -1,4 +1,4 @@
-"""Axes hold what they show, and their numbers read well."""
+"""Axes contain their values, and tick labels are legible."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ NUMBERS = st.floats(-1e20, 1e20).filter(lambda value: value == 0 or abs(value) >
 
 @given(st.lists(NUMBERS, min_size=1, max_size=20), st.booleans())
 def test_an_axis_holds_its_values(values: list[float], zero: bool) -> None:
-    made = linear_axis(values, "x", zero=zero)
-    reach = (made.high - made.low) * 1e-6
-    assert made.low - reach <= min(values)
-    assert max(values) <= made.high + reach
-    assert made.low < made.high
-    assert 2 <= len(made.ticks) <= 9
-    texts = [format_tick(tick, made.ticks) for tick in made.ticks]
+    axis = linear_axis(values, "x", zero=zero)
+    tolerance = (axis.high - axis.low) * 1e-6
+    assert axis.low - tolerance <= min(values)
+    assert max(values) <= axis.high + tolerance
+    assert axis.low < axis.high
+    assert 2 <= len(axis.ticks) <= 9
+    texts = [format_tick(tick, axis.ticks) for tick in axis.ticks]
     if min(map(abs, values)) > 1e-3 * (max(values) - min(values)):
         assert all(texts)
-    assert not zero or min(values) < 0 or made.low == 0
+    assert not zero or min(values) < 0 or axis.low == 0
 
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=5))
 def test_steps_are_marked_where_they_fall(steps: list[int]) -> None:
-    made = index_axis(min(steps), max(steps), "step")
-    assert made.low < made.high
-    assert all(made.low <= tick <= made.high for tick in made.ticks)
+    axis = index_axis(min(steps), max(steps), "step")
+    assert axis.low < axis.high
+    assert all(axis.low <= tick <= axis.high for tick in axis.ticks)
 
 
 def test_ticks_read_well() -> None:
@@ -44,10 +44,10 @@ def test_ticks_read_well() -> None:
 
 
 def test_an_axis_of_powers() -> None:
-    found = log_axis([0.05, 21.0], "ms")
-    assert (found.low, found.high) == (0.01, 100.0)
-    assert found.ticks == (0.01, 0.1, 1.0, 10.0, 100.0)
-    assert found.share(1.0) == pytest.approx(0.5)
+    axis = log_axis([0.05, 21.0], "ms")
+    assert (axis.low, axis.high) == (0.01, 100.0)
+    assert axis.ticks == (0.01, 0.1, 1.0, 10.0, 100.0)
+    assert axis.share(1.0) == pytest.approx(0.5)
     assert log_axis([1.0], "ms").high == 10.0
     assert len(log_axis([1e-9, 1e9], "ms").ticks) <= 8
 
