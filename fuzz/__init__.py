@@ -1,1 +1,1 @@
-"""Mutated model folders: whatever lies in one, the answer is a model or one clear sentence."""
+"""Fuzzers: mutated models, data files and runs must be read correctly or rejected with one clear sentence."""

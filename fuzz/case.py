@@ -1,4 +1,7 @@
-"""One case: a seed folder with one mutated file, and the outcome of loading it; determined by its number."""
+"""One fuzz case: a seed folder with one mutated file, and the outcome of loading it.
+
+A case is fully determined by the seed of the campaign and its number.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ from fuzz.hostile import TEXTS, hostile_mutations
 from fuzz.mutate import FILE_REPLACEMENTS, SECRET, list_mutations
 
 TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 40 + "!"
-MAX_MESSAGE = 1000  # letters in a message, a path among them
-LONG_TEXT = 100_000  # characters: 0.7 GB of tokens where each of them becomes 33, as some do in NFKD
+MAX_MESSAGE = 1000  # characters of a message, including a path
+LONG_TEXT = 100_000  # characters: 0.7 GB of tokens if each of them expands to 33, as some do in NFKD
 PLANTED_MODULE = "planted_module.py"
 SAVED_FOLDER = "saved"
 TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens", "pieces", "ids")
@@ -31,7 +34,7 @@ TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens", "pieces", "ids")
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzCase:
-    """What was done to which file of which seed."""
+    """Which file of which seed was mutated, and how."""
 
     number: int
     seed: str
@@ -41,7 +44,7 @@ class FuzzCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How it ended: "ran", "refused while running", the name of a ClearheadError, or a finding."""
+    """The outcome of a case: "ran", "refused while running", the name of a ClearheadError, or a finding."""
 
     word: str
     detail: str = ""
@@ -49,7 +52,7 @@ class Outcome:
 
 
 class AccessMonitor:
-    """Records what Python opens, imports or starts while a case runs."""
+    """Records suspicious files, sockets and processes that Python opens while a case runs."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -74,7 +77,7 @@ class AccessMonitor:
 def build_case(
     seed: int, number: int, seeds: Path, names: list[str], base: Path, hostile_share: float = 0.5
 ) -> FuzzCase:
-    """Lay out one case in base/case: hard links to a seed's files, one of them mutated; `hostile_share` is a share."""
+    """Write one case to base/case: hard links to the files of a seed, one of which is mutated."""
     rng = random.Random(f"{seed}:{number}")
     folder = base / "case"
     shutil.rmtree(folder, ignore_errors=True)
@@ -88,7 +91,7 @@ def build_case(
     hostile_files = [file for file in files if hostile_mutations(file.name)]
     if hostile_files and rng.random() < hostile_share:
         return _mutate_hostile(number, name, folder, rng.choice(hostile_files), rng)
-    # config, weights and tokenizer a third each, whatever number of files they are
+    # config, weights and tokenizer get a third each, regardless of how many files they have
     groups = (
         [file for file in files if "config" in file.name and "tokenizer" not in file.name],
         [file for file in files if "safetensors" in file.name],
@@ -108,7 +111,7 @@ def build_case(
 
 
 def _mutate_hostile(number: int, name: str, folder: Path, file: Path, rng: random.Random) -> FuzzCase:
-    """A mutation that knows the format; half of the pipelines are taken as they are, not rebuilt by a recipe."""
+    """Apply a format-aware mutation; most tokenizer.json files are then loaded directly, not rebuilt by a recipe."""
     kind, mutate = rng.choice(hostile_mutations(file.name))
     path = folder / file
     data = mutate(path.read_bytes(), rng)
@@ -123,15 +126,17 @@ def _mutate_hostile(number: int, name: str, folder: Path, file: Path, rng: rando
 
 
 def check_case(case: FuzzCase, base: Path, monitor: AccessMonitor) -> Outcome:
-    """Load the case through the public door, and run it if it loads."""
+    """Load the case through the public API, and run the model if it loads."""
     modules_before = set(sys.modules)
     folder = base / "case"
     monitor.events.clear()
     monitor.base, monitor.folder = str(base.resolve()) + os.sep, folder.resolve()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as a text that is too long
-            tokenizer_only = case.kind in TOKENIZER_KINDS and case.number % 4  # most of these need no network
+            warnings.simplefilter("ignore")  # for example about a text that is too long
+            tokenizer_only = (
+                case.kind in TOKENIZER_KINDS and case.number % 4
+            )  # for most of these the tokenizer suffices
             outcome = _load_tokenizer(folder, case.number) if tokenizer_only else _load(folder, case.number)
     except BaseException as error:  # a panic in Rust is a BaseException
         if isinstance(error, KeyboardInterrupt):
@@ -195,7 +200,7 @@ def _check_message(error: ClearheadError, word: str) -> Outcome:
 
 
 def _use_model(model: Any, number: int, saved: Path) -> None:
-    """Call a loaded model a few times; save and reload one in eight."""
+    """Call a loaded model a few times; save and reload every eighth one."""
     summary(model).encode("utf-8", "surrogatepass")
     for row in summary_rows(model):
         UNSAFE_CHARACTERS.sub("?", " ".join(row)).encode()

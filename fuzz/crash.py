@@ -1,12 +1,12 @@
-"""Kill every verb that writes before each of its file operations, run the same command again, and compare the files.
+"""Kill every writing verb before each of its file operations, run the same command again, and compare the files.
 
     python fuzz/crash.py                        # every command at 40 points, spread over its file operations
-    python fuzz/crash.py --count 0 convert      # one command at all of its points
+    python fuzz/crash.py --count 0 convert      # one command at all points
 
-A command runs in a child process in which every operation that changes a file is counted: open for writing, write,
-fsync, truncate, rename, make, link, remove. Before the n-th of them, or in the middle of it where it is a write, the
-child gets SIGKILL. The very same command must then end well, with the files of a run that was left alone, byte for byte
-but for times that are measured, and nothing beside them, neither there nor in the folder for temporary files.
+A command runs in a child process that counts every operation that changes a file: open for writing, write, fsync,
+truncate, rename, create, link, remove. The child gets SIGKILL before the n-th operation, or in the middle of it if it
+is a write. Then the same command must succeed and produce the same files as an uninterrupted run, byte for byte except
+for measured times, without leftovers in the output folder or the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PATH_OPERATIONS = (
     "utime",
 )
 DESCRIPTOR_OPERATIONS = ("fsync", "fchmod", "fdatasync", "ftruncate", "pwrite", "sendfile", "copy_file_range")
-# what a run measures of time and memory, and whether the folder was there when it began
+# measured times, and whether the output folder existed at the start
 TIMING_KEYS = {
     "seconds",
     "cost",
@@ -57,19 +57,19 @@ TIMING_KEYS = {
     "words_per_second",
     "seconds_per_step",
 }
-UNSTABLE = ("report.html",)  # shows the same times
+UNSTABLE = ("report.html",)  # contains the same times
 
 
 @dataclass
 class KillPoint:
-    """Counts file operations, and kills this process at one of them."""
+    """Counts file operations, and kills this process at the chosen one."""
 
     stop_at: int | None = None
-    is_partial: bool = False  # a write is done in part before the end
+    is_partial: bool = False  # kill in the middle of a write, not before it
     operations: list[str] = field(default_factory=list)
 
     def count_operation(self, name: str, target: object) -> bool:
-        """Note an operation; True where it is to be done in part."""
+        """Count an operation; True if it must be done partially before the kill."""
         self.operations.append(f"{name} {target}")
         if len(self.operations) - 1 == self.stop_at:
             if not self.is_partial:
@@ -78,7 +78,7 @@ class KillPoint:
         return False
 
     def install(self) -> None:
-        """Let every way to a file pass by here; buffers in Python are those of `_pyio`, which calls `os`."""
+        """Intercept all file operations; `_pyio` replaces `io` because its buffers are written through `os`."""
         in_python = import_module("_pyio").open
         os_open, os_write = os.open, os.write
 
@@ -114,11 +114,11 @@ class KillPoint:
 
 
 def run_command(folder: Path, case: CommandCase, points: KillPoint | None = None) -> tuple[int | None, str]:
-    """Run a command in a child process: its exit code (None: killed), and what it said."""
+    """Run a command in a child process; returns its exit code (None if killed) and its output."""
     for name in ("work", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of threads, and these are idle
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python >= 3.12 warns about threads, but these are idle
         child = os.fork()
     if child == 0:
         code = 1
@@ -155,7 +155,7 @@ def run_command(folder: Path, case: CommandCase, points: KillPoint | None = None
 
 
 def read_results(folder: Path) -> dict[str, Any]:
-    """Every file by its name, without the times that it tells."""
+    """Read all files by name, without measured times."""
     files: dict[str, Any] = {}
     for path in sorted(path for part in ("work", "tmp") for path in (folder / part).rglob("*")):
         name = str(path.relative_to(folder))
@@ -183,7 +183,7 @@ def remove_times(value: Any) -> Any:
 
 
 def choose_points(operations: Sequence[str], count: int) -> list[KillPoint]:
-    """As many points as are asked for, spread evenly; all of them where that is 0."""
+    """Choose `count` evenly spread points; 0 means all."""
     points = [
         KillPoint(stop_at=index, is_partial=half)
         for index, name in enumerate(operations)
@@ -195,18 +195,18 @@ def choose_points(operations: Sequence[str], count: int) -> list[KillPoint]:
 
 
 def kill_at_points(base: Path, case: CommandCase, count: int, *, report: Callable[[str], None]) -> tuple[int, int]:
-    """Kill one command at its points: how many, and how many findings."""
+    """Kill one command at each point; returns the numbers of points and findings."""
     counter = KillPoint()
     code, output = run_command(base / "whole", case, counter)
     if code != 0:
-        report(f"{case.name}: fails when it is left alone: {output.strip()[-400:]}")
+        report(f"{case.name}: fails without a kill: {output.strip()[-400:]}")
         return 0, 1
     operations = (base / "whole" / "points").read_text().splitlines()
     expected = read_results(base / "whole")
     twin_result = run_command(base / "twin", case)[0], read_results(base / "twin")
     findings = 0
     if twin_result != (0, expected):
-        report(f"{case.name}: two runs that were left alone differ: {describe_differences(expected, twin_result[1])}")
+        report(f"{case.name}: two uninterrupted runs differ: {describe_differences(expected, twin_result[1])}")
         findings += 1
     points = choose_points(operations, count)
     for point in points:
@@ -238,10 +238,10 @@ def describe_differences(expected: dict[str, Any], actual: dict[str, Any]) -> st
 
 
 def main() -> None:
-    """Kill the commands at their points, and report findings."""
+    """Kill the commands at the chosen points, and report findings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("names", nargs="*", help=f"some of {', '.join(CASES)}; all without it")
-    parser.add_argument("--count", type=int, default=40, help="points of each command; 0: all")
+    parser.add_argument("names", nargs="*", help=f"commands to test (default: all): {', '.join(CASES)}")
+    parser.add_argument("--count", type=int, default=40, help="points per command (0: all)")
     arguments = parser.parse_args()
     prepare_fork()
     base = Path(tempfile.mkdtemp(prefix="clearhead-crash-"))

@@ -1,4 +1,4 @@
-"""The commands that `fuzz/crash.py` kills, each as small as it can be, and the models and rows that they read."""
+"""The commands that `fuzz/crash.py` kills, as small as possible, and the models and rows they read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SHORT_TRAINING = ("--epochs", "2", "--set", "batch_size=16", "--set", "save_ever
 
 @dataclass(frozen=True)
 class CommandCase:
-    """One command line, or any other job."""
+    """One command line, or a Python function to run in its place."""
 
     name: str
     arguments: list[str]
@@ -65,7 +65,7 @@ class CommandCase:
 
 
 def prepare_fork() -> None:
-    """Import once what every command imports, and keep to one thread: a pool does not survive a fork."""
+    """Import shared modules once, and use one thread, because thread pools do not survive a fork."""
     import torch
 
     torch.set_num_threads(1)
@@ -73,7 +73,7 @@ def prepare_fork() -> None:
 
 
 def make_assets(folder: Path) -> None:
-    """Models and rows, made in a child process so that this one stays without threads."""
+    """Write the models and rows, in a child process so that this one stays single-threaded."""
     folder.mkdir(parents=True)
     child = os.fork()
     if child == 0:
@@ -85,7 +85,7 @@ def make_assets(folder: Path) -> None:
             sys.stdout.flush()
             os._exit(code)
     if os.waitpid(child, 0)[1]:
-        raise SystemExit("the models for the commands could not be made")
+        raise SystemExit("the models for the commands could not be created")
 
 
 def _write_assets(folder: Path) -> None:
@@ -109,7 +109,7 @@ def _write_assets(folder: Path) -> None:
 
 
 def _write_pickle(source: Path, target: Path) -> None:
-    """The same model with its weights in a pickle."""
+    """Copy a model, with its weights in a pickle."""
     import shutil
 
     import torch
@@ -121,7 +121,7 @@ def _write_pickle(source: Path, target: Path) -> None:
 
 
 def _case(name: str, *words: str) -> tuple[str, Callable[[Path], CommandCase]]:
-    """A command whose words may be names of assets, marked with @."""
+    """A command in which @NAME stands for the path of an asset."""
     return name, lambda assets: CommandCase(
         name, [str(assets / word[1:]) if word.startswith("@") else word for word in words]
     )

@@ -1,4 +1,4 @@
-"""Run it: `python fuzz/data.py --count 10000 --seed 0 [--jobs 2] [--minutes M] [--only N]`, on mutated data files."""
+"""Fuzz the readers of data files: `python fuzz/data.py --count 10000 --seed 0 [--jobs 2] [--minutes M] [--only N]`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not fuzz/ itself
 from fuzz.drive import START_SECONDS, Tally, print_report, worker_environment  # noqa: E402
 
-HANG_SECONDS = 40.0  # a busy machine; a file that takes 5 seconds of a processor is a finding anyway
-MAX_MEMORY = 3 << 29  # 1.5 GB on top of what the libraries take
+HANG_SECONDS = 40.0  # generous for a busy machine; 5 seconds of CPU time are a finding anyway
+MAX_MEMORY = 3 << 29  # 1.5 GB on top of the libraries
 
 
 def main() -> int:
-    """Run the files; 1 if anything was found."""
+    """Read all files; the exit code is 1 if anything was found."""
     arguments = _parse_arguments()
     if arguments.worker is not None:
         return _run_worker(arguments)
@@ -47,25 +47,25 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--only", type=int, help="read this one file and say what happens")
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
+    parser.add_argument("--only", type=int, help="read only the file with this number, and print its outcome")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="folder for findings")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def make_tokenizer(folder: Path) -> object:
-    """A small tokenizer of words and letters."""
+    """Create a small WordPiece tokenizer of words and letters."""
     from clearhead.text import load_tokenizer
-    from fuzz.seeds import words
+    from fuzz.seeds import write_wordpiece
 
     folder.mkdir(parents=True, exist_ok=True)
-    words(folder)
+    write_wordpiece(folder)
     return load_tokenizer(folder, "bert", {}).source
 
 
 def _run_worker(arguments: argparse.Namespace) -> int:
-    """In a child: file after file, one line of JSON each."""
+    """Read files in a child process, and print one line of JSON for each."""
     from fuzz.case import FuzzCase, Outcome
     from fuzz.data_case import check_file
     from fuzz.data_files import build_case
@@ -74,7 +74,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes to stderr before it is caught
     tokenizer = make_tokenizer(base / "tokenizer")
-    for number in range(12):  # so that every import is done
+    for number in range(12):  # triggers all lazy imports before memory is limited
         _, file, path = build_case(-1, number, base)
         check_file(file, path, number, tokenizer)
     memory_used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -85,7 +85,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
         try:
             case, file, path = build_case(arguments.seed, number, base)
             outcome = check_file(file, path, number, tokenizer)
-        except Exception:  # the fuzzer's own mistake, which must not look like silence
+        except Exception:  # a bug of the fuzzer must not go unnoticed
             case = FuzzCase(number=number, seed="?", file="?", kind="?")
             outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
         out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
@@ -93,7 +93,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
 
 
 class WorkerPool:
-    """Children that may crash, hang or run out of memory, each watched by a thread, and what they said."""
+    """Worker processes that may crash, hang or run out of memory, each monitored by a thread, and their results."""
 
     start_seconds: float = START_SECONDS
 
@@ -105,14 +105,14 @@ class WorkerPool:
         self.tally = Tally()
 
     def run_all(self) -> Tally:
-        """Every number, in as many children as there are jobs."""
+        """Run all numbers, in one child process per job."""
         jobs = max(1, min(self._arguments.jobs, len(self._numbers)))
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(lambda job: self._run_job(job, jobs), range(jobs)))
         return self.tally
 
     def command(self) -> list[str]:
-        """What a child runs, without its numbers."""
+        """The command of a child process, without its numbers."""
         return [sys.executable, str(ROOT / "fuzz" / "data.py"), "--seed", str(self._arguments.seed)]
 
     def _run_job(self, job: int, jobs: int) -> None:
@@ -123,7 +123,7 @@ class WorkerPool:
             command = [*self.command(), "--worker", str(folder), "--numbers", str(next_number), str(stop), str(jobs)]
             with subprocess.Popen(command, env=worker_environment(), stdout=subprocess.PIPE, bufsize=0) as child:
                 last_number, failure = self._read_results(child, next_number, jobs)
-            if failure and not self._is_late():  # the child fell over the file that it had in hand
+            if failure and not self._is_late():  # the current file crashed or hung the child
                 with self._lock:
                     self.tally.done += 1
                     self.tally.outcomes[failure] += 1
@@ -134,10 +134,10 @@ class WorkerPool:
         return time.monotonic() > self._end
 
     def _read_results(self, child: subprocess.Popen[bytes], number: int, jobs: int) -> tuple[int, str]:
-        """Hear a child out; the number that it ended with, and how if not well."""
+        """Read the output of a child; returns the number at which it stopped, and how it failed (empty: it did not)."""
         out = child.stdout
         if out is None:
-            raise RuntimeError("the child has no output")
+            raise RuntimeError("the child process has no stdout")
         unread, started = b"", False
         while number < self._numbers.stop:
             ready = select.select([out], [], [], HANG_SECONDS if started else self.start_seconds)[0]
@@ -145,7 +145,7 @@ class WorkerPool:
             if not ready or self._is_late():
                 child.kill()
             if not started and not chunk:
-                raise RuntimeError("a worker could not start: the files that are not mutated cannot be read")
+                raise RuntimeError("a worker could not start because unmutated files cannot be read")
             if not chunk:
                 return number, f"crashed with {child.wait()}" if ready else "hung"
             *lines, unread = (unread + chunk).split(b"\n")
@@ -178,14 +178,14 @@ class WorkerPool:
                 print(f"{tally.done:,} of {len(self._numbers):,}: {finding_count} findings, {rate:.0f}/s", flush=True)
 
     def _store_finding(self, number: int, text: str) -> None:
-        """The file, what was found, and how to run it again."""
+        """Store the file, the finding, and the command that reproduces it."""
         from fuzz.data_files import build_case
 
         command = f"python fuzz/data.py --seed {self._arguments.seed} --only {number}"
         folder: Path = self._arguments.keep / f"data-{self._arguments.seed}-{number}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        with suppress(Exception):  # the fuzzer itself failed: there is no file, but there is what it said
+        with suppress(Exception):  # if the fuzzer itself failed, there is no file, only its message
             build_case(self._arguments.seed, number, folder)
         (folder / "finding.txt").write_text(f"{command}\n{text}\n", encoding="utf-8", errors="replace")
         first_line = text.splitlines()[0].encode("ascii", "backslashreplace").decode()

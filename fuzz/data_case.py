@@ -1,4 +1,4 @@
-"""A data file sent through everything that reads data, and judged by what comes out."""
+"""Read a data file with every reader, and check the invariants of the results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from fuzz.data_seeds import File, Rng
 from fuzz.data_tasks import read_task
 
 MAX_SECONDS = 5.0  # of one processor
-MAX_MESSAGE = 2000  # letters of a message, the rows that it lists aside
-MAX_LISTED_ROW = 700  # letters of one such row; it may hold two names of files
-MAX_TOKENIZED = 200_000  # bytes of files whose texts are tokenised
-LABEL_OPTIONS: tuple[dict[str, Any], ...] = (  # what the user says of the labels
+MAX_MESSAGE = 2000  # characters of a message without the rows it lists
+MAX_LISTED_ROW = 700  # characters of a listed row, which may contain two file names
+MAX_TOKENIZED = 200_000  # bytes: larger files are not tokenized
+LABEL_OPTIONS: tuple[dict[str, Any], ...] = (  # label options of the user
     {},
     {},
     {},
@@ -47,17 +47,17 @@ LABEL_OPTIONS: tuple[dict[str, Any], ...] = (  # what the user says of the label
 
 
 class BrokenInvariantError(Exception):
-    """What came out cannot be true."""
+    """A result violates an invariant."""
 
 
 def check(holds: bool, description: str) -> None:
-    """Stop at the first thing that is not as it must be."""
+    """Raise BrokenInvariantError unless a condition holds."""
     if not holds:
         raise BrokenInvariantError(description)
 
 
 def check_file(file: File, path: Path, number: int, tokenizer: Any) -> Outcome:
-    """Read the file in every way there is."""
+    """Read a file with every reader; unexpected errors, warnings and slowness are findings."""
     started = time.process_time()
     try:
         with warnings.catch_warnings():
@@ -89,14 +89,16 @@ def _make_refusal(error: ClearheadError) -> Outcome:
 
 
 def _check_message(text: str) -> None:
-    """Lines that can be printed, not too long; the rows that an error lists may be many."""
+    """Check that a message is printable and short; an error may list many rows."""
     lines = text.split("\n")
     check(bool(text.strip()), "an empty message")
     check(all(line.isprintable() for line in lines), f"control characters in {text[:500]!r}")
     listed_rows = [line for line in lines if line.startswith("  ")]
     check(len(lines) == 1 or len(listed_rows) == len(lines) - 2 > 0, f"{len(lines)} lines in {text[:500]!r}")
     check(max(map(len, listed_rows), default=0) <= MAX_LISTED_ROW, f"a long row is listed in {text[:1500]!r}")
-    check(sum(map(len, lines)) - sum(map(len, listed_rows)) <= MAX_MESSAGE, f"{len(text)} letters in {text[:1500]!r}")
+    check(
+        sum(map(len, lines)) - sum(map(len, listed_rows)) <= MAX_MESSAGE, f"{len(text)} characters in {text[:1500]!r}"
+    )
 
 
 def _read_file(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
@@ -105,7 +107,7 @@ def _read_file(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     if (task := detect_task(source)) is not None:
         is_small = path.is_dir() or path.stat().st_size < MAX_TOKENIZED
         if not is_small:
-            return Outcome(word="too large to be tokenised")
+            return Outcome(word="too large to tokenize")
         read_task(task, source, tokenizer, check)
         return Outcome(word=f"read as {task.name}")
     is_guessed = True
@@ -121,7 +123,7 @@ def _read_file(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     options = rng.choice(LABEL_OPTIONS)
     examples = _check_examples(source, columns, total, options)
     is_small = path.is_dir() or path.stat().st_size < MAX_TOKENIZED
-    with_dev = rng.random() < 0.1  # also as its own dev part
+    with_dev = rng.random() < 0.1  # also use it as its own dev set
     small_tokenizer = tokenizer if is_small else None
     inspection = inspect_data(
         source, columns=columns, tokenizer=small_tokenizer, max_length=24, dev=source if with_dev else None
@@ -132,7 +134,7 @@ def _read_file(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     if is_small and max(map(len, (*examples.texts, *(examples.texts_b or ())))) < MAX_TOKENIZED:
         _check_table(source, columns, examples, tokenizer, rng, options)
     if not is_guessed:
-        return Outcome(word="read, columns said")
+        return Outcome(word="read, columns set explicitly")
     return Outcome(word="read" if not examples.skipped else "read in part")
 
 
@@ -142,16 +144,18 @@ def _check_rows(source: Source, file: File) -> int:
     total = 0
     for row in source.rows():
         total += 1
-        check(row.number == total, f"row {row.number} comes as number {total}")
+        check(row.number == total, f"row {total} has the number {row.number}")
         if isinstance(row, BadRow):
-            check(len(str(row)) <= MAX_LISTED_ROW and str(row).isprintable(), f"a bad row says {str(row)[:1500]!r}")
+            check(
+                len(str(row)) <= MAX_LISTED_ROW and str(row).isprintable(), f"message of a bad row: {str(row)[:1500]!r}"
+            )
         else:
             has_file_columns = source.kind not in ("csv", "tsv") or tuple(row.values) == source.columns
-            check(has_file_columns, "a row has other columns than its file")
+            check(has_file_columns, "a row and its file have different columns")
             if file.cells is not None:
                 cells.append([str(value) for value in row.values.values()])
-    check(file.rows is None or total == file.rows, f"{file.rows} rows were written, {total} came out")
-    check(file.cells is None or cells == file.cells, "other cells came out than were written")
+    check(file.rows is None or total == file.rows, f"{file.rows} rows were written, {total} were read")
+    check(file.cells is None or cells == file.cells, "the cells differ from those written")
     return total
 
 
@@ -159,22 +163,28 @@ def _check_examples(source: Source, columns: Columns, total: int, options: dict[
     strict: Examples | None = None
     try:
         strict = load_examples(source, columns, **options)
-        check(not strict.skipped and not strict.bad, "bad rows were left out without a word")
+        check(not strict.skipped and not strict.bad, "bad rows were skipped silently")
     except ClearheadError as error:
         _make_refusal(error)
     try:
         examples = load_examples(source, columns, skip_bad_rows=True, **options)
     except ClearheadError as error:
-        check(strict is None, "rows that can be used cannot be used when bad ones are skipped")
+        check(strict is None, "usable rows are refused when bad rows are skipped")
         _make_refusal(error)
         return None
     skipped = sum(examples.skipped.values())
-    check(len(examples) + skipped == total, f"{len(examples)} rows and {skipped} bad ones of {total}")
-    check((strict is None) == (skipped > 0), f"{skipped} bad rows, but not so in the other mode")
+    check(len(examples) + skipped == total, f"{len(examples)} usable and {skipped} bad rows of {total}")
+    check((strict is None) == (skipped > 0), f"{skipped} bad rows, but strict mode disagrees")
     _check_arrays(examples, columns)
     reloaded = load_examples(source, columns, examples.space, skip_bad_rows=True)
-    check(reloaded.texts == examples.texts and reloaded.skipped == examples.skipped, "known labels change the rows")
-    check(examples.labels is None or np.array_equal(reloaded.labels, examples.labels), "known labels change the labels")  # type: ignore[arg-type]
+    check(
+        reloaded.texts == examples.texts and reloaded.skipped == examples.skipped,
+        "a given label space changes the rows",
+    )
+    check(
+        examples.labels is None or np.array_equal(reloaded.labels, examples.labels),
+        "a given label space changes the labels",
+    )  # type: ignore[arg-type]
     return examples
 
 
@@ -182,37 +192,41 @@ def _check_arrays(examples: Examples, columns: Columns) -> None:
     count = len(examples.texts)
     for name, values in (("texts_b", examples.texts_b), ("ids", examples.ids), ("splits", examples.splits)):
         check(values is None or len(values) == count, f"{count} texts and {len(values or ())} {name}")
-    check(len(examples.rows) == len(examples.hashes) == count, "rows and hashes of another length")
+    check(len(examples.rows) == len(examples.hashes) == count, "row numbers or hashes have the wrong length")
     check(bool((np.diff(examples.rows) > 0).all()), "rows are out of order")
-    check(all(part in ("train", "dev", "test") for part in examples.splits or ()), "a split of another name")
-    check((examples.labels is None) == (columns.label is None), "labels without a column, or none with one")
+    check(all(part in ("train", "dev", "test") for part in examples.splits or ()), "a split has an unknown name")
+    check(
+        (examples.labels is None) == (columns.label is None),
+        "labels without a label column, or a label column without labels",
+    )
     for text in (*examples.texts, *(examples.texts_b or ()), *(examples.space.names if examples.space else ())):
-        check("\0" not in text and bool(text.strip()), "a text or a label is empty or holds a NUL")
-        text.encode()  # half a character is no text
+        check("\0" not in text and bool(text.strip()), "a text or a label is empty or contains NUL")
+        text.encode()  # raises for lone surrogates
     if examples.labels is None or examples.space is None:
         return
     check(len(examples.labels) == count, f"{count} texts and {len(examples.labels)} labels")
-    check(len(set(examples.space.names)) == len(examples.space), "a label that stands twice")
+    check(len(set(examples.space.names)) == len(examples.space), "a label name occurs twice")
     if examples.space.kind == "number":
-        check(bool(np.isfinite(examples.labels).all()), "a label is no finite number")
+        check(bool(np.isfinite(examples.labels).all()), "a label is not a finite number")
     elif examples.space.kind == "classes":
         low, high = int(examples.labels.min()), int(examples.labels.max())
         check(low >= 0 and high < len(examples.space), "a label without a name")
         check(len(np.unique(examples.labels)) == len(examples.space), "a name without a row")
     else:
-        check(examples.labels.shape == (count, len(examples.space)), "a table of labels of another shape")
+        check(examples.labels.shape == (count, len(examples.space)), "the label matrix has the wrong shape")
         check(bool((examples.labels <= 1).all()), "a label that is neither 0 nor 1")
 
 
 def _check_inspection(inspection: Any, total: int) -> None:
     bad_count = sum(inspection.bad.values())
     check(
-        inspection.rows + bad_count == total, f"inspection: {inspection.rows} rows and {bad_count} bad ones of {total}"
+        inspection.rows + bad_count == total,
+        f"inspection: {inspection.rows} usable and {bad_count} bad rows of {total}",
     )
-    check(sum(inspection.parts.values()) == inspection.rows, "inspection: the parts are not the whole")
+    check(sum(inspection.parts.values()) == inspection.rows, "inspection: the parts do not add up to all rows")
     check(
         sum(count for _, count in inspection.characters.histogram) == inspection.rows,
-        "inspection: lengths of other rows",
+        "inspection: the length histogram does not cover all rows",
     )
     json.dumps(inspection.to_json(), allow_nan=False).encode()
     for sentence in (*inspection.bad_rows, *(finding.sentence for finding in inspection.findings)):
@@ -223,16 +237,22 @@ def _check_table(source: Source, columns: Columns, examples: Examples, tokenizer
     long_policy = rng.choice(("window", "cut"))
     table = encode_table(source, columns, tokenizer, max_length=16, long=long_policy, skip_bad_rows=True, **options)
     check(np.array_equal(table.rows, examples.rows), f"table: {len(table)} rows, examples: {len(examples)}")
-    check(np.array_equal(table.hashes, examples.hashes), "table: other hashes")
-    check(table.labels is None or np.array_equal(table.labels, examples.labels), "table: other labels")  # type: ignore[arg-type]
-    check(table.space == examples.space and table.skipped == examples.skipped, "table: other labels or bad rows")
+    check(np.array_equal(table.hashes, examples.hashes), "table: hashes differ from those of the examples")
+    check(
+        table.labels is None or np.array_equal(table.labels, examples.labels),
+        "table: labels differ from those of the examples",
+    )  # type: ignore[arg-type]
+    check(
+        table.space == examples.space and table.skipped == examples.skipped,
+        "table: label space or skipped rows differ from those of the examples",
+    )
     check(
         len(table.starts) == len(table.window_rows) + 1 == len(table.segment_starts) + 1,
-        "table: pieces of another number",
+        "table: inconsistent number of windows",
     )
-    check(bool((table.lengths > 0).all()) and int(table.lengths.max()) <= 16, "table: pieces of another length")
-    check(np.array_equal(np.unique(table.window_rows), np.arange(len(table))), "table: a row without a piece")
-    check(int(table.ids.max()) < tokenizer.vocab_size, "table: an id beyond the vocabulary")
+    check(bool((table.lengths > 0).all()) and int(table.lengths.max()) <= 16, "table: a window is empty or too long")
+    check(np.array_equal(np.unique(table.window_rows), np.arange(len(table))), "table: a row without a window")
+    check(int(table.ids.max()) < tokenizer.vocab_size, "table: a token id outside the vocabulary")
     kind = table.space.kind if table.space is not None else "classes"
     row_parts = split_rows(table.labels, table.hashes, table.groups, seed=rng.randrange(9), kind=kind)
     check(
@@ -243,7 +263,7 @@ def _check_table(source: Source, columns: Columns, examples: Examples, tokenizer
         is_same = values is None or all(
             pairs[value] == part for value, part in zip(values.tolist(), row_parts, strict=True)
         )
-        check(is_same, "split: the same text or group on two sides")
+        check(is_same, "split: the same text or group is in two parts")
     batches = token_batches(table.lengths, budget_tokens=rng.choice((16, 64, 1000)), seed=rng.randrange(9))
     window_indices = np.sort(np.concatenate(batches))
-    check(np.array_equal(window_indices, np.arange(len(table.lengths))), "batches: a piece is missing, or comes twice")
+    check(np.array_equal(window_indices, np.arange(len(table.lengths))), "batches: a window is missing or occurs twice")

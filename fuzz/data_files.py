@@ -1,4 +1,4 @@
-"""A data file from a number: a seed, a few mutations, and a place on disk. The number alone decides which."""
+"""Generate a data file from a number: a valid file, a few mutations, and a path. The number determines everything."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from fuzz.data_mutate import (
 from fuzz.data_seeds import WRITER_WEIGHTS, WRITERS, File, Rng, compress_file, make_table
 from fuzz.data_tasks import TASK_WRITERS
 
-KEEP_COUNT = ("same rows", "missing ids", "many labels")  # tables whose rows are as many as were written
+KEEP_COUNT = ("same rows", "missing ids", "many labels")  # mutations that keep the row count of delimited files
 
 
 def draw_file(seed: int, number: int) -> tuple[str, File]:
-    """The writer and the file of a number."""
+    """Draw the writer and the file of a number."""
     rng = random.Random(f"data:{seed}:{number}")
     writer = rng.choices([*WRITERS, *TASK_WRITERS], [*WRITER_WEIGHTS, *[2] * len(TASK_WRITERS)])[0]
     file = _make_file(writer, rng, mutated=rng.random() > 0.04)
@@ -35,16 +35,16 @@ def draw_file(seed: int, number: int) -> tuple[str, File]:
 
 
 def _make_file(writer: str, rng: Rng, *, mutated: bool) -> File:
-    made = make_table(rng)
+    table = make_table(rng)
     steps = rng.choices(("cells", "bytes", "around"), (4, 5, 2), k=rng.choice((1, 1, 1, 2, 3))) if mutated else []
     for _ in range(steps.count("cells")):
-        made.kinds.append(kind := rng.choice(list(CELLS)))
-        CELLS[kind](made, rng)
-    file = (WRITERS | TASK_WRITERS)[writer](made, rng)
-    file.kinds = made.kinds
-    if made.kinds:
+        table.kinds.append(kind := rng.choice(list(CELLS)))
+        CELLS[kind](table, rng)
+    file = (WRITERS | TASK_WRITERS)[writer](table, rng)
+    file.kinds = table.kinds
+    if table.kinds:
         file.cells = None
-    if writer in ("comma", "semicolon", "tab", "pipe") and not set(made.kinds) <= set(KEEP_COUNT):
+    if writer in ("comma", "semicolon", "tab", "pipe") and not set(table.kinds) <= set(KEEP_COUNT):
         file.rows = None
     for _ in range(steps.count("bytes")):
         file.cells = None
@@ -75,7 +75,7 @@ def _mutate_bytes(file: File, writer: str, rng: Rng) -> None:
 
 
 def _mutate_container(file: File, rng: Rng, count: int) -> None:
-    """What is not in the text: gzip, the name, and what is said when it is opened."""
+    """Mutate everything but the content: gzip, the file name, and the options of open_source."""
     kinds = rng.sample(("gzip", "ending", "name", "options"), count) if count else []
     if "gzip" in kinds:
         file.data = damage_gzip(file.data, rng)
@@ -107,7 +107,7 @@ def build_case(seed: int, number: int, base: Path) -> tuple[FuzzCase, File, Path
         path.mkdir()
         for name, data in file.folder.items():
             inner_path = path / name.rstrip("/")
-            with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):  # mutated names can meet
+            with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):  # mutated names can collide
                 (inner_path if name.endswith("/") else inner_path.parent).mkdir(parents=True, exist_ok=True)
                 if data is None:
                     os.mkfifo(inner_path)

@@ -1,4 +1,4 @@
-"""Mutations of data files: of cells before they are written, of the bytes after, of gzip and Parquet, of names."""
+"""Mutations of data files: cells before writing, bytes after writing, gzip, Parquet and names."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ NAMES = ("", " ", "text", "label", "Text", "\0", "\x1b[2J", "a\nb", "\ud800", "x
 
 
 def draw_odd_cell(rng: Rng) -> Any:
-    """A cell that nobody would write."""
+    """Draw an unusual cell."""
     return rng.choice(rng.choice((TEXTS, TEXTS, NUMBERS, DATES, SHAPES)))
 
 
@@ -139,7 +139,7 @@ def _odd_column(table: Table, rng: Rng) -> None:
 def _huge_cell(table: Table, rng: Rng) -> None:
     size = rng.choice((70_000, 70_000, 300_000, 1_000_000))
     if rng.random() < 0.03:
-        size = rng.choice((10_500_000, 21_000_000))  # beyond the longest cell, and the longest line
+        size = rng.choice((10_500_000, 21_000_000))  # exceeds the limits of a cell and of a line
     filler = rng.choice(("a", "the sea ", '"', "é", "[", "猫", "\n", "a,", "9"))
     row = rng.choice(table.rows)
     row[rng.randrange(len(row))] = (filler * size)[: min(size, 300_000) if filler == "\n" else size]
@@ -193,7 +193,7 @@ def _cell_counts(table: Table, rng: Rng) -> None:
 
 
 def _many_labels(table: Table, rng: Rng) -> None:
-    """Each row with a label of its own, or a list of them."""
+    """Give each row its own label, or a list of labels."""
     count = rng.choice((200, 1100)) if rng.random() < 0.97 else 8_000
     size = sum(len(str(cell)) for row in table.rows for cell in row) // len(table.rows)
     count = min(count, 200_000 // len(table.names), 4_000_000 // (size + 1) + 1)
@@ -225,7 +225,7 @@ CELLS: dict[str, Callable[[Table, Rng], None]] = {
 
 
 def _replacer(pattern: bytes, *replacements: bytes) -> Callable[[bytes, Rng], bytes]:
-    """Replace some of one piece by others."""
+    """A mutation that replaces some or all occurrences of a pattern."""
 
     def change(data: bytes, rng: Rng) -> bytes:
         segments = data.split(pattern)
@@ -265,7 +265,7 @@ def _flip_bits(data: bytes, rng: Rng) -> bytes:
 
 
 def _nest_json(data: bytes, rng: Rng) -> bytes:
-    """A nest in the place of a JSON value."""
+    """Replace a JSON value by a deeply nested one."""
     depth = rng.choice((3, 60, 300, 900, 20_000, 200_000))
     nest = rng.choice((b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth, b"[" * depth))
     value_positions = [position for position in range(len(data)) if data[position : position + 2] == b": "][:500]
@@ -275,7 +275,7 @@ def _nest_json(data: bytes, rng: Rng) -> bytes:
 
 
 def _duplicate_keys(data: bytes, rng: Rng) -> bytes:
-    """Keys that stand twice, or a thousand of them."""
+    """Insert duplicate keys, or a thousand keys."""
     many_keys = b"".join(b'"k%d": %d, ' % (rng.randrange(10**6), index) for index in range(rng.choice((5, 1000))))
     replacement = rng.choice(
         (b'"text": 1, ', b'"label": null, ', b'"text": "other", "text": [], ', b'"": 0, ', many_keys)
@@ -284,13 +284,13 @@ def _duplicate_keys(data: bytes, rng: Rng) -> bytes:
 
 
 def _add_runaway_quotes(data: bytes, rng: Rng) -> bytes:
-    """Lines that each open a quote, and that keep an open one open."""
+    """Append lines with unbalanced quotes."""
     line = rng.choice((b'a","""\n', b'"a\n', b'"a""\n', b'a,"b\n', b'"""\n', b'x\t"y\n', b'"\\"\n'))
     return data + line * rng.choice((50, 3000, 10_000))
 
 
 def _change_encoding(data: bytes, rng: Rng) -> bytes:
-    """The same text in another encoding, or with a mark that lies."""
+    """Change the encoding, or add a wrong byte order mark."""
     encoding = rng.choice(("utf-16", "utf-16-be", "utf-32", "latin-1", "shift_jis", "utf-7"))
     byte_order_mark = rng.choice((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
     return rng.choice((data.decode("utf-8", "replace").encode(encoding, "replace"), byte_order_mark + data))
@@ -317,8 +317,8 @@ JSON_ONLY = ("brackets", "deep JSON", "keys")
 
 
 def damage_parquet(data: bytes, rng: Rng) -> bytes:
-    """A Parquet file with a damaged header, footer or page."""
-    if len(data) < 16:  # another mutation was here before
+    """Damage the header, the footer or a page of a Parquet file."""
+    if len(data) < 16:  # an earlier mutation truncated it
         return data + b"PAR1"
     size = int.from_bytes(data[-8:-4], "little")
     start = max(len(data) - 8 - size, 4)
@@ -329,7 +329,9 @@ def damage_parquet(data: bytes, rng: Rng) -> bytes:
         return rng.choice((b"PARE" + data[4:], data[:-4] + b"PAR2", data[4:], data[:-8], b"PAR1" + data, data + b"\n"))
     if kind == 2:
         return data[:start] + damage(data[start:-8], rng) + data[-8:]
-    low, high = (start, len(data) - 8) if kind < 5 else (4, min(60, start))  # the footer, or the first page's header
+    low, high = (
+        (start, len(data) - 8) if kind < 5 else (4, min(60, start))
+    )  # the footer, or the header of the first page
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
         position = min(rng.randrange(low, max(high, low + 1)), len(changed) - 1)
@@ -338,7 +340,7 @@ def damage_parquet(data: bytes, rng: Rng) -> bytes:
 
 
 def damage_gzip(data: bytes, rng: Rng) -> bytes:
-    """What can go wrong with gzip; its bombs are bounded."""
+    """Compress with gzip and damage the result; decompression bombs are bounded."""
     filler = rng.choice((b"\0", b"a", b"[", b'"', b" ", b"\n", b"a,", b'{"a":', b"a,b\n", b'{"text":"a"}\n', b"PAR1"))
     bomb_sizes = (0, 50_000, 150_000) if len(filler) > 1 or filler == b"\n" else (1_000_000, 24_000_000, 45_000_000)
     compressed = gzip.compress(data, 6, mtime=0)
@@ -362,7 +364,7 @@ def damage_gzip(data: bytes, rng: Rng) -> bytes:
 
 
 def damage_folder(file: File, rng: Rng) -> None:
-    """Files of a folder that are gone, damaged, somewhere else, or no files at all."""
+    """Remove, damage, move or replace files of a folder."""
     contents = file.folder or {}
     file.kinds.append(kind := rng.choice(("file bytes", "file names", "pipe", "empty folder", "deeper", "loose file")))
     paths = sorted(path for path in contents if "/" in path.rstrip("/"))

@@ -1,4 +1,4 @@
-"""Small valid datasets with unusual cells, and the writers of each format: the input of the mutations."""
+"""Small valid datasets with unusual cells, and a writer for each format, as input of the mutations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Rng = random.Random
 
 @dataclass
 class Table:
-    """Rows before they are written, and what happened to them."""
+    """Rows before they are written, and the mutations applied to them."""
 
     names: list[str]
     rows: list[list[Any]]
@@ -61,7 +61,7 @@ class Table:
 
 
 def make_sentence(rng: Rng) -> str:
-    """A few words, now and then with what must be quoted."""
+    """Draw a few words, occasionally with text that must be quoted."""
     words = [rng.choice(WORDS) for _ in range(rng.randint(3, 14))]
     if rng.random() < 0.2:
         words.insert(1, rng.choice((', "so" he said,', "a;b", "c|d", "line\nline", "tab", "'quoted'", "#", "=1+1")))
@@ -69,14 +69,14 @@ def make_sentence(rng: Rng) -> str:
 
 
 def make_table(rng: Rng) -> Table:
-    """A data set of one of the usual kinds."""
+    """Draw a dataset of one of the usual kinds."""
     count = rng.choice((1, 2, 5, 12, 30, 30, 60, 60, 200)) if rng.random() < 0.99 else 1500
     task = rng.choice(TASKS)
     names = {"pair": ["premise", "hypothesis"], "regress": ["sentence1", "sentence2"]}.get(task, ["text"])
     rows: list[list[Any]] = [[make_sentence(rng) for _ in names] for _ in range(count)]
     for row in rows[1:]:
         if rng.random() < 0.1:
-            row[:] = rng.choice(rows)[: len(names)]  # the same text again
+            row[:] = rng.choice(rows)[: len(names)]  # a duplicate text
     label_values = rng.choice(LABELS)
     tags = ("sea", "wind", "rain", "boat")
     labels: Callable[[], Any] = {
@@ -106,14 +106,14 @@ class File:
     name: str
     data: bytes = b""
     kinds: list[str] = field(default_factory=list)  # the mutations
-    rows: int | None = None  # how many rows must come out, where that is known
-    cells: list[list[str]] | None = None  # the cells themselves, where nothing was mutated
-    folder: dict[str, bytes | None] | None = None  # paths inside and what they hold; None is a named pipe
+    rows: int | None = None  # expected number of rows, if known
+    cells: list[list[str]] | None = None  # expected cells, if nothing was mutated
+    folder: dict[str, bytes | None] | None = None  # contents by path; None is a named pipe
     options: dict[str, Any] = field(default_factory=dict)  # of open_source
 
 
 def _flatten(value: Any) -> str:
-    """A value as a table holds it."""
+    """A value as text of a delimited file."""
     if isinstance(value, list):
         return "|".join(map(str, value))
     return "" if value is None else str(value)
@@ -156,14 +156,14 @@ def _to_text(value: Any) -> str:
     return str(value)
 
 
-def _write_parquet(made: Table, rng: Rng) -> File:
+def _write_parquet(table: Table, rng: Rng) -> File:
     import pyarrow
     import pyarrow.parquet
 
     columns = []
-    for index in range(len(made.names)):
-        columns.append(_make_arrow_column([row[index] if index < len(row) else None for row in made.rows], rng))
-    arrow_table = pyarrow.table(columns, [name.encode("utf-8", "replace").decode() for name in made.names])
+    for index in range(len(table.names)):
+        columns.append(_make_arrow_column([row[index] if index < len(row) else None for row in table.rows], rng))
+    arrow_table = pyarrow.table(columns, [name.encode("utf-8", "replace").decode() for name in table.names])
     sink = io.BytesIO()
     pyarrow.parquet.write_table(
         arrow_table,
@@ -177,7 +177,7 @@ def _write_parquet(made: Table, rng: Rng) -> File:
         write_page_checksum=rng.random() < 0.2,
         store_schema=rng.random() < 0.5,
     )
-    return File("data.parquet", sink.getvalue(), rows=len(made.rows))
+    return File("data.parquet", sink.getvalue(), rows=len(table.rows))
 
 
 def _make_arrow_column(values: list[Any], rng: Rng) -> Any:
@@ -194,7 +194,7 @@ def _make_arrow_column(values: list[Any], rng: Rng) -> Any:
     kind = rng.choice(("string", "string", "large_string", "binary", "dictionary"))
     if kind == "binary":
         return binary
-    strings = binary.view(pyarrow.string())  # also of bytes that are no text
+    strings = binary.view(pyarrow.string())  # even if the bytes are invalid UTF-8
     if kind == "dictionary":
         return strings.dictionary_encode()
     return strings if kind == "string" else binary.cast(pyarrow.large_binary()).view(pyarrow.large_string())
@@ -225,6 +225,6 @@ WRITER_WEIGHTS = (6, 2, 3, 2, 6, 4, 6, 2)
 
 
 def compress_file(file: File) -> None:
-    """The same file under gzip."""
+    """Compress a file with gzip."""
     file.data = gzip.compress(file.data, 6, mtime=0)
     file.name += ".gz"

@@ -1,4 +1,4 @@
-"""Files of tags, answers and options to mutate, and what must be true of what is read out of them."""
+"""Data files with tags, answers and options to mutate, and the invariants of the rows read from them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ TASK_WRITERS: dict[str, Callable[[Table, Rng], File]] = {
 
 
 def read_task(task: Task, source: Source, tokenizer: Any, check: Callable[[bool, str], None]) -> None:
-    """All rows as a task reads them, to the arrays of a batch."""
+    """Read all rows with the codec of a task, up to a packed batch, and check the invariants."""
     rows = task.rows
     assert rows.label_counter is not None
     assert rows.plain_view is not None
@@ -113,14 +113,20 @@ def read_task(task: Task, source: Source, tokenizer: Any, check: Callable[[bool,
     )
     data = pack_table(table, segments=True)
     batch = data.take(np.arange(len(data)))
-    check(len(batch.ids) == len(table.ids) and batch.rows == len(table), "a batch of other rows")
+    check(len(batch.ids) == len(table.ids) and batch.rows == len(table), "the batch and the table have different rows")
     if task.name == "tag":
-        check(len(batch.annotations["has_token"]) == len(batch.targets.values), "as many tags as words")
-        check(bool((batch.annotations["token_indices"] < len(batch.ids)).all()), "a word is read beyond the tokens")
+        check(
+            len(batch.annotations["has_token"]) == len(batch.targets.values),
+            "the batch has more or fewer tags than words",
+        )
+        check(
+            bool((batch.annotations["token_indices"] < len(batch.ids)).all()),
+            "a word has a token index outside the batch",
+        )
     elif task.name == "span":
-        check(bool((batch.lengths > batch.annotations["answer"].T).all()), "an answer beyond its window")
+        check(bool((batch.lengths > batch.annotations["answer"].T).all()), "an answer ends outside its window")
     else:
-        check(bool((batch.targets < table.annotations.counts).all()), "a right option that is not there")
+        check(bool((batch.targets < table.annotations.counts).all()), "the index of a correct option is out of range")
     view, view_columns = build_plain_view(rows, rows.plain_view, source, columns)
     inspection = inspect_data(view, columns=view_columns)
     json.dumps(inspection.to_json(), allow_nan=False).encode()

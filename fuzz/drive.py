@@ -1,4 +1,4 @@
-"""The driver: worker processes that may crash, hang or run out of memory, and a count of how the cases ended."""
+"""The driver of the model fuzzer: workers that may crash, hang or run out of memory, and a tally of outcomes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from typing import IO
 
 HANG_SECONDS = 20
 START_SECONDS = 120
-MAX_MEMORY = 2 << 30  # on top of what the libraries take
+MAX_MEMORY = 2 << 30  # on top of the libraries
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
 class Worker:
-    """One child process and the case it must be working on."""
+    """A child process and its current case."""
 
     process: subprocess.Popen[bytes]
     next: int
@@ -39,7 +39,7 @@ class Worker:
 
 @dataclass
 class Tally:
-    """What happened so far."""
+    """The outcomes so far."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class Tally:
 
 
 def main() -> int:
-    """Run the cases; 1 if anything was found."""
+    """Run all cases; the exit code is 1 if anything was found."""
     arguments = _parse_arguments()
     base = Path(tempfile.mkdtemp(prefix="clearhead-fuzz-"))
     try:
@@ -70,10 +70,10 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--hostile", type=float, default=0.5, help="share of pipelines, numbers and labels that hurt")
-    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on with a long run")
-    parser.add_argument("--only", type=int, help="run this one case and say what happens")
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
+    parser.add_argument("--hostile", type=float, default=0.5, help="share of cases with format-aware hostile mutations")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to continue a long run")
+    parser.add_argument("--only", type=int, help="run only the case with this number, and print its outcome")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="folder for findings")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
@@ -101,7 +101,7 @@ def worker_environment() -> dict[str, str]:
 
 
 def _run_worker(arguments: argparse.Namespace) -> int:
-    """In a child: case after case, one line of JSON each."""
+    """Run cases in a child process, and print one line of JSON for each."""
     from fuzz.case import AccessMonitor, FuzzCase, Outcome, build_case, check_case
 
     base: Path = arguments.worker
@@ -119,7 +119,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
         try:
             case = build_case(arguments.seed, number, seeds, names, base, arguments.hostile)
             outcome = check_case(case, base, monitor)
-        except Exception:  # the fuzzer's own mistake, which must not look like silence
+        except Exception:  # a bug of the fuzzer must not go unnoticed
             case = FuzzCase(number=number, seed="?", file="?", kind="?")
             outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
         out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
@@ -127,7 +127,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
 
 
 def _load_seeds(seeds: Path, names: list[str]) -> None:
-    """Load each seed once, so that every import is done and every seed is known to be valid."""
+    """Load each seed once, to trigger all lazy imports and verify that the seeds are valid."""
     import clearhead
 
     for name in names:
@@ -211,12 +211,12 @@ def _handle_exit(
     tally: Tally,
     hung: bool = False,
 ) -> None:
-    """A worker is gone: finished, or taken down by the case it had in hand; another goes on behind that case."""
+    """Handle the end of a worker; if its current case crashed it, start a new worker at the next case."""
     code = _close_worker(selector, worker)
     if worker.next >= worker.stop:
         return
     if not worker.started:
-        raise SystemExit("a worker could not start: the seed folders themselves do not load")
+        raise SystemExit("a worker could not start because unmutated seed folders cannot be loaded")
     tally.done += 1
     outcome = "hung" if hung else f"crashed with {code}"
     tally.outcomes[outcome] += 1
@@ -244,7 +244,7 @@ def print_report(tally: Tally, arguments: argparse.Namespace) -> None:
     print(f"\n{tally.done:,} cases from seed {arguments.seed}")
     for outcome, count in tally.outcomes.most_common():
         print(f"  {count:7,}  {outcome}")
-    print("by kind of mutation")
+    print("by mutation")
     for kind, count in sorted(tally.kinds.items()):
         print(f"  {count:7,}  {kind}")
-    print(f"{len(tally.findings)} findings" + (f", kept in {arguments.keep}" if tally.findings else ""))
+    print(f"{len(tally.findings)} findings" + (f", stored in {arguments.keep}" if tally.findings else ""))

@@ -1,4 +1,4 @@
-"""Mutations that know what hurts: pipelines that blow a text up, numbers that no network can have, labels and texts."""
+"""Format-aware hostile mutations: exploding tokenizer pipelines, impossible numbers, odd labels and texts."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ TEXTS = (
 
 
 def make_step(rng: Rng, depth: int = 0) -> Doc:
-    """A normalizer, a pre-tokenizer or a decoder that may do anything."""
+    """Draw a normalizer, a pre-tokenizer or a decoder, valid or not."""
     text = rng.choice(LONG_TEXTS)
     literal = rng.choice(("a", " ", "", "e", "the", "\ud800"))
     pattern = rng.choice(({"Regex": rng.choice(PATTERNS)}, {"String": literal}))
@@ -202,7 +202,7 @@ EXPANSIONS = (("\u2032", "\u2057", "NFKD"), ("\u0644", "\ufdfa", "NFKC"), ("i", 
 
 
 def make_expansion(rng: Rng) -> Doc:
-    """A normalizer that puts in what a Unicode form expands, again and again."""
+    """Draw a normalizer that repeatedly inserts characters that Unicode normalization expands."""
 
     def put_in(old: str, new: str) -> Doc:
         return {"type": "Replace", "pattern": {"String": old}, "content": new}
@@ -213,7 +213,7 @@ def make_expansion(rng: Rng) -> Doc:
 
 
 def _make_charsmap(rng: Rng) -> bytes:
-    """A table with one rule for a letter, and a replacement that is short, long or lost."""
+    """Draw a charsmap with one rule for a letter, whose replacement is short, long or missing."""
     letter, content = rng.choice((0x61, 0x20, 0x65)), rng.choice((b"b", b"xy" * 15, b"z" * 1_000, b"z" * 60_000, b""))
     units = [0] * 512
     units[0] = 1 << 10
@@ -224,7 +224,7 @@ def _make_charsmap(rng: Rng) -> bytes:
 
 
 def make_template(rng: Rng) -> Doc:
-    """A post-processor that repeats a text, or puts too much around it."""
+    """Draw a post-processor that repeats the text or adds many special tokens."""
     sequence: Doc = {"Sequence": {"id": rng.choice("AB"), "type_id": rng.choice((0, 1, 2**31))}}
     special = {"SpecialToken": {"id": "[X]", "type_id": 0}}
     count = rng.choice((0, 1, 2, 50, 2_000))
@@ -240,7 +240,7 @@ def make_template(rng: Rng) -> Doc:
 
 
 def make_padding(rng: Rng) -> Doc:
-    """Padding to any length."""
+    """Draw padding to any length."""
     length, multiple = rng.choice(COUNTS), rng.choice(COUNTS)
     strategy = rng.choice(("BatchLongest", {"Fixed": length}))
     fields: Doc = {"strategy": strategy, "direction": rng.choice(("Left", "Right")), "pad_to_multiple_of": multiple}
@@ -248,7 +248,7 @@ def make_padding(rng: Rng) -> Doc:
 
 
 def mutate_pipeline(data: bytes, rng: Rng) -> bytes:
-    """A tokenizer.json with a few parts that blow a text up, take forever or ask for the impossible."""
+    """Replace parts of a tokenizer.json by ones that expand the text, are slow, or are invalid."""
     document = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         kind = rng.randrange(9)
@@ -281,7 +281,7 @@ def mutate_pipeline(data: bytes, rng: Rng) -> bytes:
 
 
 def mutate_vocabulary(data: bytes, rng: Rng) -> bytes:
-    """A tokenizer.json with ids, scores and entries that no vocabulary has."""
+    """Insert invalid ids, scores and entries into the vocabulary of a tokenizer.json."""
     document = json.loads(data)
     vocab = document["model"]["vocab"]
     for _ in range(rng.choice((1, 1, 3))):
@@ -294,7 +294,7 @@ def mutate_vocabulary(data: bytes, rng: Rng) -> bytes:
 
 
 def mutate_added_tokens(data: bytes, rng: Rng) -> bytes:
-    """A tokenizer_config.json with added and special tokens that are long, many or normalized."""
+    """Add long, numerous or normalized tokens to a tokenizer_config.json."""
     config = json.loads(data)
     for _ in range(rng.choice((1, 1, 3))):
         flags = {name: rng.random() < 0.5 for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
@@ -317,7 +317,7 @@ def mutate_added_tokens(data: bytes, rng: Rng) -> bytes:
 
 
 def mutate_numbers(data: bytes, rng: Rng) -> bytes:
-    """A config.json with a number that no network can have in one of its family's keys."""
+    """Set keys of a config.json to impossible numbers."""
     from clearhead.families import FAMILIES
 
     config = json.loads(data)
@@ -329,7 +329,7 @@ def mutate_numbers(data: bytes, rng: Rng) -> bytes:
 
 
 def mutate_labels(data: bytes, rng: Rng) -> bytes:
-    """Labels that cannot be printed or told apart, in a config.json or a passport."""
+    """Write unprintable or duplicate labels to a config.json or a passport."""
     document = json.loads(data)
     names = [rng.choice(NAMES) for _ in range(rng.choice((1, 2, 3, 300)))]
     if "format" in document:  # a passport
@@ -350,7 +350,7 @@ Mutation = Callable[[bytes, Rng], bytes]
 
 
 def hostile_mutations(name: str) -> list[tuple[str, Mutation]]:
-    """What these mutations can do to a file of this name."""
+    """List the hostile mutations for a file name."""
     if name == "tokenizer.json":
         return [("pipeline", mutate_pipeline), ("pipeline", mutate_pipeline), ("vocabulary", mutate_vocabulary)]
     if name == "tokenizer_config.json":

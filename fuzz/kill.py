@@ -2,10 +2,10 @@
 
     python fuzz/kill.py --count 200
 
-Each instant is a run of its own: begun in a child process, killed with SIGKILL, resumed to the end in another child.
-One instant in four is drawn from the whole time of a run, the others from its training: so many steps and a while.
-Weights, optimiser state, passport, metrics and log (but for its timings) must be the same bytes. `fuzz/crash.py` kills
-every command that writes, at its file operations.
+Each instant is a separate run: started in a child process, killed with SIGKILL, and resumed to the end in another one.
+A quarter of the instants are drawn from the duration of the whole run, the others from training: a number of steps plus
+a delay. Weights, optimizer state, passport, metrics and log (except for its timings) must be identical bytes.
+`fuzz/crash.py` kills every writing command at its file operations.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from fuzz.warm_up import warm_up
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16, "threads": 1}
-SETTINGS["save_every"] = 0.0  # a state after every step
+SETTINGS["save_every"] = 0.0  # save the state after every step
 SETTINGS["keep_state"] = True  # the optimizer's state is compared too
 TIMING_KEYS = ("seconds",)
-Instant = tuple[int, float]  # steps in the log, and seconds after that
+Instant = tuple[int, float]  # logged steps, and seconds after the last of them
 
 
 def main() -> None:
-    """Kill at random instants, and report differences."""
+    """Kill runs at random instants, and report differences."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--count", type=int, default=200, help="instants")
+    parser.add_argument("--count", type=int, default=200, help="number of instants")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", type=int, default=200, help="rows of a run")
+    parser.add_argument("--rows", type=int, default=200, help="number of training rows")
     arguments = parser.parse_args()
     import torch
 
-    torch.set_num_threads(1)  # before the first fork: a pool of threads does not survive it
+    torch.set_num_threads(1)  # before the first fork, because thread pools do not survive it
     warm_up()
     folder = Path(tempfile.mkdtemp(prefix="clearhead-kill-"))
     model = tiny_model(folder)
@@ -63,7 +63,7 @@ def main() -> None:
         wait = rng.random() * (run_seconds if in_any_phase else 5 * max(line["seconds"] for line in log_lines))
         differing = kill_and_resume(folder / f"instant-{index}", (steps, wait), data, model, expected, counts)
         if differing:
-            print(f"instant {index} ({steps} steps and {wait:.3f} s): {', '.join(differing)} differ")
+            print(f"instant {index} ({steps} steps + {wait:.3f} s): different files: {', '.join(differing)}")
             counts["findings"] += 1
         shutil.rmtree(folder / f"instant-{index}")
     shutil.rmtree(folder)
@@ -75,18 +75,22 @@ def main() -> None:
 def kill_and_resume(
     folder: Path, instant: Instant, data: Path, model: Path, expected: dict[str, bytes], counts: Counter[str]
 ) -> list[str]:
-    """Kill a run at an instant and resume it: the names of files that are not as they should be."""
+    """Kill a run at an instant and resume it; returns the names of files that differ."""
     if run_job(folder, lambda: train_run(data, model), instant):
-        counts["ended before the kill"] += 1
+        counts["finished before the kill"] += 1
     elif not (folder / "run" / "run.json").exists():
-        counts["killed before the run began"] += 1
+        counts["killed before run.json was written"] += 1
         shutil.rmtree(folder)
         run_job(folder, lambda: train_run(data, model))
     else:
         state_file = folder / "run" / "state" / "latest.json"
         is_saved = (folder / "run" / "model.safetensors").exists()
         counts[
-            "killed at the end" if is_saved else "killed in training" if state_file.exists() else "killed in step one"
+            "killed after training"
+            if is_saved
+            else "killed in training"
+            if state_file.exists()
+            else "killed before the first step"
         ] += 1
         run_job(folder, resume_run)
     actual = read_results(folder / "run")
@@ -94,7 +98,7 @@ def kill_and_resume(
 
 
 def run_job(folder: Path, job: Callable[[], object], instant: Instant | None = None) -> bool:
-    """Run a job in a child process; True when it came to its end before it was killed."""
+    """Run a job in a child process; True if it finished before it was killed."""
     folder.mkdir(exist_ok=True)
     child_id = os.fork()
     if child_id == 0:
@@ -140,7 +144,7 @@ def resume_run() -> object:
 
 
 def read_results(folder: Path) -> dict[str, bytes]:
-    """Every file that must be the same, by its name; times are left out of the log."""
+    """Read all files that must be identical, without the timings of the log."""
     files = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))

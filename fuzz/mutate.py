@@ -1,4 +1,4 @@
-"""Mutations of files: bytes, lines, JSON, safetensors headers, and what stands in a file's place."""
+"""Mutations of files: bytes, lines, JSON, safetensors headers, and replacements such as links and pipes."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ Doc = dict[str, Any] | list[Any]
 
 
 def damage(data: bytes, rng: Rng) -> bytes:
-    """Bytes flipped, cut, put in, copied or repeated, without any idea of what they mean."""
+    """Flip, cut, insert or repeat bytes, regardless of the format."""
     position = rng.randrange(len(data) + 1)
     kind = rng.randrange(7)
     if kind == 0 or not data:
@@ -159,7 +159,7 @@ def damage(data: bytes, rng: Rng) -> bytes:
 
 
 def mutate_lines(data: bytes, rng: Rng) -> bytes:
-    """Lines of a vocabulary or of merges left out, repeated, moved, joined or replaced."""
+    """Delete, repeat, shuffle or replace lines of a vocabulary or of merges."""
     lines = data.split(b"\n")
     for _ in range(rng.choice((1, 1, 3, 30))):
         index = rng.randrange(len(lines))
@@ -178,12 +178,14 @@ def mutate_lines(data: bytes, rng: Rng) -> bytes:
 
 
 def draw_odd_value(rng: Rng) -> Any:
-    """A value that nobody would write."""
-    return deepcopy(rng.choice(rng.choice((NUMBERS, NUMBERS, TEXTS, SHAPES))))  # a later change must not reach these
+    """Draw an unusual value."""
+    return deepcopy(
+        rng.choice(rng.choice((NUMBERS, NUMBERS, TEXTS, SHAPES)))
+    )  # later mutations must not change the constants
 
 
 def list_containers(value: Any) -> list[Doc]:
-    """Every object and list inside a value, the outermost first."""
+    """List all objects and lists in a JSON value, outermost first."""
     containers = [value] if isinstance(value, dict | list) else []
     for container in containers:
         children = container.values() if isinstance(container, dict) else container[:200]
@@ -194,11 +196,11 @@ def list_containers(value: Any) -> list[Doc]:
 
 
 def change_value(value: Any, rng: Rng) -> None:
-    """One change somewhere in a JSON value, shallow places more often."""
-    every = [container for container in list_containers(value) if container]
-    if not every:
+    """Change a random position of a JSON value, with a preference for shallow ones."""
+    containers = [container for container in list_containers(value) if container]
+    if not containers:
         return
-    container = every[min(int(len(every) * rng.random() ** 2), len(every) - 1)]
+    container = containers[min(int(len(containers) * rng.random() ** 2), len(containers) - 1)]
     key: Any = rng.choice(list(container)) if isinstance(container, dict) else rng.randrange(len(container))
     old_value = container[key]
     kind = rng.randrange(14)
@@ -228,7 +230,7 @@ def change_value(value: Any, rng: Rng) -> None:
     elif kind in (8, 9) and isinstance(old_value, str):
         container[key] = rng.choice((old_value + "x", old_value[1:], old_value.upper(), old_value * 2, old_value[::-1]))
     elif kind == 6:
-        other_container = rng.choice(every)
+        other_container = rng.choice(containers)
         container[key] = rng.choice(
             list(other_container.values()) if isinstance(other_container, dict) else other_container
         )
@@ -239,10 +241,10 @@ def change_value(value: Any, rng: Rng) -> None:
 
 
 def encode_json(value: Any, rng: Rng) -> bytes:
-    """As a file: now and then with a name that stands twice, a deep nest or a very long number."""
+    """Encode JSON, occasionally with a duplicate key, deep nesting or a very long number."""
     try:
         text = json.dumps(value)
-    except ValueError:  # a value was put into itself
+    except ValueError:  # the value contains itself
         return b'{"circle": true}'
     kind = rng.randrange(14)
     position = text.find("{", rng.randrange(len(text))) + 1
@@ -260,7 +262,7 @@ def encode_json(value: Any, rng: Rng) -> bytes:
 
 
 def mutate_json(data: bytes, rng: Rng) -> bytes:
-    """A JSON file with one or a few changes."""
+    """Change one or a few values of a JSON file."""
     value = json.loads(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         change_value(value, rng)
@@ -268,7 +270,7 @@ def mutate_json(data: bytes, rng: Rng) -> bytes:
 
 
 def mutate_tensors(data: bytes, rng: Rng) -> bytes:
-    """A safetensors file with a changed header, or with numbers that are none."""
+    """Change the header of a safetensors file, or insert NaN, infinite and extreme weights."""
     length = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
     kind = rng.randrange(8)
@@ -304,7 +306,7 @@ Mutation = Callable[[bytes, Rng], bytes]
 
 
 def list_mutations(path: Path) -> list[tuple[str, Mutation]]:
-    """What can be done to a file, by its name; those that know the format come more often than blind ones."""
+    """List the mutations for a file name; format-aware ones are listed several times, so they are drawn more often."""
     blind: list[tuple[str, Mutation]] = [("bytes", damage)]
     if path.suffix == ".json":
         return blind + [("json", mutate_json)] * 4
@@ -335,7 +337,7 @@ def _replace_by_pipe(path: Path, _outside: Path) -> None:
 
 
 def _link_outside(path: Path, outside: Path) -> None:
-    """The valid file itself, but outside: a reader that follows the link succeeds, and that is a finding."""
+    """Move the valid file outside and link to it: loading succeeds if the link is followed, which is a finding."""
     target = outside / f"outside-{path.name}"
     target.unlink(missing_ok=True)
     path.replace(target)

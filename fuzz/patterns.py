@@ -1,7 +1,7 @@
-"""Random patterns that are accepted, timed in the real library: `python fuzz/patterns.py --count 3000 --seed 0`.
+"""Time random accepted regular expressions in `tokenizers`: `python fuzz/patterns.py --count 3000 --seed 0`.
 
-A pattern is a finding if its time grows faster than the text, which is measured on a text and on one eight times as
-long, or if a child that measures it must be killed.
+A pattern is a finding if its time grows faster than linearly between a text and one eight times as long, or if the
+child process that measures it must be killed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 
 SHORT_LENGTH, LONG_LENGTH = 2_000, 16_000  # characters
-MIN_SECONDS = 0.05  # for the long text: whatever takes less is not quadratic
-MAX_RATIO = 24  # of the times; 8 is linear, 64 is quadratic
-TIMEOUT = 60  # seconds that a child may be silent
+MIN_SECONDS = 0.05  # for the long text; faster patterns are not findings
+MAX_RATIO = 24  # of the two times; 8 is linear, 64 is quadratic
+TIMEOUT = 60  # seconds for a batch, in addition to one second per pattern
 BATCH = 250
 ATOMS = ("a", "b", "[ab]", r"\w", r"\s", "[^c]", ".", r"\p{L}", r"\S", "(?i:a)", "(?i:[ab])", r"\x61", r"\W", r"[\s\d]")
 REPEATS = ("+", "*", "?", "++", "*+", "?+", "+?", "{2}", "{1,3}", "{0,40}", "{2,}", "{1,3}+", "{,2}", "{30}", "{20,60}")
@@ -27,7 +27,7 @@ ENDS = ("", "c")
 
 
 def make_element(rng: random.Random, depth: int) -> str:
-    """A class, an assertion or a group, most often repeated."""
+    """Draw a character class, an assertion or a group, usually with a quantifier."""
     kind = rng.random()
     if kind < 0.12:
         return rng.choice(ASSERTIONS)
@@ -38,7 +38,7 @@ def make_element(rng: random.Random, depth: int) -> str:
 
 
 def make_pattern(rng: random.Random, depth: int = 0) -> str:
-    """Some alternatives; now and then the same element twice, as a rescue needs it."""
+    """Draw alternatives that often share elements."""
     pool = [make_element(rng, depth) for _ in range(rng.choice((1, 2, 3)))]
     branches = []
     for _ in range(rng.choice((1, 1, 2, 3, 4)) if depth else rng.choice((1, 2, 3, 4, 5))):
@@ -51,7 +51,7 @@ def make_pattern(rng: random.Random, depth: int = 0) -> str:
 
 
 def draw_accepted_patterns(rng: random.Random) -> Iterator[str]:
-    """Different patterns with a loop that the check lets pass."""
+    """Draw distinct patterns with a loop that the check accepts."""
     from clearhead.text.limits.pattern_parser import UnboundedPatternError, parse_pattern
     from clearhead.text.limits.patterns import check_pattern
 
@@ -70,7 +70,7 @@ def draw_accepted_patterns(rng: random.Random) -> Iterator[str]:
 
 
 def measure_pattern(pattern: str) -> str:
-    """What is wrong with the time of a pattern, empty if nothing is."""
+    """Time a pattern; returns the problem, or an empty string."""
     from tokenizers import Regex, pre_tokenizers
 
     try:
@@ -91,14 +91,14 @@ def measure_pattern(pattern: str) -> str:
 
 
 def run_worker() -> None:
-    """Measure patterns from stdin, one line each; a line before each tells which."""
+    """Measure patterns from stdin; print each pattern before its result, so that the parent knows which one hangs."""
     for line in sys.stdin:
         print(line.strip(), flush=True)
         print(json.dumps({"wrong": measure_pattern(json.loads(line))}), flush=True)
 
 
 def measure_batch(patterns: list[str]) -> list[str]:
-    """The findings of a batch."""
+    """Measure patterns in a child process; returns the findings."""
     command = [sys.executable, __file__, "--child"]
     lines = "".join(json.dumps(pattern) + "\n" for pattern in patterns)
     try:
@@ -112,14 +112,14 @@ def measure_batch(patterns: list[str]) -> list[str]:
     findings: list[str] = []
     for index, pattern in enumerate(patterns):
         if 2 * index + 1 >= len(answers):
-            return [*findings, f"{pattern!r}: the child was killed or died"]
+            return [*findings, f"{pattern!r}: the child process was killed or crashed"]
         if problem := json.loads(answers[2 * index + 1])["wrong"]:
             findings.append(f"{pattern!r}: {problem}")
     return findings
 
 
 def main() -> int:
-    """Measure patterns until there are enough."""
+    """Measure accepted patterns up to the requested number."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""SentencePiece files and vocabularies that hurt: written from nothing, or put into a valid file."""
+"""Hostile SentencePiece files and vocabularies: built from scratch, or appended to a valid file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOKENS = ("", "a", "‚ñÅ", "</s>", "\ud800", "\x00", "x" * 513, "x" * 100_000, "‚
 
 
 def encode_varint(value: int) -> bytes:
-    """A varint."""
+    """Encode an integer as a protobuf varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -50,17 +50,17 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_bytes_field(field: int, data: bytes) -> bytes:
-    """A field that holds bytes."""
+    """Encode a protobuf field of bytes."""
     return encode_varint(field << 3 | 2) + encode_varint(len(data)) + data
 
 
 def encode_number_field(field: int, value: int) -> bytes:
-    """A field that holds a number."""
+    """Encode a protobuf field of an integer."""
     return encode_varint(field << 3) + encode_varint(value)
 
 
 def encode_piece(text: str, score: float = -1.0, kind: int = NORMAL) -> bytes:
-    """One entry of the vocabulary."""
+    """Encode one entry of the vocabulary."""
     score_field = encode_varint(2 << 3 | 5) + struct.pack("<f", score)
     return encode_bytes_field(
         PIECE_FIELD, encode_bytes_field(1, text.encode("utf-8", "replace")) + score_field + encode_number_field(3, kind)
@@ -70,7 +70,7 @@ def encode_piece(text: str, score: float = -1.0, kind: int = NORMAL) -> bytes:
 def make_piece_file(
     rows: Sequence[Row], *, model: int = UNIGRAM, table: bytes = b"", byte_fallback: bool = False
 ) -> bytes:
-    """A whole SentencePiece model with the usual special pieces in front."""
+    """Encode a complete SentencePiece model that starts with the usual special pieces."""
     trainer = encode_number_field(3, model) + encode_number_field(35, int(byte_fallback))
     return (
         b"".join(encode_piece(*row) for row in [*SPECIAL, *rows])
@@ -80,7 +80,7 @@ def make_piece_file(
 
 
 def make_growing_table(letter: str, replacement: bytes) -> bytes:
-    """A table of normalization with one rule for one ASCII letter."""
+    """Build a normalization table with one rule for one ASCII letter."""
     units = [0] * 512
     units[0] = 1 << 10
     node = 1 ^ ord(letter)
@@ -90,12 +90,12 @@ def make_growing_table(letter: str, replacement: bytes) -> bytes:
 
 
 def make_cyclic_table(letter: str, *, has_rules: bool = True) -> bytes:
-    """A table whose trie leads back into itself: rules for a letter repeated without end, or a way on to no rule."""
+    """Build a normalization table with a cyclic trie: endless matches of a letter, or an endless walk without any."""
     units = [0] * 1024
     units[0] = 1 << 10
-    place = 1 ^ ord(letter)
-    units[place] = ord(letter) | has_rules << 8 | 512 << 10
-    inner_node = place ^ 512
+    node = 1 ^ ord(letter)
+    units[node] = ord(letter) | has_rules << 8 | 512 << 10
+    inner_node = node ^ 512
     units[inner_node ^ ord(letter)] = ord(letter) | has_rules << 8 | ord(letter) << 10
     units[inner_node] = 0x80000000
     return _pack_table(units, b"z\0")
@@ -106,7 +106,7 @@ def _pack_table(units: list[int], replacements: bytes) -> bytes:
 
 
 def mutate_pieces(data: bytes, rng: Rng) -> bytes:
-    """A SentencePiece file with what is slow, large or no number added to it; a later field wins."""
+    """Append slow, large or invalid fields to a SentencePiece file; the last field of a kind counts."""
     for _ in range(rng.choice((1, 1, 2, 3))):
         data += _make_addition(rng)
     return data
@@ -122,9 +122,9 @@ def _make_addition(rng: Rng) -> bytes:
         return b"".join(
             encode_piece(letter * size, rng.choice((-1.0, -float(size))), kind) for size in range(1, count % 600)
         )
-    if kind_index == 2:  # pieces that begin with the same letter
+    if kind_index == 2:  # pieces with the same first letter
         return b"".join(encode_piece(f"{letter}{index}", -1.0, kind) for index in range(count))
-    if kind_index == 3:  # pieces that part after a long beginning
+    if kind_index == 3:  # pieces with a long common prefix
         prefix = letter * rng.choice((10, 100, 500))
         return b"".join(encode_piece(f"{prefix}{index}", -1.0, kind) for index in range(min(count, 3_000)))
     if kind_index == 4:
@@ -149,7 +149,7 @@ def _make_addition(rng: Rng) -> bytes:
 
 
 def mutate_token_ids(data: bytes, rng: Rng) -> bytes:
-    """A vocab.json with ids or tokens that no vocabulary has."""
+    """Insert invalid ids or tokens into a vocab.json."""
     ids = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
         kind_index = rng.randrange(5)

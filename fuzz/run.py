@@ -1,4 +1,4 @@
-"""Run it: `python fuzz/run.py --count 20000 --seed 0 [--jobs 2] [--minutes M] [--only N]`."""
+"""Fuzz loading model folders: `python fuzz/run.py --count 20000 --seed 0 [--jobs 2] [--minutes M] [--only N]`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run it: `python fuzz/run_folders.py --count 20000 --seed 0 [--jobs 2] [--minutes M] [--only N]`, on damaged runs.
+"""Fuzz resuming: `python fuzz/run_folders.py --count 20000 --seed 0 [--jobs 2] [--minutes M] [--only N]`.
 
-Each case is a copy of a small real run that was stopped (fine-tuning, several seeds, counted words, translation,
-pre-training, a ladder, predictions), with one of its files mutated. Resuming it must work, start over, or be refused in
-a sentence; anything else is a finding.
+Each case is a copy of a small interrupted run (fine-tuning, several seeds, TF-IDF, translation, pre-training, a ladder,
+predictions) with one mutated file. Resuming must work, start over, or be refused with one sentence; anything else is a
+finding.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from fuzz import data, mutate  # noqa: E402
 from fuzz.case import FuzzCase, Outcome  # noqa: E402
 from fuzz.drive import print_report  # noqa: E402
 
-MAX_MESSAGE = 2000  # letters in a message, paths among them
+MAX_MESSAGE = 2000  # characters of a message, including paths
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1, "epochs": 2}
 FILE_REPLACEMENTS = {
     kind: put for kind, put in mutate.FILE_REPLACEMENTS.items() if kind not in ("link out", "link to the secret")
 }
 MAX_MEMORY = 3 << 29
-WORK = "case"  # where a case lies; the rows and the model lie beside it
+WORK = "case"  # folder of a case; the rows and the model are next to it
 
 
 class StopError(Exception):
-    """Stands for a kill."""
+    """Interrupts a run in place of a kill."""
 
 
 def stop_after_step(step_number: int) -> Any:
-    """Ends a run after so many steps."""
+    """Events that interrupt a run after a number of steps."""
     from clearhead.jobs.events import RunEvents
 
     def step(training_step: Any) -> None:
@@ -55,7 +55,7 @@ def stop_after_step(step_number: int) -> Any:
 
 
 def make_seeds(base: Path) -> list[str]:
-    """Small real runs in base/seeds, each stopped; their names."""
+    """Write small interrupted runs to base/seeds; returns their names."""
     from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
     from tests.parallel_rows import make_parallel_rows, write_tsv
     from tests.planted import write_planted_text
@@ -85,7 +85,9 @@ def make_seeds(base: Path) -> list[str]:
     run_until_stopped(
         lambda: train(rows, output=seeds / "half", model=model, average_epochs=2, events=stop_after_step(5), **QUICK)
     )
-    run_until_stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, events=second(), **QUICK))
+    run_until_stopped(
+        lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, events=stop_in_second_seed(), **QUICK)
+    )
     train(rows, output=seeds / "words", method="tfidf", report=False)
     run_until_stopped(
         lambda: train(
@@ -125,8 +127,8 @@ def make_seeds(base: Path) -> list[str]:
     return sorted(path.name for path in seeds.iterdir())
 
 
-def second() -> Any:
-    """Ends a run in its second seed."""
+def stop_in_second_seed() -> Any:
+    """Events that interrupt a run in its second seed."""
     from clearhead.jobs.events import RunEvents
 
     steps_done: list[int] = []
@@ -139,8 +141,8 @@ def second() -> Any:
     return RunEvents(training_step=step)
 
 
-def resume(name: str, folder: Path, base: Path) -> object:
-    """Go on with a run of a kind, for a step."""
+def resume_run(name: str, folder: Path, base: Path) -> object:
+    """Resume a run with the function for its kind, for one step if it trains."""
     from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
 
     if name == "pretrain":
@@ -153,7 +155,7 @@ def resume(name: str, folder: Path, base: Path) -> object:
 
 
 def build_case(seed: int, number: int, base: Path, work_folder: Path, names: list[str]) -> FuzzCase:
-    """Lay out one case: a copy of a run with one file mutated."""
+    """Write one case: a copy of a run with one mutated file."""
     rng = random.Random(f"{seed}:{number}")
     folder = work_folder / WORK
     shutil.rmtree(folder, ignore_errors=True)
@@ -176,7 +178,7 @@ def build_case(seed: int, number: int, base: Path, work_folder: Path, names: lis
 
 
 def mutate_log(content: bytes, rng: random.Random) -> bytes:
-    """One line of a log left out, repeated, moved, or with another value in it."""
+    """Delete, duplicate or change one line of a log."""
     lines = content.splitlines(keepends=True)
     index, kind = rng.randrange(len(lines)), rng.randrange(8)
     if kind == 0:
@@ -193,13 +195,13 @@ def mutate_log(content: bytes, rng: random.Random) -> bytes:
 
 
 def check_case(case: FuzzCase, base: Path, work_folder: Path) -> Outcome:
-    """Resume the case through the public door."""
+    """Resume the case through the public API."""
     from clearhead.errors import ClearheadError
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            resume(case.seed, work_folder / WORK, base)
+            resume_run(case.seed, work_folder / WORK, base)
     except StopError:
         return Outcome(word="read: resumed")
     except ClearheadError as error:
@@ -216,7 +218,7 @@ def check_case(case: FuzzCase, base: Path, work_folder: Path) -> Outcome:
 
 
 def main() -> int:
-    """Run the cases; 1 if anything was found."""
+    """Run all cases; the exit code is 1 if anything was found."""
     arguments = _parse_arguments()
     if arguments.worker is not None:
         return _run_worker(arguments)
@@ -225,7 +227,7 @@ def main() -> int:
         base = Path(temporary)
         names = make_seeds(base)
         (base / "names.json").write_text(json.dumps(names))
-        tally = Run(arguments, base, numbers).run_all()
+        tally = RunFolderPool(arguments, base, numbers).run_all()
     print_report(tally, arguments)
     return 1 if tally.findings or not tally.done else 0
 
@@ -236,15 +238,15 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--only", type=int, help="resume this one case and say what happens")
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
+    parser.add_argument("--only", type=int, help="resume only the case with this number, and print its outcome")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="folder for findings")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _run_worker(arguments: argparse.Namespace) -> int:
-    """In a child: case after case, one line of JSON each."""
+    """Resume cases in a child process, and print one line of JSON for each."""
     import torch
 
     work_folder: Path = arguments.worker
@@ -253,11 +255,11 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     torch.set_num_threads(1)
-    for name in names:  # so that every import is done, and every run is known to be whole
+    for name in names:  # triggers all lazy imports, and verifies that the runs are valid
         shutil.rmtree(work_folder / WORK, ignore_errors=True)
         shutil.copytree(base / "seeds" / name, work_folder / WORK)
         with suppress(StopError):
-            resume(name, work_folder / WORK, base)
+            resume_run(name, work_folder / WORK, base)
     memory_used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (memory_used + MAX_MEMORY, memory_used + MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -266,20 +268,20 @@ def _run_worker(arguments: argparse.Namespace) -> int:
         try:
             case = build_case(arguments.seed, number, base, work_folder, names)
             outcome = check_case(case, base, work_folder)
-        except Exception:  # the fuzzer's own mistake, which must not look like silence
+        except Exception:  # a bug of the fuzzer must not go unnoticed
             case = FuzzCase(number=number, seed="?", file="?", kind="?")
             outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
         out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
     return 0
 
 
-class Run(data.WorkerPool):
-    """Children that resume damaged runs, each watched by a thread, and what they said."""
+class RunFolderPool(data.WorkerPool):
+    """Worker processes that resume damaged runs, each monitored by a thread, and their results."""
 
-    start_seconds = 600.0  # the runs that are not mutated come first
+    start_seconds = 600.0  # unmutated runs are resumed first
 
     def command(self) -> list[str]:
-        """What a child runs, without its numbers."""
+        """The command of a child process, without its numbers."""
         return [sys.executable, str(ROOT / "fuzz" / "run_folders.py"), "--seed", str(self._arguments.seed)]
 
     def _store_finding(self, number: int, text: str) -> None:
@@ -288,7 +290,7 @@ class Run(data.WorkerPool):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         names = json.loads((self._base / "names.json").read_text())
-        with suppress(Exception):  # the fuzzer itself failed: there is no folder, but there is what it said
+        with suppress(Exception):  # if the fuzzer itself failed, there is no folder, only its message
             build_case(self._arguments.seed, number, self._base, folder, names)
         (folder / "finding.txt").write_text(f"{command}\n{text}\n", encoding="utf-8", errors="replace")
         first_line = text.splitlines()[0].encode("ascii", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Valid tiny model folders, one or two per family: what the mutations start from."""
+"""Valid tiny model folders, one or two per family, as input of the mutations."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BERT = {
 }
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-# lower case for a few letters, one long rule and one that deletes: a table of normalisation that stays small
+# a small normalization table: lowercase for a few letters, one ligature and one deletion
 NORMALIZATION_RULES = "41\t61\n42\t62\n43\t63\n66 69\tfb01\nad\t\n"
 
 
-def words(folder: Path, special: tuple[str, ...] = SPECIAL) -> None:
-    """vocab.txt for WordPiece: letters, their continuations, whole words."""
+def write_wordpiece(folder: Path, special: tuple[str, ...] = SPECIAL) -> None:
+    """Write a vocab.txt for WordPiece: letters, their continuations and whole words."""
     letters = "abcdefghijklmnopqrstuvwxyz,."
     whole_words = sorted({word.strip(",") for sentence in SENTENCES for word in sentence.split()})
     tokens = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *whole_words])
@@ -45,12 +45,12 @@ def words(folder: Path, special: tuple[str, ...] = SPECIAL) -> None:
 
 
 def write_mpnet_wordpiece(folder: Path) -> None:
-    """MPNet's special words."""
-    words(folder, ("<s>", "<pad>", "</s>", "[UNK]", "<mask>"))
+    """Write a vocab.txt with the special tokens of MPNet."""
+    write_wordpiece(folder, ("<s>", "<pad>", "</s>", "[UNK]", "<mask>"))
 
 
 def write_bpe(folder: Path, special: tuple[str, ...] = ROBERTA_SPECIAL) -> None:
-    """vocab.json and merges.txt over bytes."""
+    """Write vocab.json and merges.txt for byte-level BPE."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -65,12 +65,12 @@ def write_bpe(folder: Path, special: tuple[str, ...] = ROBERTA_SPECIAL) -> None:
 
 
 def write_gpt_bpe(folder: Path) -> None:
-    """GPT-2's only special word."""
+    """Write byte-level BPE with the special token of GPT-2."""
     write_bpe(folder, ("<|endoftext|>",))
 
 
 def write_sentencepiece(folder: Path, name: str, **options: Any) -> bytes:
-    """A SentencePiece model with a small table of normalisation."""
+    """Write a SentencePiece model with a small normalization table."""
     rules = folder / "rules.tsv"
     rules.write_text(NORMALIZATION_RULES, encoding="utf-8")
     buffer = io.BytesIO()
@@ -89,31 +89,31 @@ def write_sentencepiece(folder: Path, name: str, **options: Any) -> bytes:
 
 
 def write_albert_pieces(folder: Path) -> None:
-    """ALBERT's control words."""
+    """Write a SentencePiece model with the control tokens of ALBERT."""
     write_sentencepiece(
         folder, "spiece.model", pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]"
     )
 
 
 def write_t5_pieces(folder: Path) -> None:
-    """T5's numbers for its special words."""
+    """Write a SentencePiece model with the special ids of T5."""
     write_sentencepiece(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     (folder / "tokenizer_config.json").write_text('{"extra_ids": 4, "model_max_length": 64}', encoding="utf-8")
 
 
 def write_deberta_pieces(folder: Path) -> None:
-    """DeBERTa's special words."""
+    """Write a SentencePiece model with the special tokens of DeBERTa."""
     special_pieces = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
     write_sentencepiece(folder, "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, **special_pieces)
 
 
 def write_xlm_pieces(folder: Path) -> None:
-    """XLM-R's file name."""
+    """Write a SentencePiece model with the file name of XLM-R."""
     write_sentencepiece(folder, "sentencepiece.bpe.model")
 
 
 def write_marian_pieces(folder: Path) -> None:
-    """Two models, one vocabulary; the second is a BPE model."""
+    """Write two SentencePiece models, the second of type BPE, and their common vocabulary."""
     vocabulary: dict[str, None] = {"</s>": None, "<unk>": None}
     for name, kind in (("source.spm", "unigram"), ("target.spm", "bpe")):
         model = sentencepiece.SentencePieceProcessor(model_proto=write_sentencepiece(folder, name, model_type=kind))
@@ -148,18 +148,18 @@ MARIAN = {
 }
 
 VocabularyWriter = Callable[[Path], None]
-# name -> family, head, config, the maker of its vocabulary
+# name -> family, head, config, writer of the vocabulary
 SEEDS: dict[str, tuple[str, str | None, dict[str, Any], VocabularyWriter]] = {
-    "bert": ("bert", "classify", BERT, words),
-    "bert-pretrain": ("bert", "pretrain", BERT, words),
-    "distilbert": ("distilbert", "tag", {"dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}, words),
-    "electra": ("electra", "replaced", BERT | {"embedding_size": 6}, words),
+    "bert": ("bert", "classify", BERT, write_wordpiece),
+    "bert-pretrain": ("bert", "pretrain", BERT, write_wordpiece),
+    "distilbert": ("distilbert", "tag", {"dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}, write_wordpiece),
+    "electra": ("electra", "replaced", BERT | {"embedding_size": 6}, write_wordpiece),
     "mpnet": ("mpnet", "masked", BERT | {"pad_token_id": 1}, write_mpnet_wordpiece),
     "roberta": ("roberta", "masked", BERT | {"pad_token_id": 1, "type_vocab_size": 1}, write_bpe),
     "xlm-roberta": ("xlm-roberta", None, BERT | {"pad_token_id": 1}, write_xlm_pieces),
     "albert": ("albert", "masked", BERT | {"embedding_size": 6}, write_albert_pieces),
     "deberta": ("deberta-v2", "masked", BERT | DEBERTA, write_deberta_pieces),
-    "modernbert": ("modernbert", "masked", BERT | {"local_attention": 4, "pad_token_id": 0}, words),
+    "modernbert": ("modernbert", "masked", BERT | {"local_attention": 4, "pad_token_id": 0}, write_wordpiece),
     "gpt2": ("gpt2", "causal", GPT, write_gpt_bpe),
     "t5": ("t5", "seq2seq", T5, write_t5_pieces),
     "marian": ("marian", "seq2seq", MARIAN, write_marian_pieces),
@@ -168,7 +168,7 @@ LEGACY = ("bert", "roberta", "gpt2", "albert", "t5", "deberta", "xlm-roberta")  
 
 
 def make_seeds(base: Path) -> list[str]:
-    """Write every seed below `base`; their names in a fixed order."""
+    """Write all seeds below `base`; returns their names in a fixed order."""
     names = []
     for name, (family, head, config, vocabulary) in SEEDS.items():
         legacy = base / f"{name}-legacy"
@@ -184,7 +184,7 @@ def make_seeds(base: Path) -> list[str]:
             for file in ("config.json", "model.safetensors"):
                 (legacy / file).write_bytes((folder / file).read_bytes())
             names.append(legacy.name)
-        if name != "bert":  # one keeps its passport, whose golden ids refuse most changes of a tokenizer
+        if name != "bert":  # bert keeps its passport, whose golden ids reject most tokenizer changes
             (folder / "clearhead.json").unlink()
     names.append(_make_sentence_folder(base, "sentences"))
     names.append(_make_shards(base, "shards"))
@@ -192,7 +192,7 @@ def make_seeds(base: Path) -> list[str]:
 
 
 def _make_sentence_folder(base: Path, name: str) -> str:
-    """A sentence-transformers folder with a dense step and a prompt."""
+    """Write a sentence-transformers folder with a dense layer and a prompt."""
     tokenizer = load_tokenizer(base / "bert-legacy", "bert", {}).source
     model = clearhead.create("bert", config=BERT, tokenizer=tokenizer, device="cpu")
     model.pooling = Pooling(
@@ -216,7 +216,7 @@ def _make_sentence_folder(base: Path, name: str) -> str:
 
 
 def _make_shards(base: Path, name: str) -> str:
-    """The same weights in many files, with an index."""
+    """Write the same weights as several shards with an index."""
     model = clearhead.load(base / "bert", device="cpu")
     (model.save(base / name, shard_bytes=1500) / "clearhead.json").unlink()
     return name

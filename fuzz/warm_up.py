@@ -1,4 +1,4 @@
-"""What a child process would import, imported once before it is forked: every module of the package, and torch."""
+"""Import all modules of the package, and torch, before processes are forked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import clearhead
 
 
 def import_package() -> None:
-    """Import every module of clearhead, by what is there: a list of names would go stale with the next move."""
+    """Import every module of clearhead."""
     for module in pkgutil.walk_packages(clearhead.__path__, "clearhead."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
 
 
 def warm_up(libraries: Sequence[str] = ()) -> None:
-    """Import the package and some libraries, and take the first step of an optimizer, which imports much more."""
+    """Import the package and some libraries, and run an optimizer step, which triggers more imports."""
     import torch
 
     for name in libraries:

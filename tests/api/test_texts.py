@@ -38,7 +38,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(translator: Path) -> list[str]:
+def expected_texts(translator: Path) -> list[str]:
     """The translation of each text by the model itself; an empty line stays empty."""
     model = clearhead.load(translator)
     return [model.generate([text], **SHORT)[0].text if text else "" for text in TEXTS]
@@ -59,11 +59,11 @@ FILES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_translate_reads_what_training_reads(
-    name: str, translator: Path, expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, translator: Path, expected_texts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     FILES[name](tmp_path / name)
     translations = clearhead.translate(translator, tmp_path / name, **SHORT)
-    assert [translation.text for translation in translations] == [" ".join(text.split("\n")) for text in expected]
+    assert [translation.text for translation in translations] == [" ".join(text.split("\n")) for text in expected_texts]
     assert [translation.number for translation in translations] == [1, 2, 3]
     main(["translate", str(translator), str(tmp_path / name), "--max-length", "6", "--num-beams", "2", "--quiet"])
     assert capsys.readouterr().out == "".join(f"{translation}\n" for translation in translations)
@@ -73,18 +73,20 @@ def test_translate_reads_what_training_reads(
 def test_translate_reads_standard_input(
     text: str,
     translator: Path,
-    expected: list[str],
+    expected_texts: list[str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     main(["translate", str(translator), "-", "--max-length", "6", "--num-beams", "2", "--quiet"])
-    assert capsys.readouterr().out.split("\n")[:-1] == [" ".join(translation.split("\n")) for translation in expected]
+    assert capsys.readouterr().out.split("\n")[:-1] == [
+        " ".join(translation.split("\n")) for translation in expected_texts
+    ]
 
 
-def test_translate_values(translator: Path, expected: list[str], tmp_path: Path) -> None:
+def test_translate_values(translator: Path, expected_texts: list[str], tmp_path: Path) -> None:
     model = clearhead.load(translator)
-    plain = [" ".join(text.split("\n")) for text in expected]
+    plain = [" ".join(text.split("\n")) for text in expected_texts]
     for source in (TEXTS, ROWS, (text for text in TEXTS)):
         assert [str(translation) for translation in clearhead.translate(model, source, **SHORT)] == plain
     (single,) = clearhead.translate(model, TEXTS[0], **SHORT)

@@ -28,23 +28,23 @@ QUICK: dict[str, Any] = {"task": "aspect", "learning_rate": 3e-3, "batch_size": 
 
 
 @pytest.fixture(scope="module")
-def trained(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def aspect_run(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(make_reviews(240), output=tmp_path_factory.mktemp("run") / "aspects", model=tiny, **QUICK)
 
 
 @pytest.mark.learns
-def test_finds_aspects_and_polarities(trained: Run) -> None:
-    assert trained.task == "aspect"
-    assert trained.labels == ("negative", "positive")
-    assert set(trained.rows) == {"train", "dev", "test"}
-    assert trained.metrics["f1"].value > 0.8
-    assert [note.split(":")[0] for note in trained.notes[:2]] == [
+def test_finds_aspects_and_polarities(aspect_run: Run) -> None:
+    assert aspect_run.task == "aspect"
+    assert aspect_run.labels == ("negative", "positive")
+    assert set(aspect_run.rows) == {"train", "dev", "test"}
+    assert aspect_run.metrics["f1"].value > 0.8
+    assert [note.split(":")[0] for note in aspect_run.notes[:2]] == [
         "aspects found, regardless of polarity",
         "polarity of given aspects",
     ]
-    assert trained.report is not None
-    saved = json.loads((trained.folder / "metrics.json").read_text())
-    assert saved["parts"]["test"]["metrics"]["f1"]["value"] == pytest.approx(trained.metrics["f1"].value)
+    assert aspect_run.report is not None
+    saved = json.loads((aspect_run.folder / "metrics.json").read_text())
+    assert saved["parts"]["test"]["metrics"]["f1"]["value"] == pytest.approx(aspect_run.metrics["f1"].value)
 
 
 def test_a_subset_of_the_reviews(tiny: str, tmp_path: Path) -> None:
@@ -56,49 +56,49 @@ def test_a_subset_of_the_reviews(tiny: str, tmp_path: Path) -> None:
     assert not list((tmp_path / "some").rglob("*.html"))
 
 
-def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
-    answers = predict(trained.folder, ["the plot was sad today", "we saw a fine actor"])
+def test_reviews_become_spans_with_their_polarity(aspect_run: Run) -> None:
+    answers = predict(aspect_run.folder, ["the plot was sad today", "we saw a fine actor"])
     spans = [[(span.text, span.label) for span in answer.spans or ()] for answer in answers]
     assert spans == [[("plot", "negative")], [("actor", "positive")]]
     assert all(0.3 < span.probability <= 1 for answer in answers for span in answer.spans or ())
 
 
-def test_both_models_use_the_same_split(trained: Run) -> None:
+def test_both_models_use_the_same_split(aspect_run: Run) -> None:
     splits = [
-        json.loads((trained.folder / name / "clearhead.json").read_text())["trained"]["data"]
+        json.loads((aspect_run.folder / name / "clearhead.json").read_text())["trained"]["data"]
         for name in ("find", "judge")
     ]
     assert [{part: fingerprint["rows"] for part, fingerprint in fingerprints.items()} for fingerprints in splits] == [
-        dict(trained.rows)
+        dict(aspect_run.rows)
     ] * 2
 
 
 @pytest.mark.learns
-def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
+def test_evaluate_measures_spans_and_polarity_together(aspect_run: Run) -> None:
     rows = make_reviews(60, seed=5)
-    page = trained.folder / "turned.html"
-    evaluation = evaluate(trained.folder, rows)
+    page = aspect_run.folder / "flipped.html"
+    evaluation = evaluate(aspect_run.folder, rows)
     opposite = {"positive": "negative", "negative": "positive"}
     flipped = [row | {"spans": [span | {"label": opposite[span["label"]]} for span in row["spans"]]} for row in rows]
     assert evaluation.metrics["f1"].value > 0.8
-    assert evaluate(trained.folder, flipped, report=page).metrics["f1"].value < 0.3
+    assert evaluate(aspect_run.folder, flipped, report=page).metrics["f1"].value < 0.3
     assert "<mark" in page.read_text()  # what is true and what was said, in the text
 
 
-def test_held_out_rows_are_reproduced(trained: Run) -> None:
-    evaluation = evaluate(trained.folder, make_reviews(240), part="test")
-    assert evaluation.rows == trained.rows["test"]
-    assert evaluation.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
+def test_held_out_rows_are_reproduced(aspect_run: Run) -> None:
+    evaluation = evaluate(aspect_run.folder, make_reviews(240), part="test")
+    assert evaluation.rows == aspect_run.rows["test"]
+    assert evaluation.metrics["f1"].value == pytest.approx(aspect_run.metrics["f1"].value)
     with pytest.raises(InputError, match="does not have the test rows"):
-        evaluate(trained.folder, make_reviews(240, seed=9), part="test")
+        evaluate(aspect_run.folder, make_reviews(240, seed=9), part="test")
 
 
-def test_a_row_for_each_aspect_can_be_measured(trained: Run) -> None:
+def test_a_row_for_each_aspect_can_be_measured(aspect_run: Run) -> None:
     rows = make_reviews(60, seed=5)
     unique_rows = list({row["text"]: row for row in rows}.values())
     flat_evaluation, span_evaluation = (
-        evaluate(trained.folder, flatten_aspects(rows)),
-        evaluate(trained.folder, unique_rows),
+        evaluate(aspect_run.folder, flatten_aspects(rows)),
+        evaluate(aspect_run.folder, unique_rows),
     )
     assert flat_evaluation.rows == len(unique_rows)
     assert flat_evaluation.metrics["f1"].value == pytest.approx(span_evaluation.metrics["f1"].value)
@@ -166,18 +166,18 @@ def test_unsuitable_methods_are_refused(tiny: str, tmp_path: Path) -> None:
         train(make_reviews(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
 
 
-def test_an_unconfident_model_abstains(trained: Run) -> None:
-    abstaining = load_predictor(trained.folder, abstain_below=1.0)
+def test_an_unconfident_model_abstains(aspect_run: Run) -> None:
+    abstaining = load_predictor(aspect_run.folder, abstain_below=1.0)
     assert [answer.spans for answer in predict(abstaining, ["the plot was sad today"])] == [None]
     with pytest.raises(InputError, match="abstain_below must be from 0 to 1"):
-        load_predictor(trained.folder, abstain_below=2)
+        load_predictor(aspect_run.folder, abstain_below=2)
 
 
-def test_a_changed_label_is_refused(trained: Run, tmp_path: Path) -> None:
+def test_a_changed_label_is_refused(aspect_run: Run, tmp_path: Path) -> None:
     import shutil
 
     folder_copy = tmp_path / "copy"
-    shutil.copytree(trained.folder, folder_copy)
+    shutil.copytree(aspect_run.folder, folder_copy)
     aspects_file = folder_copy / "aspects.json"
     aspects_file.write_text(aspects_file.read_text().replace("positive", "happy"))
     with pytest.raises(CheckpointError, match="do not match"):

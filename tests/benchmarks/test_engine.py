@@ -24,8 +24,8 @@ def write_json(folder: Path, name: str, value: Any) -> None:
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    """Store two rounds of five contenders."""
+def results_folder(tmp_path: Path) -> Path:
+    """A folder with the results of two rounds of five contenders."""
     speeds = {"sentence-transformers": 100.0, "onnx": 200.0, "engine": 250.0, "onnx-int8": 300.0, "int8": 400.0}
     for round_index in (0, 1):
         round_figures: dict[str, Any] = {
@@ -51,8 +51,8 @@ def test_operations_are_those_of_the_matrix_products() -> None:
     assert engine_table.count_operations(CONFIG, [3]) == 2 * (3 * per_token + 2 * (2 * 3 * 3 * 4))
 
 
-def test_a_section_shows_the_stored_figures(stored: Path) -> None:
-    lines = engine_table.make_section("MiniLM", stored, CONFIG, 2).split("\n")
+def test_a_section_shows_the_stored_figures(results_folder: Path) -> None:
+    lines = engine_table.make_section("MiniLM", results_folder, CONFIG, 2).split("\n")
     assert lines[0] == "### MiniLM (2 texts of 3 tokens, 2 threads, 2 rounds)"
     share = 100 * 375 * engine_table.count_operations(CONFIG, [2, 4]) / 1e6
     assert f"| clearhead | 375.0 | 2.50 | 4.00 | 8.00 | 0.00 | 250 | 1.0000 | 1.0000 | {share:.0f} % |  |" in lines
@@ -62,8 +62,8 @@ def test_a_section_shows_the_stored_figures(stored: Path) -> None:
     assert "Left out: openvino: openvino is not installed." in lines
 
 
-def test_promises_are_ratios_to_the_best_peer(stored: Path) -> None:
-    ratios = dict(engine_table.compute_headline_ratios(engine_table.compute_figures(stored, CONFIG)))
+def test_promises_are_ratios_to_the_best_peer(results_folder: Path) -> None:
+    ratios = dict(engine_table.compute_headline_ratios(engine_table.compute_figures(results_folder, CONFIG)))
     assert ratios["float to the best float peer (ONNX Runtime), texts/s"] == pytest.approx(1.25)
     assert ratios["int8 to our float, texts/s"] == pytest.approx(1.6)
     assert ratios["int8 to sentence-transformers, texts/s"] == pytest.approx(4)

@@ -22,7 +22,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned_folder(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     rows = write_csv(folder / "rows.csv", make_sentiment_rows(200))
     quick: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16}
@@ -48,24 +48,24 @@ def test_a_model_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_fine_tuned_model_is_measured_on_its_dev_rows(run: Run, trained: Path, tmp_path: Path) -> None:
-    code, out, err = run("quantize", trained, "-o", tmp_path / "small", "--max-drop", "100", "--json")
+def test_a_fine_tuned_model_is_measured_on_its_dev_rows(run: Run, tuned_folder: Path, tmp_path: Path) -> None:
+    code, out, err = run("quantize", tuned_folder, "-o", tmp_path / "small", "--max-drop", "100", "--json")
     assert code == 0, err
     verdict = json.loads(out)
     assert verdict["passed"] is True
     assert verdict["metric"] == "accuracy"
     assert verdict["rows"] == 20  # the tenth that training held out as dev
-    code, out, _ = run("evaluate", tmp_path / "small", trained.parent / "rows.csv", "--json")
+    code, out, _ = run("evaluate", tmp_path / "small", tuned_folder.parent / "rows.csv", "--json")
     assert code == 0
-    code, _, err = run("evaluate", trained, trained.parent / "rows.csv", "--precision", "int16")
+    code, _, err = run("evaluate", tuned_folder, tuned_folder.parent / "rows.csv", "--precision", "int16")
     assert (code, err.count("\n")) == (2, 1)
-    rows = trained.parent / "rows.csv"
+    rows = tuned_folder.parent / "rows.csv"
     code, out, _ = run("predict", tmp_path / "small", rows, "-o", tmp_path / "p.csv", "--precision", "float")
     assert code == 0
 
 
-def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
-    rows = trained.parent / "rows.csv"
+def test_mistakes(run: Run, tuned_folder: Path, tiny: Path, tmp_path: Path) -> None:
+    rows = tuned_folder.parent / "rows.csv"
     tfidf_folder = clearhead.train(rows, output=tmp_path / "words", method="tfidf").folder
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("here")

@@ -66,13 +66,13 @@ def train_once(task: str, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module", params=["tag", "span", "choice"])
-def trained(request: pytest.FixtureRequest, folder: Path) -> tuple[str, Path]:
+def task_model(request: pytest.FixtureRequest, folder: Path) -> tuple[str, Path]:
     """A task and the folder of its fine-tuned model."""
     return request.param, train_once(request.param, folder)
 
 
-def test_evaluate_uses_established_names_of_metrics(trained: tuple[str, Path], folder: Path, run: Run) -> None:
-    task, model_folder = trained
+def test_evaluate_uses_established_names_of_metrics(task_model: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, model_folder = task_model
     code, out, _ = run("evaluate", model_folder, folder / FILES[task], "--json")
     evaluation = json.loads(out)
     assert code == 0
@@ -87,8 +87,8 @@ def test_evaluate_uses_established_names_of_metrics(trained: tuple[str, Path], f
     assert (code, (folder / f"{task}.html").is_file()) == (0, True), err
 
 
-def test_predict_writes_the_format_of_the_task(trained: tuple[str, Path], folder: Path, run: Run) -> None:
-    task, model_folder = trained
+def test_predict_writes_the_format_of_the_task(task_model: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, model_folder = task_model
     output = {"tag": ("out.conll", ()), "span": ("out.json", ("--format", "squad")), "choice": ("out.csv", ())}[task]
     code, _, err = run("predict", model_folder, folder / FILES[task], "-o", folder / output[0], *output[1])
     assert code == 0, err
@@ -103,8 +103,8 @@ def test_predict_writes_the_format_of_the_task(trained: tuple[str, Path], folder
     assert (code, json.loads(out)["rows"]) == (0, 80)
 
 
-def test_probabilities_are_written_or_refused(trained: tuple[str, Path], folder: Path, run: Run) -> None:
-    task, model_folder = trained
+def test_probabilities_are_written_or_refused(task_model: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, model_folder = task_model
     code, _, err = run("predict", model_folder, folder / FILES[task], "-o", folder / "probs.jsonl", "--probabilities")
     message = {
         "tag": "finds spans, each of which includes its probability",
@@ -116,8 +116,8 @@ def test_probabilities_are_written_or_refused(trained: tuple[str, Path], folder:
         assert "probability:option2" in json.loads((folder / "probs.jsonl").read_text().splitlines()[0])
 
 
-def test_inspect_lists_labels(trained: tuple[str, Path], folder: Path, run: Run) -> None:
-    task, _ = trained
+def test_inspect_lists_labels(task_model: tuple[str, Path], folder: Path, run: Run) -> None:
+    task, _ = task_model
     code, out, err = run("inspect", folder / FILES[task], "--model", folder / "tiny" / "model")
     assert code == 0, err
     assert {"tag": "NICE", "span": "answer", "choice": "option 1"}[task] in out
@@ -134,8 +134,8 @@ def test_inspect_takes_the_task_and_options_of_train(folder: Path, run: Run) -> 
     assert (code, "task must be one of" in err) == (2, True)
 
 
-def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], folder: Path) -> None:
-    task, model_folder = trained
+def test_a_pipe_in_and_a_pipe_out(task_model: tuple[str, Path], folder: Path) -> None:
+    task, model_folder = task_model
     rows: dict[str, list[dict[str, Any]]] = {
         "tag": [{"text": "it was a great film"}],
         "span": [{"question": "was it", "context": "a great film"}],

@@ -32,7 +32,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(encoder: Path) -> Any:
+def expected_vectors(encoder: Path) -> Any:
     return clearhead.load(encoder).embed(TEXTS)
 
 
@@ -52,33 +52,35 @@ FILES: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_as_an_array_as_a_file_and_by_the_verb(name: str, encoder: Path, expected: Any, tmp_path: Path) -> None:
+def test_files_as_an_array_as_a_file_and_by_the_verb(
+    name: str, encoder: Path, expected_vectors: Any, tmp_path: Path
+) -> None:
     FILES[name](tmp_path / name)
-    np.testing.assert_array_equal(clearhead.embed(encoder, tmp_path / name), expected)
-    np.testing.assert_array_equal(clearhead.embed(encoder, str(tmp_path / name)), expected)
+    np.testing.assert_array_equal(clearhead.embed(encoder, tmp_path / name), expected_vectors)
+    np.testing.assert_array_equal(clearhead.embed(encoder, str(tmp_path / name)), expected_vectors)
     summary = clearhead.embed(encoder, tmp_path / name, tmp_path / "made.npy")
     assert summary.to_json() == {"texts": 3, "width": 32, "output": str(tmp_path / "made.npy"), "resumed": 0}
     assert repr(summary).startswith("Vectors(3 texts, 32 numbers each, ")
     main(["embed", str(encoder), str(tmp_path / name), "-o", str(tmp_path / "verb.npy"), "--quiet"])
     for file in ("made.npy", "verb.npy"):
-        np.testing.assert_array_equal(np.load(tmp_path / file), expected)
+        np.testing.assert_array_equal(np.load(tmp_path / file), expected_vectors)
 
 
 @pytest.mark.parametrize("text", ["\n".join(TEXTS), CSV, "\n".join(map(json.dumps, ROWS))])
 def test_standard_input(
-    text: str, encoder: Path, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, encoder: Path, expected_vectors: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     main(["embed", str(encoder), "-", "-o", str(tmp_path / "verb.npy"), "--quiet"])
-    np.testing.assert_array_equal(np.load(tmp_path / "verb.npy"), expected)
-    np.testing.assert_array_equal(clearhead.embed(encoder, io.BytesIO(text.encode())), expected)
+    np.testing.assert_array_equal(np.load(tmp_path / "verb.npy"), expected_vectors)
+    np.testing.assert_array_equal(clearhead.embed(encoder, io.BytesIO(text.encode())), expected_vectors)
 
 
-def test_values_of_python(encoder: Path, expected: Any, tmp_path: Path) -> None:
+def test_values_of_python(encoder: Path, expected_vectors: Any, tmp_path: Path) -> None:
     model = clearhead.load(encoder)
     for source in (TEXTS, tuple(TEXTS), ROWS, {"text": TEXTS}, (text for text in TEXTS)):
-        np.testing.assert_array_equal(clearhead.embed(model, source), expected)
-    np.testing.assert_array_equal(clearhead.embed(encoder, TEXTS[0]), expected[:1])
+        np.testing.assert_array_equal(clearhead.embed(model, source), expected_vectors)
+    np.testing.assert_array_equal(clearhead.embed(encoder, TEXTS[0]), expected_vectors[:1])
     assert clearhead.embed(model, []).shape == (0, 32)
     assert clearhead.embed(model, TEXTS, tmp_path / "v.jsonl").texts == 3
     assert [json.loads(line)["text"] for line in (tmp_path / "v.jsonl").read_text().splitlines()] == TEXTS

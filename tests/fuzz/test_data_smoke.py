@@ -1,4 +1,4 @@
-"""A small run of the fuzzer of data files, and proof that each kind of finding would be found."""
+"""A small run of the data fuzzer, and controls: each kind of finding is detected."""
 
 from __future__ import annotations
 
@@ -29,98 +29,102 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) -> None:
-    ended: Counter[str] = Counter()
+    outcome_counts: Counter[str] = Counter()
     for number in range(COUNT):
         case, file, path = build_case(17, number, tmp_path)
         outcome = data_case.check_file(file, path, number, tokenizer)
         assert not outcome.finding or outcome.word == "slow", f"{case}: {outcome.word}: {outcome.detail}"
-        ended[outcome.word.split(",")[0]] += 1
-    assert ended["read"] + ended["read in part"] > COUNT // 3
-    assert ended["refused: InputError"] > COUNT // 10
-    assert ended["read as tag"]
-    assert ended["read as span"]
-    assert ended["read as choice"]
+        outcome_counts[outcome.word.split(",")[0]] += 1
+    assert outcome_counts["read"] + outcome_counts["read in part"] > COUNT // 3
+    assert outcome_counts["refused: InputError"] > COUNT // 10
+    assert outcome_counts["read as tag"]
+    assert outcome_counts["read as span"]
+    assert outcome_counts["read as choice"]
 
 
-def test_a_number_always_makes_the_same_file() -> None:
+def test_a_number_always_yields_the_same_file() -> None:
     files = [draw_file(3, number) for number in range(40)]
     assert files == [draw_file(3, number) for number in range(40)]
     assert len({file.data for _, file in files}) > 30
     assert len({writer for writer, _ in files}) > 4
 
 
-def _untyped(*_: object, **__: object) -> None:
-    raise ValueError("what is this?")
+def _raise_untyped(*_: object, **__: object) -> None:
+    raise ValueError("untyped")
 
 
-def _warns(*_: object, **__: object) -> None:
-    warnings.warn("look out", stacklevel=1)
+def _warn_and_refuse(*_: object, **__: object) -> None:
+    warnings.warn("unexpected warning", stacklevel=1)
     raise InputError("refused.")
 
 
-def _says(text: str) -> Callable[..., None]:
+def _refuse_with(text: str) -> Callable[..., None]:
     def refuse(*_: object, **__: object) -> None:
         raise InputError(text)
 
     return refuse
 
 
-ROWS = "text,label\n" + "".join(f"a small boat number {place},{'ab'[place % 2]}\n" for place in range(30))
+ROWS = "text,label\n" + "".join(f"a small boat number {row},{'ab'[row % 2]}\n" for row in range(30))
 
 
-def _outcome(tokenizer: object, tmp_path: Path) -> Outcome:
+def _check_rows_file(tokenizer: object, tmp_path: Path) -> Outcome:
     path = tmp_path / "data.csv"
     path.write_text(ROWS)
     file = File("data.csv", path.read_bytes(), rows=30)
     return data_case.check_file(file, path, 0, tokenizer)
 
 
-def test_a_good_file_is_no_finding(tokenizer: object, tmp_path: Path) -> None:
-    assert _outcome(tokenizer, tmp_path).word.startswith("read")
+def test_a_valid_file_is_not_a_finding(tokenizer: object, tmp_path: Path) -> None:
+    assert _check_rows_file(tokenizer, tmp_path).word.startswith("read")
 
 
 @pytest.mark.parametrize(
-    ("where", "deed"),
+    ("function_name", "replacement"),
     [
-        ("open_source", _untyped),
-        ("open_source", _warns),
-        ("inspect_data", _says("x" * 2001)),
-        ("load_examples", _says("a\x1b[2Jb")),
-        ("guess_columns", _says("one\ntwo")),
-        ("guess_columns", _says("")),
-        ("open_source", _says("rows:\n  row 1: " + "x" * 1000 + "\nMend them.")),
+        ("open_source", _raise_untyped),
+        ("open_source", _warn_and_refuse),
+        ("inspect_data", _refuse_with("x" * 2001)),
+        ("load_examples", _refuse_with("a\x1b[2Jb")),
+        ("guess_columns", _refuse_with("one\ntwo")),
+        ("guess_columns", _refuse_with("")),
+        ("open_source", _refuse_with("rows:\n  row 1: " + "x" * 1000 + "\nFix them.")),
     ],
 )
 def test_errors_that_are_findings(
-    where: str, deed: Callable[..., None], tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function_name: str,
+    replacement: Callable[..., None],
+    tokenizer: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(data_case, where, deed)
-    assert _outcome(tokenizer, tmp_path).finding
+    monkeypatch.setattr(data_case, function_name, replacement)
+    assert _check_rows_file(tokenizer, tmp_path).finding
 
 
-def _one_less(examples: Examples) -> Examples:
+def _drop_last_row(examples: Examples) -> Examples:
     return examples.select(range(len(examples) - 1))
 
 
-def _no_name(examples: Examples) -> Examples:
+def _shift_labels(examples: Examples) -> Examples:
     return replace(examples, labels=examples.labels + 1) if examples.labels is not None else examples
 
 
-def _short(examples: Examples) -> Examples:
+def _drop_first_hash(examples: Examples) -> Examples:
     return replace(examples, hashes=examples.hashes[1:])
 
 
-def _half(examples: Examples) -> Examples:
+def _insert_lone_surrogate(examples: Examples) -> Examples:
     return replace(examples, texts=["\ud800", *examples.texts[1:]])
 
 
-@pytest.mark.parametrize("change", [_one_less, _no_name, _short, _half])
+@pytest.mark.parametrize("change", [_drop_last_row, _shift_labels, _drop_first_hash, _insert_lone_surrogate])
 def test_results_that_are_findings(
     change: Callable[[Examples], Examples], tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load = load_examples
     monkeypatch.setattr(data_case, "load_examples", lambda *args, **options: change(load(*args, **options)))
-    assert _outcome(tokenizer, tmp_path).finding
+    assert _check_rows_file(tokenizer, tmp_path).finding
 
 
 def test_splits_and_batches_that_are_findings(
@@ -129,17 +133,17 @@ def test_splits_and_batches_that_are_findings(
     make_batches = token_batches
     with monkeypatch.context() as patch:
         patch.setattr(data_case, "token_batches", lambda *args, **options: make_batches(*args, **options)[1:])
-        assert "batches" in _outcome(tokenizer, tmp_path).detail
+        assert "batches" in _check_rows_file(tokenizer, tmp_path).detail
     split: Any = split_rows
     monkeypatch.setattr(data_case, "split_rows", lambda *args, **options: split(*args, **options)[:-1])
-    assert "split" in _outcome(tokenizer, tmp_path).detail
+    assert "split" in _check_rows_file(tokenizer, tmp_path).detail
 
 
 def test_a_file_that_takes_long_is_a_finding(
     tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(data_case, "MAX_SECONDS", 0.0)
-    assert _outcome(tokenizer, tmp_path).word == "slow"
+    assert _check_rows_file(tokenizer, tmp_path).word == "slow"
 
 
 CHILD = """
@@ -154,7 +158,9 @@ for number in range(first, stop, step):
 """
 
 
-def test_a_crash_and_a_hang_are_found_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_and_a_hang_are_reported_and_other_files_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(data.WorkerPool, "command", lambda self: [sys.executable, "-c", CHILD])
     monkeypatch.setattr(data, "HANG_SECONDS", 2)
     arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, keep=tmp_path / "kept")

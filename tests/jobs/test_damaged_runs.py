@@ -17,7 +17,7 @@ from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.jobs.run_file import read_run_file
 from clearhead.pretrain.plan import read_pretrain_run
 from fuzz import run_folders
-from fuzz.run_folders import StopError, build_case, check_case, make_seeds, resume, stop_after_step
+from fuzz.run_folders import StopError, build_case, check_case, make_seeds, resume_run, stop_after_step
 
 WRONG_VALUES: tuple[Any, ...] = (
     None,
@@ -138,7 +138,7 @@ def test_the_result_of_a_seed(runs: Path, tmp_path: Path, value: Any) -> None:
 def test_runs_that_are_whole_are_resumed(runs: Path, tmp_path: Path, name: str) -> None:
     folder = Path(shutil.copytree(runs / "seeds" / name, tmp_path / "case"))
     with pytest.raises(StopError):
-        resume(name, folder, runs)
+        resume_run(name, folder, runs)
 
 
 def test_damaged_runs_are_resumed_or_refused(runs: Path, tmp_path: Path) -> None:

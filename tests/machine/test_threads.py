@@ -101,11 +101,11 @@ def record_blas_threads(monkeypatch: pytest.MonkeyPatch, module: Any, name: str)
     thread_counts: list[set[int]] = []
     original = getattr(module, name)
 
-    def recorded(*args: Any, **kwargs: Any) -> Any:
+    def record_and_call(*args: Any, **kwargs: Any) -> Any:
         thread_counts.append(blas_threads())
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(module, name, recorded)
+    monkeypatch.setattr(module, name, record_and_call)
     return thread_counts
 
 

@@ -197,16 +197,16 @@ def test_an_interrupted_file_is_not_taken_for_one_that_was_begun_after_it(
     interrupt_prediction(tfidf_run.folder, many_rows, tmp_path / "out.csv")
     other_rows = write_csv(tmp_path / "other.csv", make_sentiment_rows(1500, seed=5))
 
-    class Killed(BaseException):
+    class KilledError(BaseException):
         pass
 
-    class Dying:
+    class DyingScorer:
         def score(self, *_: Any) -> Any:
-            raise Killed
+            raise KilledError
 
     predictor = load_predictor(tfidf_run.folder)
-    object.__setattr__(predictor, "scorer", Dying())
-    with pytest.raises(Killed):
+    object.__setattr__(predictor, "scorer", DyingScorer())
+    with pytest.raises(KilledError):
         predict_file(predictor, other_rows, tmp_path / "out.csv")
     with (tmp_path / "out.csv.partial").open("ab") as file:
         file.write(b"x" * 1_000_000)
