@@ -268,7 +268,7 @@ def test_evaluate_slices_compares_and_reports(run: Run, work_folder: Path, tfidf
     )
     assert code == 0
     assert "slice" in out
-    assert "to floor (95 % interval +" in err
+    assert "compared with floor (95 % interval +" in err
     assert "report: page.html" in err
     assert (work_folder / "page.html").read_text().startswith("<!doctype html>")
     code, _, err = run("evaluate", tfidf_folder, "reviews.csv", "--slice", "label", "--against", "floor", "--quiet")
@@ -349,7 +349,7 @@ def test_inspect(run: Run, work_folder: Path, tiny: str) -> None:
     assert (code, err) == (0, "")
     for phrase in (
         "reviews.csv",
-        "120 all",
+        " 120\n",
         "label column: label (by name)",
         "tokens",
         "training",

@@ -141,7 +141,7 @@ def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch
     )
     assert all(rung.reused for rung in resumed.rungs)
     assert [rung.value for rung in resumed.rungs] == [rung.value for rung in first.rungs]
-    with pytest.raises(InputError, match="rows was 40 and is 30"):
+    with pytest.raises(InputError, match="rows was 40, got 30"):
         ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=30)
 
 
