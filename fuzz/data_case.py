@@ -182,9 +182,9 @@ def _check_examples(source: Source, columns: Columns, total: int, options: dict[
         "a given label space changes the rows",
     )
     check(
-        examples.labels is None or np.array_equal(reloaded.labels, examples.labels),
+        examples.labels is None or np.array_equal(reloaded.labels, examples.labels),  # type: ignore[arg-type]
         "a given label space changes the labels",
-    )  # type: ignore[arg-type]
+    )
     return examples
 
 
@@ -239,9 +239,9 @@ def _check_table(source: Source, columns: Columns, examples: Examples, tokenizer
     check(np.array_equal(table.rows, examples.rows), f"table: {len(table)} rows, examples: {len(examples)}")
     check(np.array_equal(table.hashes, examples.hashes), "table: hashes differ from those of the examples")
     check(
-        table.labels is None or np.array_equal(table.labels, examples.labels),
+        table.labels is None or np.array_equal(table.labels, examples.labels),  # type: ignore[arg-type]
         "table: labels differ from those of the examples",
-    )  # type: ignore[arg-type]
+    )
     check(
         table.space == examples.space and table.skipped == examples.skipped,
         "table: label space or skipped rows differ from those of the examples",

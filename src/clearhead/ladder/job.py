@@ -7,22 +7,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
-from pathlib import Path
 
-from clearhead.data import Row, Source
+from clearhead.data import Row
 from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.evaluate.difference import Comparison
 from clearhead.evaluate.evaluate import ScoredRows, score_part
-from clearhead.jobs.events import RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.machine import check_resumable
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import PartRows, PreparedData
 from clearhead.jobs.profile import profile_dataset
 from clearhead.jobs.run_file import RUN_FILE, read_run_file
-from clearhead.jobs.run_folder import REPORT_FILE
 from clearhead.ladder.budget import Budget, fit_into_budget
+from clearhead.ladder.ladder_report import write_report
+from clearhead.ladder.ladder_run import LadderRun
 from clearhead.ladder.methods import METHODS, MethodResult, format_duration, format_result_cells, run_folder_name
 from clearhead.ladder.recommend import compare_results, describe_missing_methods, recommend_method
 from clearhead.ladder.result import Ladder
@@ -30,7 +28,6 @@ from clearhead.ladder.rows import prepare_rows
 from clearhead.ladder.state import LadderState, check_fingerprints, find_shortened_runs
 from clearhead.predict.latency import measure_disk_megabytes, measure_latency_ms
 from clearhead.predict.loading import load_predictor
-from clearhead.report.page import ReportData, save_report
 from clearhead.tasks.evaluation import Evaluation, evaluate_logits
 from clearhead.tasks.task import Calibration
 from clearhead.train.job import TrainJob
@@ -38,28 +35,6 @@ from clearhead.train.job import TrainJob
 LATENCY_ROWS = 50  # rows for the latency of single predictions
 MIN_SECONDS = 0.001  # shorter training times are not measurable
 log = logging.getLogger("clearhead")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LadderRun:
-    """What is needed to train, measure and compare a method."""
-
-    sources: Mapping[str, Source]
-    prepared: PreparedData
-    part: str  # the part that methods are compared on
-    metric: str
-    folder: Path
-    command: str
-    budget: Budget
-    margin: float | None  # None: that of the metric
-    missing_model_reason: str | None  # why no pretrained model is available
-    allow_different_cpu: bool  # resume runs that were started on another CPU
-    events: RunEvents
-
-    @property
-    def rows(self) -> PartRows:
-        """Rows of the part that methods are compared on."""
-        return self.prepared.parts[self.part]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +175,7 @@ class LadderJob:
 
     def report(self) -> Ladder:
         """Write the report, then ladder.json with the comparison."""
-        ladder = replace(self.ladder, report=_write_report(self.run, self.ladder, self._evaluate_recommended()))
+        ladder = replace(self.ladder, report=write_report(self.run, self.ladder, self._evaluate_recommended()))
         self.state.write(self.run.folder, ladder)
         return ladder
 
@@ -321,22 +296,3 @@ def _train_method(ladder_run: LadderRun, plan: RunPlan, result: MethodResult) ->
 
 def _finite_or_none(value: float) -> float | None:
     return float(value) if isfinite(value) else None
-
-
-def _write_report(ladder_run: LadderRun, ladder: Ladder, evaluation: Evaluation) -> Path:
-    """Write a report with the comparison and the details of the recommended method."""
-
-    report_note = (
-        f"The sections after the comparison describe {ladder.recommended}; each method has a report in its own folder."
-    )
-    machine = read_run_file(Path(str(ladder.rung(ladder.recommended).folder))).compute_history.latest
-    data = ReportData(
-        title=f"{ladder_run.folder.name}: {ladder.recommended}",
-        command=ladder_run.command,
-        parts={ladder_run.part: evaluation},
-        ladder=ladder.to_json(),
-        notes=[report_note, *ladder_run.prepared.messages],
-        cost={"seconds": ladder.seconds, "budget seconds": ladder.budget_seconds},
-        machine={} if machine is None else machine.lines(),
-    )
-    return save_report(data, ladder_run.folder / REPORT_FILE)
