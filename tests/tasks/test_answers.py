@@ -1,4 +1,4 @@
-"""Answers are values of a type for each task: JSON, columns, a schema, and None for what belongs to other tasks."""
+"""Each task has an answer type with JSON, columns and a schema; attributes of other tasks are None."""
 
 from __future__ import annotations
 

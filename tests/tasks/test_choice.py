@@ -1,4 +1,4 @@
-"""Questions with options: every way to write them, any number in a batch, probabilities over those that are there."""
+"""Questions with options: all notations, any number of options per row, probabilities over the existing options."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def name_texts(stem: str, names: str = "0123") -> dict[str, str]:
 
 
 LETTERS = {"text": TEXTS, "label": ["A", "B", "C", "D"]}
-NOTATIONS: dict[str, tuple[dict[str, Any], dict[int, Any]]] = {  # a row without its label, and labels by place
+NOTATIONS: dict[
+    str, tuple[dict[str, Any], dict[int, Any]]
+] = {  # a row without its label, and labels by index of the option
     "SWAG": ({"sent1": "A man sits.", "sent2": "He", **name_texts("ending")}, {0: 0, 2: 2, 3: 3}),
     "OpenBookQA": ({"question_stem": QUESTION, "choices": LETTERS}, {0: "A", 2: "C", 3: "D"}),
     "list of objects": (
@@ -164,7 +166,7 @@ def test_unusable_rows_are_reported(case: str) -> None:
     assert message in str(checked)
     assert len(str(checked)) < 300
     unlabeled_row = check_row(Row(3, {"question": QUESTION, "options": TEXTS, "label": 0} | values), COLUMNS, None)
-    if isinstance(unlabeled_row, TextRow):  # what the labels are is not known yet
+    if isinstance(unlabeled_row, TextRow):  # the label space is not known yet
         assert CHOICE.rows.label_counter is not None
         CHOICE.rows.label_counter().add(unlabeled_row.label)
 
@@ -211,7 +213,7 @@ def make_dataset(counts: list[int], length: int | None = None) -> Any:
 
 @settings(max_examples=scaled(40), deadline=None)
 @given(counts=st.lists(st.integers(2, 6), min_size=1, max_size=6), seed=st.integers(0, 2**31), long=st.booleans())
-def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[int], seed: int, long: bool) -> None:
+def test_the_loss_is_cross_entropy_over_the_existing_options(counts: list[int], seed: int, long: bool) -> None:
     dataset = make_dataset(counts, 20 if long else None)
     order = np.random.default_rng(seed).permutation(len(counts))
     batch = dataset.take(order)
@@ -259,7 +261,7 @@ def test_scores_of_windows_are_collected_by_option() -> None:
 
 @settings(max_examples=scaled(60), deadline=None)
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=8), st.integers(0, 2**31), st.floats(0.1, 10))
-def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
+def test_probabilities_are_over_the_existing_options(counts: list[int], seed: int, temperature: float) -> None:
     generator = np.random.default_rng(seed)
     scores = RaggedArray(values=generator.normal(size=sum(counts)).astype(np.float32), bounds=compute_bounds(counts))
     answers = decode(scores, SPACE, Calibration(temperature=temperature))
@@ -271,9 +273,7 @@ def test_probabilities_are_over_the_options_that_are_there(counts: list[int], se
         shuffled_answers = decode(
             RaggedArray(values=scores.row(index)[permutation], bounds=compute_bounds([count])), SPACE, Calibration()
         )
-        assert (
-            permutation[shuffled_answers.labels[0]] == answers.labels[index]
-        )  # another order of options, the same option
+        assert permutation[shuffled_answers.labels[0]] == answers.labels[index]  # the order of options does not matter
 
 
 def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
@@ -284,7 +284,7 @@ def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
     )
     targets = np.array([generator.integers(0, count) for count in counts])
     calibration = fit_calibration(scores, targets, SPACE)
-    assert calibration.temperature > 2  # it was far too sure of itself
+    assert calibration.temperature > 2  # the model was overconfident
     plain = measure(decode(scores, SPACE, Calibration()), targets, SPACE, 0)
     scaled = measure(decode(scores, SPACE, calibration), targets, SPACE, 0)
     assert plain["accuracy"].value == scaled["accuracy"].value

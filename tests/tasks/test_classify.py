@@ -1,4 +1,4 @@
-"""Logits become labels, probabilities and abstentions; what is fitted on dev rows makes them better and stays sane."""
+"""Logits become labels, probabilities and abstentions; calibration on dev rows improves them and stays finite."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def get_probs(answers: Answers) -> np.ndarray:
 
 
 def draw_classes(probs: np.ndarray, seed: int = 0) -> np.ndarray:
-    """A class for each row, as likely as its probabilities say."""
+    """Draw a class for each row from its probabilities."""
     return (probs.cumsum(1) > np.random.default_rng(seed).random((len(probs), 1))).argmax(1).astype(np.int32)
 
 
-def test_classes_are_read_by_softmax() -> None:
+def test_classes_are_decoded_by_softmax() -> None:
     answers = decode(LOGITS, THREE, Calibration())
     np.testing.assert_allclose(get_probs(answers), softmax(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [0, 1, 2]
@@ -53,10 +53,10 @@ def test_temperature_changes_confidence_but_not_the_answer() -> None:
     assert (get_confidence(softened) < get_confidence(unscaled)).all()
 
 
-def test_several_labels_are_read_by_sigmoids_and_thresholds() -> None:
+def test_multiple_labels_are_decoded_by_sigmoids_and_thresholds() -> None:
     answers = decode(LOGITS, SEVERAL, Calibration())
     np.testing.assert_allclose(get_probs(answers), sigmoid(LOGITS.astype(np.float64)), atol=1e-12)
-    assert answers.labels.tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]  # 0.5 is enough
+    assert answers.labels.tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]  # 0.5 reaches the threshold
     strict = decode(LOGITS, SEVERAL, Calibration(thresholds=(0.9, 0.6, 0.4)))
     assert strict.labels.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
 
@@ -65,7 +65,7 @@ def test_abstaining_marks_rows_and_keeps_their_labels() -> None:
     limit = float(get_confidence(decode(LOGITS, THREE, Calibration()))[0])
     answers = decode(LOGITS, THREE, Calibration(abstain_below=limit))
     assert answers.abstained is not None
-    assert answers.abstained.tolist() == [False, True, False]  # as sure as that is sure enough
+    assert answers.abstained.tolist() == [False, True, False]  # confidence equal to the threshold is sufficient
     assert answers.labels.tolist() == [0, 1, 2]
     never_abstained = decode(LOGITS, THREE, Calibration(abstain_below=0.0)).abstained
     assert never_abstained is not None
@@ -81,7 +81,7 @@ def test_confidence_of_multilabel_rows_is_that_of_the_least_confident_decision()
     assert abstained.tolist() == [False, True, True]
 
 
-def test_a_row_is_right_when_all_its_labels_are() -> None:
+def test_a_row_is_correct_if_all_its_labels_are() -> None:
     assert is_correct(decode(LOGITS, THREE, Calibration()), np.array([0, 2, 2])).tolist() == [True, False, True]
     targets = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]])
     assert is_correct(decode(LOGITS, SEVERAL, Calibration()), targets).tolist() == [True, False, True]
@@ -114,7 +114,7 @@ def test_a_perfect_dev_set_does_not_lead_to_infinite_confidence(margin: float, r
     confidence_scores = get_confidence(decode(logits, THREE, calibration))
     assert (
         1 - 2 / rows < confidence_scores.min() <= confidence_scores.max() < 1 - 0.5 / rows
-    )  # as sure as one error in all of them and one more
+    )  # as confident as one error in rows + 1
 
 
 def test_few_rows_keep_the_default_temperature() -> None:
@@ -132,7 +132,7 @@ def test_thresholds_of_each_label_beat_one_half_on_skewed_logits() -> None:
     targets = (generator.random((600, 3)) < (0.3, 0.1, 0.5)).astype(np.uint8)
     logits = (
         2 * targets + generator.normal(0, 1, targets.shape) - np.array([4.0, 2.5, 0.0])
-    )  # rare labels speak too softly
+    )  # rare labels have logits that are too low
     calibration = fit_calibration(logits[:300], targets[:300], SEVERAL)
     tuned, untuned = (decode(logits[300:], SEVERAL, fitted).labels for fitted in (calibration, Calibration()))
     score = {
@@ -159,7 +159,7 @@ def test_every_metric_of_classes_comes_with_an_interval() -> None:
     assert metrics["accuracy"].value == pytest.approx(2 / 3)
     assert metrics["accuracy"].low < 2 / 3 < metrics["accuracy"].high
     assert {"balanced_accuracy", "f1_macro", "matthews", "roc_auc", "pr_auc", "log_loss"} < metrics.keys()
-    assert "f1" not in metrics  # of two classes only
+    assert "f1" not in metrics  # f1 exists only for two classes
     quick = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 0)
     assert np.isnan(quick["accuracy"].low)
     assert quick["accuracy"].value == metrics["accuracy"].value

@@ -1,4 +1,4 @@
-"""What answers are worth: metrics as scikit-learn has them, calibration, coverage, slices, and strict JSON."""
+"""Evaluations: metrics equal those of scikit-learn; calibration, coverage, slices and strict JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS = LabelSpace(kind="number")
 
 
 def make_classes(rows: int = 400, scale: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
-    """Logits that are far too sure of themselves, and the true classes."""
+    """Overconfident logits, and the true classes."""
     generator = np.random.default_rng(0)
     calibrated_logits = generator.normal(0, 1.5, (rows, 3))
     probs = np.exp(calibrated_logits) / np.exp(calibrated_logits).sum(1, keepdims=True)
@@ -37,7 +37,7 @@ def make_multilabel(rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_strict_json(evaluation: Evaluation) -> dict[str, Any]:
-    """As JSON that knows no NaN, and back."""
+    """Round trip through JSON without NaN."""
     plain: dict[str, Any] = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
     return plain
 

@@ -1,4 +1,4 @@
-"""Rows are picked for what they show: sure and wrong, sure against a label, in a cell of the confusion."""
+"""Selected rows: confident errors, suspicious labels, and examples of each cell of the confusion matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ABC = LabelSpace(names=("a", "b", "c"))
 
 
 def select_rows(answers: Answers, targets: Any, space: LabelSpace, row_numbers: Sequence[int] | Any) -> RowSelection:
-    """What the task of such labels picks."""
+    """Select rows as the task of these labels does."""
     return infer_task(Columns(text="text"), space).examples.select(answers, targets, space, row_numbers)
 
 

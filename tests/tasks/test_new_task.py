@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, "Add a task", tried: a new task is trained, measured, loaded and asked without other changes."""
+"""The steps of CONTRIBUTING.md, "Add a task": a new task trains, evaluates and predicts without other changes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ RANK = Task(
 @pytest.fixture(autouse=True)
 def register_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "rank", RANK)
-    monkeypatch.setattr(plan, "TASK_NAMES", (*plan.TASK_NAMES, "rank"))  # these are made of TASKS at import
+    monkeypatch.setattr(plan, "TASK_NAMES", (*plan.TASK_NAMES, "rank"))  # computed from TASKS at import
     monkeypatch.setattr(plan, "ONE_VECTOR_TASKS", (*plan.ONE_VECTOR_TASKS, "rank"))
 
 

@@ -1,4 +1,4 @@
-"""What is left out of a row and what is watched: of options, of questions, of tagged words."""
+"""Occlusion plans: which words are omitted, and which score is measured, for choice, span and tag rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_words_of_passage_and_question_are_omitted_but_not_options() -> None:
     assert value == pytest.approx([0.5, 1 / (1 + np.exp(-2))])
     row_without_passage = make_row("choice", {"q": "Dry?", "o": ["yes", "no"]}, text="q", options=("o",))
     plan = make_plan("choice", selected, row_without_passage, LabelSpace(kind="options", names=("0", "1")))
-    assert plan.omit(row_without_passage, plan.runs[1][0]) is None  # nothing would be asked
+    assert plan.omit(row_without_passage, plan.runs[1][0]) is None  # the question would be empty
 
 
 def test_an_answer_is_measured_at_any_rank() -> None:
@@ -99,8 +99,8 @@ def test_an_answer_is_measured_at_any_rank() -> None:
     [
         ([0, 0, 1, 0], [0, 0, 1, 2], (2, 4), "“Ben today” as PER"),  # too long
         ([0, 0, 1, 0], [0, 0, 0, 0], (2, 3), "“Ben” as nothing"),  # missed
-        ([0, 1, 2, 2], [0, 1, 0, 0], (2, 4), "“Ben today” as nothing"),  # the end of it missed
-        ([0, 0, 0, 0], [1, 0, 0, 0], (0, 1), "“we” as PER"),  # found in vain
+        ([0, 1, 2, 2], [0, 1, 0, 0], (2, 4), "“Ben today” as nothing"),  # its end is missed
+        ([0, 0, 0, 0], [1, 0, 0, 0], (0, 1), "“we” as PER"),  # false positive
     ],
 )
 def test_words_of_the_error_are_not_omitted(

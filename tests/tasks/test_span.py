@@ -1,4 +1,4 @@
-"""Answers in passages: where they lie in the windows, the best of all pairs, and none where none is said."""
+"""Answers in passages: their tokens in windows, the best pairs of start and end, and unanswerable questions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def make_table(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> T
 
 
 def make_perfect_logits(dataset: PackedDataset) -> Array:
-    """Logits that are right in every window."""
+    """Logits that are correct in every window."""
     values = np.zeros((int(dataset.row_tokens.sum()), 2), np.float32)
     start = 0
     for window in dataset.windows(np.arange(len(dataset))).tolist():
@@ -85,14 +85,14 @@ def make_perfect_logits(dataset: PackedDataset) -> Array:
 def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -> None:
     row = make_row(answer)
     dataset = pack_table(make_table([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
-    assert (dataset.annotations.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
+    assert (dataset.annotations.targets.sum(1) > 0).any()  # at least one window contains the whole answer
     answers = decode(collect_candidates(make_perfect_logits(dataset), dataset), ALL, Calibration())
     candidates: Candidates = answers.extra
     start, end = int(candidates.starts[0, 0]), int(candidates.ends[0, 0])
     predicted = STORY[start:end]
     assert predicted == predicted.strip()
     assert get_answer_texts(answers, np.array([row.label], object)) == [predicted]
-    # a token may hold more than the answer, never less: two letters of a script without spaces, an unknown word
+    # tokens may exceed the answer (two letters of a script without spaces, an unknown word) but never miss a part of it
     assert answer in predicted
     assert len(predicted) <= len(answer) + 4
     if kind in ("distilbert", "roberta") or answer.isascii():
@@ -124,7 +124,7 @@ def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: 
     assert int(table.truncated[0]) == 0
 
 
-def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
+def test_an_answer_across_the_edge_of_a_window_is_complete_in_the_next_one() -> None:
     words = " ".join(f"keeper{index % 10}" for index in range(60))
     for index in range(0, 50):
         start = words.index(" ", 8 * index) + 1
@@ -146,7 +146,7 @@ def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
 
 
 def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> None:
-    """Word pieces drop a zero-width space and control signs: the answer is still there."""
+    """WordPiece drops zero-width spaces and control characters; the answer is still found."""
     story = "The keeper wrote \u200ba letter\x07 today"
     answer = "\u200ba letter\x07"
     row = make_row(answer, story=story)
@@ -157,7 +157,7 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
 
 
 def test_spaces_are_never_an_answer() -> None:
-    """Sentence pieces have tokens of nothing but a space; none of them may be an answer."""
+    """SentencePiece has tokens that are only a space; none of them may be an answer."""
     story = "a  \u3000 b\t\tc   d"
     for kind in KINDS:
         dataset = pack_table(make_table([make_row("b", story=story)], kind, LengthPolicy()), segments=False)
@@ -234,7 +234,7 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
                 - int(table.annotations.passage_starts[window_rows.index(1)])
             )
         )
-        # a short passage leaves the question all the room that it does not need itself
+        # the question may use all tokens that a short passage does not need
         assert int(table.annotations.passage_starts[window_rows.index(1)]) == question_length + 2
     assert (table.annotations.targets[window_rows.index(1)] > 0).all()
     if long == "window":
@@ -280,13 +280,17 @@ def test_no_answer_above_the_threshold() -> None:
     assert no_answer_margin(candidates).tolist() == [-1.0, 1.0, 4.0]
     assert decode(candidates, SOME, Calibration()).labels.tolist() == [0, -1, -1]
     assert decode(candidates, SOME, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, -1]
-    assert decode(candidates, ALL, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
+    assert decode(candidates, ALL, Calibration(no_answer=2.0)).labels.tolist() == [
+        0,
+        0,
+        0,
+    ]  # every question has an answer
     probs = decode(candidates, SOME, Calibration()).probs
     np.testing.assert_allclose(probs.sum(1), 1.0)
     np.testing.assert_allclose(decode(candidates, ALL, Calibration()).probs[:, -1], 0.0)
 
 
-def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
+def test_the_threshold_is_fitted_if_some_questions_have_no_answer() -> None:
     truths = [
         AnswerTruth("boat", ("boat",), (0,)),
         AnswerTruth("boat"),
@@ -302,7 +306,7 @@ def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
     assert decode(candidates, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
 
 
-def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
+def test_a_passage_of_only_dropped_characters_has_no_answer() -> None:
     story = "\u200b\x07\u200b"
     row = check_row(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)

@@ -1,4 +1,4 @@
-"""Questions and answers in every form that people keep them in, and the rows that cannot be used."""
+"""Questions and answers in all supported notations, and unusable rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = Columns(text="question", text_b="context", label="answers")
 
 
 def read_truths(rows_or_path: Any) -> tuple[list[AnswerTruth], str]:
-    """What the rows of a source say, and whether questions may have no answer."""
+    """The answers of the rows of a source, and whether questions may be unanswerable."""
     source: Source = open_source(rows_or_path)
     assert SPAN.rows.label_counter is not None
     columns = resolve_columns(source, SPAN.rows.layout)

@@ -1,4 +1,4 @@
-"""The table of tasks: which one columns and labels ask for, what cannot be learned, and that the docs name them all."""
+"""The task registry: inference from columns and labels, unsuitable data, and all tasks are documented."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NUMBERS = LabelSpace(kind="number")
 def test_task_is_inferred_from_columns_and_labels(columns: Columns, space: LabelSpace, name: str) -> None:
     task = infer_task(columns, space)
     assert task.name == name
-    check_task(task, columns, space)  # and it can learn from them
+    check_task(task, columns, space)  # the data is suitable
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_unsuitable_data_is_refused_in_one_sentence(
         check_task(get_task(name), columns, space)
 
 
-def test_one_label_that_rows_have_or_not_can_be_learned() -> None:
+def test_a_single_optional_label_can_be_learned() -> None:
     check_task(get_task("classify"), ONE, LabelSpace(names=("urgent",), kind="multilabel"))
 
 
-def test_an_unknown_task_is_refused_with_the_names_of_all() -> None:
+def test_an_unknown_task_is_refused_with_the_names_of_all_tasks() -> None:
     message = "Unknown task 'tagging'; expected one of classify, pair, regress, tag, span, choice"
     with pytest.raises(InputError, match=message):
         get_task("tagging")

@@ -1,4 +1,4 @@
-"""Tags and spans in every form that people keep them in, and every row that cannot be used named at once."""
+"""Tags and spans in all supported notations; all unusable rows are reported at once."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ def test_columns_of_every_scheme_become_the_same_tags(tags: list[str], separator
     )
 
 
-def test_plain_tags_stay_as_they_are() -> None:
+def test_plain_tags_are_unchanged() -> None:
     rows = [{"tokens": ["a", "cat"], "pos_tags": ["DET", "NOUN"]}, {"tokens": ["go"], "pos_tags": ["VERB"]}]
     assert read_source(rows)[2] == LabelSpace(names=("DET", "NOUN", "VERB"), kind="tags", scheme="plain")
     assert read_tags(rows) == [["DET", "NOUN"], ["VERB"]]
 
 
-def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
+def test_tag_ids_of_a_dataset_become_its_tag_names(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     names = ["O", "B-LOC", "B-PER", "I-PER"]
     for sequence_type in (datasets.Sequence, getattr(datasets, "List", datasets.Sequence)):
@@ -128,7 +128,7 @@ def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
         tag_ids = [names.index(tag) for tag in IOB2]
         dataset = datasets.Dataset.from_dict({"tokens": [WORDS] * 2, "ner_tags": [tag_ids] * 2}, features=features)
         assert read_tags(dataset) == [IOB2] * 2
-        assert dataset[0]["ner_tags"] == tag_ids  # theirs is as it was
+        assert dataset[0]["ner_tags"] == tag_ids  # the dataset itself is unchanged
         dataset.to_parquet(tmp_path / "rows.parquet")
         assert read_tags(tmp_path / "rows.parquet") == [IOB2] * 2
         assert open_source(tmp_path / "rows.parquet").label_names == {"ner_tags": tuple(names)}
@@ -229,7 +229,7 @@ def test_invalid_words_and_tags_are_reported(case: str) -> None:
     assert message in str(checked)
 
 
-def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
+def test_all_bad_rows_are_in_one_error_and_can_be_skipped() -> None:
     good = {"text": TEXT, "spans": OBJECTS}
     rows = [good, *(dict(values) for values, _ in BAD_SPANS.values()), good]
     source = open_source(rows)
@@ -253,7 +253,7 @@ def test_a_text_may_look_like_a_list() -> None:
         assert checked.text == text
 
 
-def test_json_with_as_many_parts_as_words_is_still_spans() -> None:
+def test_json_spans_are_recognized_if_they_are_as_many_as_words() -> None:
     checked = check_row(
         Row(1, {"text": "Ada saw Tim", "spans": '[[0, 3, "PER"]]'}), Columns(text="text", label="spans"), None
     )

@@ -1,4 +1,4 @@
-"""The best sequence of tags against every sequence that there is."""
+"""The best tag sequence equals that of an exhaustive search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN = ("NOUN", "VERB", "O")
 
 
 def is_valid(tags: tuple[str, ...], *, ends: bool) -> bool:
-    """By the words of each scheme's definition; `ends`: it has letters for the end of an entity."""
+    """Whether a sequence is valid by the definition of its scheme; `ends`: the scheme marks ends of entities."""
     previous = "O"
     for tag in (*tags, "O"):
         is_open = previous[:2] in ("B-", "I-")
@@ -72,7 +72,7 @@ def test_many_rows_of_any_length_are_decoded_in_their_order() -> None:
         assert decoded_row.values.tolist() == decoded.row(row).tolist()
 
 
-def test_ragged_rows_can_be_chosen_joined_and_padded() -> None:
+def test_ragged_rows_can_be_selected_joined_and_padded() -> None:
     rows = [[1, 2, 3], [], [4], [5, 6]]
     ragged = to_ragged(rows, "int32")
     assert [row.tolist() for row in ragged] == rows

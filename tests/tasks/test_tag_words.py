@@ -1,4 +1,4 @@
-"""Words of a text, the tokens that stand for them, and spans that come back from tokens as they went in."""
+"""Words of a text, the tokens that represent them, and spans that survive encoding and decoding."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(TEXTS)
-def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> None:
+def test_no_word_starts_with_a_combining_character(text: str) -> None:
     for start, _ in find_word_spans(text):
         if start and not text[start - 1].isspace():
             assert unicodedata.category(text[start]) not in ("Mn", "Mc", "Me")
@@ -103,7 +103,7 @@ def test_words_match_human_segmentation(text: str, words: list[str]) -> None:
     assert [text[start:end] for start, end in find_word_spans(text)] == words
 
 
-def test_words_as_lists_have_them() -> None:
+def test_words_as_in_word_lists() -> None:
     text = "U.S. firm Rolls-Royce's e-mail cost $3.5, said O'Neil at 10:30; AT&T's 1,000 a.m. flights. 東京 don’t x_1."
     assert [text[start:end] for start, end in find_word_spans(text, keep_inner_punctuation=True)] == [
         "U.S.",
@@ -147,7 +147,7 @@ def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
     assert sum(end - start for start, end in long) == sum(end - start for start, end in short)
 
 
-def test_a_model_of_lists_cuts_a_text_into_such_words() -> None:
+def test_a_model_trained_on_lists_splits_a_text_into_such_words() -> None:
     row, columns = Row(1, {"text": "Rolls-Royce flew"}), Columns(text="text")
     listed_words = check_row(row, columns, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
     assert isinstance(listed_words, TextRow)
@@ -165,7 +165,7 @@ def make_row(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
 
 
 def make_perfect_logits(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
-    """Logits that are right at every token that is read, and noise elsewhere."""
+    """Logits that are correct at every token that represents a word, and noise elsewhere."""
     values = np.random.default_rng(0).normal(size=(int(dataset.row_tokens.sum()), outputs)).astype(np.float32)
     annotations = dataset.pack_annotations(np.arange(len(dataset)))
     values[annotations["token_indices"]] = 0.0
@@ -174,7 +174,7 @@ def make_perfect_logits(dataset: Any, outputs: int) -> np.ndarray[Any, Any]:
 
 
 def decode_spans(rows: list[TextRow], kind: str, length_policy: LengthPolicy) -> list[list[tuple[int, int, str]]]:
-    """Spans in letters, out of perfect logits."""
+    """Character spans decoded from perfect logits."""
     table = encode_rows(rows, COLUMNS, make_tokenizer(kind), SPACE, length_policy, TAG_ROWS)
     dataset = pack_table(table, segments=False)
     answers = decode(collect_words(make_perfect_logits(dataset, len(SPACE)), dataset), SPACE, Calibration())
@@ -207,7 +207,7 @@ def test_spans_survive_encoding_and_decoding(kind: str, text: str, seed: int, le
     while at < len(borders):
         size = generator.randint(1, 3)
         last = min(at + size, len(borders))
-        # a span can be learned if a token of its own begins it, and the next token is not shared with what follows
+        # a span can be learned if its first token is its own and the next token is not shared with the following word
         is_learnable = (
             word_tokens[at] >= 0
             and word_tokens[last - 1] >= 0
@@ -230,7 +230,7 @@ def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None
     unsplit_tokens = align_text(text, kind, LengthPolicy())
     assert len(unsplit_tokens) == count
     assert min(unsplit_tokens) >= 0
-    assert sorted(set(unsplit_tokens)) == unsplit_tokens  # one each, in order
+    assert sorted(set(unsplit_tokens)) == unsplit_tokens  # one per word, in order
     for length_policy in (
         LengthPolicy(max_length=16, stride=4),
         LengthPolicy(max_length=9),
@@ -245,7 +245,7 @@ def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None
         assert first_ids == [make_tokenizer(kind).encode(text).ids[token] for token in unsplit_tokens]
 
 
-def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
+def test_a_word_is_read_in_the_window_with_the_most_context() -> None:
     text = " ".join(["keeper"] * 40)
     length_policy = LengthPolicy(max_length=12, stride=6)
     table = encode_rows([make_row(text, [])], COLUMNS, make_tokenizer("distilbert"), SPACE, length_policy, TAG_ROWS)
@@ -253,10 +253,10 @@ def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     windows = np.searchsorted(table.starts, table.annotations.word_tokens.values, side="right") - 1
     position = table.annotations.word_tokens.values - table.starts[windows]
     margins = np.minimum(position - 1, np.array(lengths)[windows] - 2 - position)
-    assert (margins[6:-6] >= 2).all()  # never at the edge of a window, but for the two ends of the text
+    assert (margins[6:-6] >= 2).all()  # never at the edge of a window, except at both ends of the text
 
 
-def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
+def test_words_of_a_list_are_read_as_their_joined_text() -> None:
     words = ["EU", "rejects", "German", "call", "."]
     row = check_row(Row(1, {"tokens": words}), Columns(text="tokens"), None)
     assert isinstance(row, TextRow)
@@ -266,8 +266,8 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
         assert (table.annotations.word_tokens.values >= 0).all()
 
 
-def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
-    """A token over the end of one word and the beginning of the next stands for the first of the two."""
+def test_a_word_with_a_shared_first_token_uses_its_own_later_token() -> None:
+    """A token that spans the end of a word and the start of the next one represents the first of the two."""
     from clearhead.tasks.tag.alignment import align_words
     from clearhead.tasks.tag.rows import Words
     from clearhead.text.encoding import Encoding
@@ -291,8 +291,8 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
 
     values = np.full((5, 5), -9.0, np.float32)
     values[0, 1] = 9.0  # B-LOC
-    values[1] = np.inf  # inside the token of the first word
-    values[2] = np.nan  # nothing is left of it
+    values[1] = np.inf  # shares the token of the first word
+    values[2] = np.nan  # the word has no token
     values[3, 2] = 9.0  # I-LOC
     values[4, 0] = 9.0
     answers = decode(RaggedArray(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
@@ -311,4 +311,4 @@ def test_words_in_a_shared_token_inherit_its_tag() -> None:
     assert answers.labels.values.tolist()[:2] == [1, 1]
     confidence = TASKS["tag"].decoding.confidence(answers)
     assert confidence is not None
-    assert confidence[0] == pytest.approx(0.5)  # nobody knows the last one
+    assert confidence[0] == pytest.approx(0.5)  # the last word has no token, so its probabilities are uniform

@@ -1,4 +1,4 @@
-"""Tokenizers of every kind that taggers and answerers must get along with, each made once."""
+"""One cached tokenizer of each kind that the tag and span tasks must support."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("bert_cased", "distilbert", "roberta", "roberta_prefixed", "xlm_roberta
 
 @cache
 def make_tokenizer(kind: str) -> Tokenizer:
-    """Word pieces, byte-level pairs or sentence pieces, learned on the spot."""
+    """Train a WordPiece, byte-level BPE or SentencePiece tokenizer."""
     folder = Path(tempfile.mkdtemp(prefix=f"clearhead-{kind}-"))
     model_type = LEGACY_WRITERS[kind](folder)
     return load_tokenizer(folder, model_type, {"model_type": model_type}).source
