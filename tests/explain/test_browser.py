@@ -104,7 +104,7 @@ def test_keyboard_only(browser: Any, tmp_path: Path) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert pressed_query.get_attribute("data-index") == str(EXAMPLE_TOKENS.index("it") + 1)
-    assert "was looks at" in page.inner_text("#readout")
+    assert "was attends to" in page.inner_text("#readout")
     page.get_by_label("layer 0, head 0", exact=True).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -128,7 +128,7 @@ def test_renormalized_rows_add_up(browser: Any, tmp_path: Path) -> None:
     page, problems = open_page(browser, save_attention(trace, tmp_path / "a.html", layer=0, head=1, word="it"))
     special_share = trace.layers[0].probs[1, EXAMPLE_TOKENS.index("it"), [0, -1]].sum()
     assert f"they get {round(100 * special_share)} %" in page.inner_text("#hidden")
-    page.get_by_label("Renormalise").check()
+    page.get_by_label("Renormalize").check()
     assert "renormalized to add up to 1" in page.inner_text("#hidden")
     row = trace.layers[0].probs[1, EXAMPLE_TOKENS.index("it"), 1:-1]
     assert f"{row.max() / row.sum():.2f}" in page.inner_text("#readout")

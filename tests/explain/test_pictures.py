@@ -81,7 +81,7 @@ def test_layer_is_chosen_and_named() -> None:
     assert "chosen because" not in attention_svg(trace, word="it", layer=3)
     resting = np.tile(
         np.eye(len(EXAMPLE_TOKENS), dtype="f4")[0], (3, len(EXAMPLE_TOKENS), 1)
-    )  # everything looks at [CLS]
+    )  # every token attends to [CLS]
     assert (
         find_informative_layer(view_part(replace(trace, layers=[replace(layer, probs=resting) for layer in layers])))
         == 4

@@ -1,78 +1,78 @@
-// The numbers: decoded when they are first needed.
+// The numbers of the trace, decoded on first use.
 const data = JSON.parse(document.getElementById("data").textContent);
-const STEP = 10000, FAINTEST = 0.01, MOST_LINES = 5000;
+const PROB_STEPS = 10000, MIN_DRAWN_PROB = 0.01, MAX_LINES = 5000;
 
-function bytes(text) {
-  const raw = atob(text), made = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) made[i] = raw.charCodeAt(i);
-  return made.buffer;
+function decodeBytes(text) {
+  const binary = atob(text), array = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) array[i] = binary.charCodeAt(i);
+  return array.buffer;
 }
 
-function decoded(layer) {
-  if (!layer.ready) {
-    layer.ready = { probs: new Uint16Array(bytes(layer.probs)) };
+function decodeLayer(layer) {
+  if (!layer.arrays) {
+    layer.arrays = { probs: new Uint16Array(decodeBytes(layer.probs)) };
     if (layer.q) {
-      layer.ready.q = new Int16Array(bytes(layer.q.values));
-      layer.ready.k = new Int16Array(bytes(layer.k.values));
-      layer.ready.scores = new Float32Array(bytes(layer.scores));
+      layer.arrays.q = new Int16Array(decodeBytes(layer.q.values));
+      layer.arrays.k = new Int16Array(decodeBytes(layer.k.values));
+      layer.arrays.scores = new Float32Array(decodeBytes(layer.scores));
     }
   }
-  return layer.ready;
+  return layer.arrays;
 }
 
 const start = data.parts.find((part) => part.part === data.start.part);
 const state = {
   part: start, layer: data.start.layer, heads: new Set(), focus: data.start.focus,
-  word: null, pieces: [], key: null,
-  view: data.start.view || "lines", hide: data.start.hide, again: false,
+  word: null, wordTokens: [], key: null,
+  view: data.start.view || "lines", hide: data.start.hide, renormalize: false,
 };
 const allHeads = () => [...Array(state.part.layers[state.layer].heads).keys()];
 state.heads = new Set(data.start.head === null ? allHeads() : [data.start.head]);
 
 const shownTokens = (tokens) => {
-  const places = [...tokens.keys()], shown = places.filter((i) => !(state.hide && tokens[i].special));
-  return shown.length ? shown : places;
+  const indices = [...tokens.keys()], shown = indices.filter((i) => !(state.hide && tokens[i].special));
+  return shown.length ? shown : indices;
 };
 const activeHeads = () => allHeads().filter((head) => state.heads.has(head));
 
-// One row of probabilities: as the model has them, or over what is shown if asked.
-function row(part, layer, head, query) {
-  const probs = decoded(part.layers[layer]).probs, count = part.keys.length;
-  const at = (head * part.queries.length + query) * count, made = new Float64Array(count);
-  for (let key = 0; key < count; key++) made[key] = probs[at + key] / STEP;
-  if (state.hide && state.again) {
+// The probabilities of a query: those of the model, or renormalized over the visible keys.
+function probRow(part, layer, head, query) {
+  const probs = decodeLayer(part.layers[layer]).probs, count = part.keys.length;
+  const at = (head * part.queries.length + query) * count, row = new Float64Array(count);
+  for (let key = 0; key < count; key++) row[key] = probs[at + key] / PROB_STEPS;
+  if (state.hide && state.renormalize) {
     let sum = 0;
-    for (let key = 0; key < count; key++) if (!part.keys[key].special) sum += made[key];
-    if (sum > 0) for (let key = 0; key < count; key++) made[key] /= sum;
+    for (let key = 0; key < count; key++) if (!part.keys[key].special) sum += row[key];
+    if (sum > 0) for (let key = 0; key < count; key++) row[key] /= sum;
   }
-  return made;
+  return row;
 }
 
-// The word that a part opens on, in all of its pieces; afterwards the one that is chosen.
+// Select the initial word of a part with all of its tokens; later selections are single tokens.
 function openWord(part) {
-  state.pieces = part.opening;
+  state.wordTokens = part.opening;
   state.word = part.opening.length ? part.opening[0] : null;
 }
-const chosenWords = () => (state.word === null ? null : state.pieces.includes(state.word) ? state.pieces : [state.word]);
+const selectedWords = () => (state.word === null ? null : state.wordTokens.includes(state.word) ? state.wordTokens : [state.word]);
 
-// What the heads that are switched on give to special tokens: of these queries, on the average.
+// The mean attention of these queries to special tokens in the selected heads.
 function specialShare(queries) {
-  const heads = activeHeads(), part = state.part, probs = decoded(part.layers[state.layer]).probs, count = part.keys.length;
+  const heads = activeHeads(), part = state.part, probs = decodeLayer(part.layers[state.layer]).probs, count = part.keys.length;
   let sum = 0;
   for (const head of heads) for (const query of queries) part.keys.forEach((token, key) => {
-    if (token.special) sum += probs[(head * part.queries.length + query) * count + key] / STEP;
+    if (token.special) sum += probs[(head * part.queries.length + query) * count + key] / PROB_STEPS;
   });
   return sum / Math.max(1, heads.length * queries.length);
 }
 
-// The mean over the heads that are switched on.
-function meanRow(query) {
-  const heads = activeHeads(), made = new Float64Array(state.part.keys.length);
+// The mean over the selected heads.
+function meanProbRow(query) {
+  const heads = activeHeads(), row = new Float64Array(state.part.keys.length);
   for (const head of heads) {
-    const one = row(state.part, state.layer, head, query);
-    for (let key = 0; key < made.length; key++) made[key] += one[key] / heads.length;
+    const headRow = probRow(state.part, state.layer, head, query);
+    for (let key = 0; key < row.length; key++) row[key] += headRow[key] / heads.length;
   }
-  return made;
+  return row;
 }
 
-const darkness = (prob) => Math.pow(Math.min(1, prob), 0.75);
+const probOpacity = (prob) => Math.pow(Math.min(1, prob), 0.75);
