@@ -146,8 +146,8 @@ def run_command(folder: Path, case: CommandCase, points: KillPoint | None = None
             sys.stdout.flush()
             sys.stderr.flush()
             if points is not None and points.stop_at is None:
-                seen = list(points.operations)
-                (folder / "points").write_text("\n".join(seen))
+                operations = list(points.operations)
+                (folder / "points").write_text("\n".join(operations))
             os._exit(code)
     status = os.waitpid(child, 0)[1]
     text = (folder / "output").read_text(errors="replace")

@@ -204,8 +204,8 @@ EXPANSIONS = (("\u2032", "\u2057", "NFKD"), ("\u0644", "\ufdfa", "NFKC"), ("i", 
 def make_expansion(rng: Rng) -> Doc:
     """Draw a normalizer that repeatedly inserts characters that Unicode normalization expands."""
 
-    def put_in(old: str, new: str) -> Doc:
-        return {"type": "Replace", "pattern": {"String": old}, "content": new}
+    def put_in(pattern: str, content: str) -> Doc:
+        return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
 
     character, expansion, normalization = rng.choice(EXPANSIONS)
     steps: list[Doc] = [{"type": normalization}, put_in(character, expansion)] * rng.choice((1, 2, 5, 31))

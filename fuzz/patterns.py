@@ -55,12 +55,12 @@ def draw_accepted_patterns(rng: random.Random) -> Iterator[str]:
     from clearhead.text.limits.pattern_parser import UnboundedPatternError, parse_pattern
     from clearhead.text.limits.patterns import check_pattern
 
-    seen: set[str] = set()
+    accepted: set[str] = set()
     while True:
         pattern = make_pattern(rng)
-        if pattern in seen:
+        if pattern in accepted:
             continue
-        seen.add(pattern)
+        accepted.add(pattern)
         try:
             check_pattern(pattern)
         except UnboundedPatternError:

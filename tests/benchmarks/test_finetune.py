@@ -221,11 +221,11 @@ def test_entities_are_counted_by_sentence(tmp_path: Path) -> None:
         runs[side] = [
             record | {"scores": compute_scores(task, TAGGED * 20, predictions * 20, None)} for record in records
         ]
-    made = make_row(task, "f1", runs)
-    assert made.verdict == "better"
-    assert made.difference is not None
-    assert made.difference.value == pytest.approx(1 - expected["f1"])
-    assert made.difference.low < made.difference.value < made.difference.high
+    table_row = make_row(task, "f1", runs)
+    assert table_row.verdict == "better"
+    assert table_row.difference is not None
+    assert table_row.difference.value == pytest.approx(1 - expected["f1"])
+    assert table_row.difference.low < table_row.difference.value < table_row.difference.high
 
 
 def test_answers_are_measured_by_question_and_drawn_by_passage() -> None:

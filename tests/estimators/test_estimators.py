@@ -183,8 +183,8 @@ def test_in_a_grid_search_and_a_pipeline(model: str) -> None:
     union = FeatureUnion([("vectors", TextEncoder(model=model)), ("words", TfidfVectorizer())])
     chain = Pipeline([("features", union), ("answer", LogisticRegression(max_iter=1000))])
     grid = {"features__vectors__layer": ["first", "last"], "features__vectors__pooling": ["mean", "max"]}
-    found = GridSearchCV(chain, grid, cv=3, error_score="raise").fit(TEXTS, LABELS)
-    assert found.best_score_ > 0.8
+    grid_search = GridSearchCV(chain, grid, cv=3, error_score="raise").fit(TEXTS, LABELS)
+    assert grid_search.best_score_ > 0.8
     search = GridSearchCV(tfidf_classifier(), {"C": [1e-3, 10.0]}, cv=3, error_score="raise", scoring="neg_log_loss")
     search.fit(TEXTS, LABELS)
     assert search.best_params_ == {"C": 10.0}

@@ -105,8 +105,8 @@ def test_every_notation_is_read(notation: str, tmp_path: Path) -> None:
     assert [row.label for row in parsed_rows] == list(labels)
     assert detect_task(open_source(path)) is CHOICE
     for row, index in zip(parsed_rows, labels, strict=True):
-        written = name_option(index, row.extra, space.scheme)
-        assert written.casefold() == str(labels[index]).casefold()
+        target_text = name_option(index, row.extra, space.scheme)
+        assert target_text.casefold() == str(labels[index]).casefold()
     if not any(isinstance(value, dict | list) for value in values.values()):
         assert [row.label for row in read_rows(write_csv(tmp_path / "rows.csv", rows))[2]] == list(labels)
 

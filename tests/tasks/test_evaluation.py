@@ -170,7 +170,7 @@ def test_unknown_numbers_of_a_single_row_are_null_in_json(
     evaluation = evaluate_logits(task, space, logits, targets, Calibration(), slices={"column": [None]})
     plain = to_strict_json(evaluation)
     assert plain["rows"] == 1
-    assert None in [each["low"] for each in plain["metrics"].values()]  # one row has no interval
+    assert None in [interval["low"] for interval in plain["metrics"].values()]  # one row has no interval
     assert set(plain["metrics"]["roc_auc" if task is CLASSIFY else "pearson"]) == {"value", "low", "high"}
 
 
