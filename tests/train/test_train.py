@@ -198,7 +198,7 @@ def test_an_abstain_threshold_is_fitted_and_used(reviews: Path, tmp_path: Path) 
 def test_a_loss_that_does_not_fall_is_reported(tiny: str, tmp_path: Path) -> None:
     rows = [{"text": row["text"], "label": "xy"[n % 2]} for n, row in enumerate(make_sentiment_rows(60))]
     run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=1e-7)
-    assert run.notes[0].startswith("The loss is ")
+    assert run.notes[0].startswith("The training loss is ")
     assert "the learning rate 1e-07 is too low" in run.notes[0]
 
 
