@@ -328,7 +328,7 @@ class ParityCase:
     """A configuration, a ragged batch, and a seed for the weights."""
 
     config: Config
-    given: TokenBatch
+    batch: TokenBatch
     seed: int
 
 

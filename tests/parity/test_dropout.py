@@ -1,7 +1,7 @@
-"""Dropout in training: at the same places, in the same order and with the same rates as transformers.
+"""Dropout in training has the same locations, order and rates as in transformers.
 
-Both sides draw from the same seed. Equal outputs then mean that every mask had the same shape, the same rate and the
-same turn; a dropout that is absent, misplaced or of another rate moves every later draw, and nothing is equal any more.
+Both sides draw from the same seed, so outputs are equal only if every mask has the same shape, rate and order: a
+dropout that is missing, misplaced or has another rate shifts every later draw.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RATES: dict[str, dict[str, Any]] = {
     "t5": {"dropout_rate": 0.17},
     "marian": {"dropout": 0.11, "attention_dropout": 0.23, "activation_dropout": 0.17},
 }
-MORE: list[tuple[str, str, dict[str, Any]]] = [  # other settings that change where something is dropped
+VARIANTS: list[tuple[str, str, dict[str, Any]]] = [  # other settings that change where dropout applies
     ("bert", "BertForSequenceClassification", {"classifier_dropout": None}),
     ("gpt2", "GPT2ForTokenClassification", {"classifier_dropout": None, "hidden_dropout": 0.41}),
     ("gpt2", "GPT2ForTokenClassification", {"classifier_dropout": None, "hidden_dropout": None}),
@@ -63,118 +63,122 @@ MORE: list[tuple[str, str, dict[str, Any]]] = [  # other settings that change wh
 
 
 @contextmanager
-def no_layer_drawn() -> Iterator[None]:
-    """Marian draws a number per layer to skip it (never, at a rate of 0): that draw is kept out of the sequence."""
-    real = torch.rand
-    torch.rand = lambda *size, **how: torch.ones(())
+def without_layer_drop() -> Iterator[None]:
+    """Keep Marian's layer-drop draws (one per layer, rate 0) out of the random sequence."""
+    original = torch.rand
+    torch.rand = lambda *size, **options: torch.ones(())
     try:
         yield
     finally:
-        torch.rand = real
+        torch.rand = original
 
 
-def trained(family: str, title: str, changes: dict[str, Any]) -> tuple[Any, clearhead.Model, TokenBatch]:
+def load_training_pair(family: str, title: str, changes: dict[str, Any]) -> tuple[Any, clearhead.Model, TokenBatch]:
     config = FIXED_CONFIGS[family] | RATES[family] | changes
-    kind = getattr(import_transformers(), title)
+    model_class = getattr(import_transformers(), title)
     torch.manual_seed(0)
-    theirs = perturb_weights(kind._from_config(kind.config_class(**config), attn_implementation="eager"))
+    theirs = perturb_weights(model_class._from_config(model_class.config_class(**config), attn_implementation="eager"))
     with save_reference(theirs) as folder:
         model = clearhead.load(folder, "core")
     return theirs.train(), model, make_batch_for(family, config, (9, 6, 3))
 
 
-def ours_in_training(model: clearhead.Model, given: TokenBatch, seed: int) -> dict[str, Any]:
-    parts = {name: torch.tensor(array) for name, array in given.to_clearhead().items()}
+def run_in_training(model: clearhead.Model, batch: TokenBatch, seed: int) -> dict[str, Any]:
+    inputs = {name: torch.tensor(array) for name, array in batch.to_clearhead().items()}
     torch.manual_seed(seed)
     with torch.no_grad():
-        said = model.module.train()(**parts, kernel=Recorder())
+        outputs = model.module.train()(**inputs, kernel=Recorder())
     model.module.eval()
     names = ("hidden", "target_hidden", "pooled", "logits", "next_sentence")
-    return {name: getattr(said, name) for name in names if getattr(said, name) is not None}
+    return {name: getattr(outputs, name) for name in names if getattr(outputs, name) is not None}
 
 
-def largest(expected: dict[str, Any], got: dict[str, Any], given: TokenBatch, choices: bool) -> float:
+def max_difference(expected: dict[str, Any], got: dict[str, Any], batch: TokenBatch, is_choice: bool) -> float:
     worst = 0.0
     for name, values in expected.items():
-        mask = given.target_mask if name != "hidden" and given.target_mask is not None else given.mask
-        listed = isinstance(values, list)
-        for a, b in zip(values if listed else [values], got[name] if listed else [got[name]], strict=True):
-            b = b.numpy()
-            b = b.reshape(a.shape) if choices and name == "logits" else b
-            same = a.shape[: mask.ndim] == mask.shape
-            worst = max(worst, float(np.abs((a - b)[mask] if same else a - b).max()))
+        mask = batch.target_mask if name != "hidden" and batch.target_mask is not None else batch.mask
+        is_list = isinstance(values, list)
+        for expected_array, array in zip(
+            values if is_list else [values], got[name] if is_list else [got[name]], strict=True
+        ):
+            array = array.numpy()
+            array = array.reshape(expected_array.shape) if is_choice and name == "logits" else array
+            has_token_axis = expected_array.shape[: mask.ndim] == mask.shape
+            worst = max(
+                worst, float(np.abs((expected_array - array)[mask] if has_token_axis else expected_array - array).max())
+            )
     return worst
 
 
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("family", "title", "changes"),
-    [*((family, title, {}) for family, title in CLASSES), *MORE],
-    ids=[title for _, title in CLASSES] + [f"{title}-{'-'.join(changes)}" for _, title, changes in MORE],
+    [*((family, title, {}) for family, title in CLASSES), *VARIANTS],
+    ids=[title for _, title in CLASSES] + [f"{title}-{'-'.join(changes)}" for _, title, changes in VARIANTS],
 )
 def test_same_draws_same_outputs(family: str, title: str, changes: dict[str, Any]) -> None:
-    choices = "MultipleChoice" in title
-    theirs, model, given = trained(family, title, changes)
+    is_choice = "MultipleChoice" in title
+    theirs, model, batch = load_training_pair(family, title, changes)
     for seed in (1, 2):
         torch.manual_seed(seed)
-        with no_layer_drawn():
-            expected = compute_reference_outputs(theirs, given, choices=choices)
-        assert largest(expected, ours_in_training(model, given, seed), given, choices) <= TOLERANCE
-    # the control: other draws, other outputs
-    assert largest(expected, ours_in_training(model, given, 3), given, choices) > 1e-2
+        with without_layer_drop():
+            expected = compute_reference_outputs(theirs, batch, choices=is_choice)
+        assert max_difference(expected, run_in_training(model, batch, seed), batch, is_choice) <= TOLERANCE
+    # the control: another seed gives other outputs
+    assert max_difference(expected, run_in_training(model, batch, 3), batch, is_choice) > 1e-2
 
 
-RATE_OF = {
+DROPOUT_MODULES = {
     "embed": "stack.embed.dropout",
     "attend": "stack.blocks.1.attend.dropout",
     "feed": "stack.blocks.1.feed.dropout",
 }
 
 
-@pytest.mark.parametrize("place", [*RATE_OF, "scores"])
-def test_control_one_rate_off(place: str) -> None:
-    """A single rate that is a little off is seen."""
-    theirs, model, given = trained("bert", "BertForMaskedLM", {})
+@pytest.mark.parametrize("location", [*DROPOUT_MODULES, "scores"])
+def test_control_one_rate_off(location: str) -> None:
+    """A small error in a single rate is detected."""
+    theirs, model, batch = load_training_pair("bert", "BertForMaskedLM", {})
     torch.manual_seed(1)
-    expected = compute_reference_outputs(theirs, given)
-    if place == "scores":
+    expected = compute_reference_outputs(theirs, batch)
+    if location == "scores":
         model.module.stack.blocks[1].attend.inner.dropout_rate += 0.05
     else:
-        model.module.get_submodule(RATE_OF[place]).p += 0.05
-    assert largest(expected, ours_in_training(model, given, 1), given, False) > TOLERANCE
+        model.module.get_submodule(DROPOUT_MODULES[location]).p += 0.05
+    assert max_difference(expected, run_in_training(model, batch, 1), batch, False) > TOLERANCE
 
 
 @pytest.mark.parametrize("family", RATES)
 def test_nothing_is_dropped_outside_training(family: str) -> None:
     title = next(title for kind, title in CLASSES if kind == family)
-    _, model, given = trained(family, title, {})
-    first, second = model.run(**given.to_clearhead()), model.run(**given.to_clearhead())
+    _, model, batch = load_training_pair(family, title, {})
+    first, second = model.run(**batch.to_clearhead()), model.run(**batch.to_clearhead())
     np.testing.assert_array_equal(first.last, second.last)
 
 
 @pytest.mark.thin(5)
 @pytest.mark.parametrize("family", RATES)
 def test_the_fused_kernel_drops_as_often(family: str) -> None:
-    """It draws its masks inside, so only means can be compared: both kernels' average outputs agree."""
+    """The fused kernel draws its own masks, so only the mean outputs of both kernels are compared."""
     title = next(title for kind, title in CLASSES if kind == family)
-    _, model, given = trained(family, title, {})
-    parts = {name: torch.tensor(array) for name, array in given.to_clearhead().items()}
+    _, model, batch = load_training_pair(family, title, {})
+    inputs = {name: torch.tensor(array) for name, array in batch.to_clearhead().items()}
     network = model.module.train()
 
-    def mean(**how: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def mean(**options: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         rows = []
         with torch.no_grad():
             for seed in range(150):
                 torch.manual_seed(seed)
-                said = network(**parts, **(how if "kernel" not in how else {"kernel": how["kernel"]()}))
-                rows.append((said.target_hidden or said.hidden)[-1].numpy())
-        stack = np.stack(rows)
-        return stack.mean(0), stack.std(0)
+                outputs = network(**inputs, **(options if "kernel" not in options else {"kernel": options["kernel"]()}))
+                rows.append((outputs.target_hidden or outputs.hidden)[-1].numpy())
+        samples = np.stack(rows)
+        return samples.mean(0), samples.std(0)
 
-    middle, spread = mean()
-    other, other_spread = mean(kernel=Recorder)
-    mask = given.mask if given.target_mask is None else given.target_mask
-    error = np.sqrt((spread**2 + other_spread**2) / 150)[mask] + 1e-6
-    away = np.abs(middle - other)[mask] / error
-    assert away.mean() < 1.2  # a standard normal's mean size is 0.8
-    assert np.abs(np.log(spread[mask].mean() / other_spread[mask].mean())) < 0.1
+    fused_mean, fused_std = mean()
+    plain_mean, plain_std = mean(kernel=Recorder)
+    mask = batch.mask if batch.target_mask is None else batch.target_mask
+    standard_error = np.sqrt((fused_std**2 + plain_std**2) / 150)[mask] + 1e-6
+    z_scores = np.abs(fused_mean - plain_mean)[mask] / standard_error
+    assert z_scores.mean() < 1.2  # the mean absolute value of a standard normal is 0.8
+    assert np.abs(np.log(fused_std[mask].mean() / plain_std[mask].mean())) < 0.1

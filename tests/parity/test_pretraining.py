@@ -1,4 +1,4 @@
-"""The loss and the gradient of a lesson are those that `transformers` computes from the same weights and ids."""
+"""Loss and gradient of a pre-training batch equal those of `transformers` for the same weights and ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clearhead.training.objectives.pretraining import compute_pretrain_losses, c
 from tests.parity_models import TOLERANCE, import_transformers
 from tests.planted import make_lines
 
-IGNORED = -100  # what nobody is asked about
+IGNORE_INDEX = -100  # labels that the loss skips
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48}
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mlm": ("bert", "bert", SMALL),
@@ -32,102 +32,105 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
+def make_model_and_batch(name: str) -> tuple[Model, PretrainBatch]:
     family, use, config = CASES[name]
     lines = make_lines(40)
     tokenizer = learn_tokenizer(iter(lines), use=use, vocab_size=400).tokenizer
     objective = OBJECTIVES[name]
-    named = {"pad_token_id": tokenizer.pad_id, "decoder_start_token_id": tokenizer.pad_id}
+    special_ids = {"pad_token_id": tokenizer.pad_id, "decoder_start_token_id": tokenizer.pad_id}
     head = objective.heads[0]
     config = config | ({} if family == "gpt2" else {"pad_token_id": tokenizer.pad_id})
-    config |= {"decoder_start_token_id": named["pad_token_id"]} if family == "t5" else {}
+    config |= {"decoder_start_token_id": special_ids["pad_token_id"]} if family == "t5" else {}
     config["vocab_size"] = max(tokenizer.vocab.values()) + 1
     model = create(family, config=config, head=head, tokenizer=tokenizer, seed=3)
-    kit = read_vocab_info(tokenizer, decoder_start_id=model.shape.decoder_start_id)
-    pieces = [np.array(ids) for ids in tokenizer.encode_plain(lines)]
-    two = "pairs" in objective.losses
-    texts: TextPairs = [
-        (pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)
+    vocab_info = read_vocab_info(tokenizer, decoder_start_id=model.shape.decoder_start_id)
+    encoded_lines = [np.array(ids) for ids in tokenizer.encode_plain(lines)]
+    has_pairs = "pairs" in objective.losses
+    text_pairs: TextPairs = [
+        (encoded_lines[line_index], encoded_lines[line_index + 1] if has_pairs else None, line_index % 3 % 2)
+        for line_index in range(0, 2 * 9, 2)
     ]
-    return model, objective.make_batch(texts, kit, np.random.default_rng(5))
+    return model, objective.make_batch(text_pairs, vocab_info, np.random.default_rng(5))
 
 
-def padded(values: Any, lengths: Any, fill: int) -> torch.Tensor:
-    parts = torch.as_tensor(values).split([int(one) for one in lengths])
-    return torch.nn.utils.rnn.pad_sequence(list(parts), batch_first=True, padding_value=fill)
+def pad_rows(values: Any, lengths: Any, fill: int) -> torch.Tensor:
+    rows = torch.as_tensor(values).split([int(length) for length in lengths])
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=fill)
 
 
-def theirs(name: str, folder: Path, lesson: PretrainBatch) -> tuple[torch.Tensor, Any]:
-    """Their model's own loss, padded and with labels for every token."""
+def compute_reference_loss(name: str, folder: Path, batch: PretrainBatch) -> tuple[torch.Tensor, Any]:
+    """Loss of the transformers model on the padded batch, with a label for every token; and the model."""
     config = import_transformers().AutoConfig.from_pretrained(folder)
     model = getattr(import_transformers(), config.architectures[0]).from_pretrained(folder)
-    labels = np.full(len(lesson.ids if lesson.target_ids is None else lesson.target_ids), IGNORED)
-    labels[lesson.positions] = lesson.labels
-    mask = padded(np.ones(len(lesson.ids), np.int64), lesson.lengths, 0)
-    given: dict[str, Any] = {"input_ids": padded(lesson.ids, lesson.lengths, 0), "attention_mask": mask}
+    labels = np.full(len(batch.ids if batch.target_ids is None else batch.target_ids), IGNORE_INDEX)
+    labels[batch.positions] = batch.labels
+    mask = pad_rows(np.ones(len(batch.ids), np.int64), batch.lengths, 0)
+    inputs: dict[str, Any] = {"input_ids": pad_rows(batch.ids, batch.lengths, 0), "attention_mask": mask}
     if name == "span-corruption":
-        return model(**given, labels=padded(labels, lesson.target_lengths, IGNORED)).loss, model
-    if name == "clm":  # theirs shifts by itself: the last word of each row is asked about as well
-        logits = model(**given).logits
-        right = padded(labels, lesson.lengths, IGNORED)
-        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), right.flatten()), model
-    given["token_type_ids"] = padded(lesson.segments, lesson.lengths, 0)
-    pairs = {"mlm+nsp": "next_sentence_label", "mlm+sop": "sentence_order_label"}
-    if name in pairs:
-        given[pairs[name]] = torch.as_tensor(lesson.pair_labels)
-    return model(**given, labels=padded(labels, lesson.lengths, IGNORED)).loss, model
+        return model(**inputs, labels=pad_rows(labels, batch.target_lengths, IGNORE_INDEX)).loss, model
+    if (
+        name == "clm"
+    ):  # their own loss shifts the labels, while ours also predicts the token after the last one of each row
+        logits = model(**inputs).logits
+        padded_labels = pad_rows(labels, batch.lengths, IGNORE_INDEX)
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), padded_labels.flatten()), model
+    inputs["token_type_ids"] = pad_rows(batch.segments, batch.lengths, 0)
+    pair_keys = {"mlm+nsp": "next_sentence_label", "mlm+sop": "sentence_order_label"}
+    if name in pair_keys:
+        inputs[pair_keys[name]] = torch.as_tensor(batch.pair_labels)
+    return model(**inputs, labels=pad_rows(labels, batch.lengths, IGNORE_INDEX)).loss, model
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_lesson_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_path: Path) -> None:
-    model, lesson = model_and_lesson(name)
+def test_a_batch_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_path: Path) -> None:
+    model, batch = make_model_and_batch(name)
     model.save(tmp_path)
     network = model.module.eval()
-    shares = {kind: 1 / count for kind, count in count_targets(lesson, OBJECTIVES[name].losses).items()}
-    loss = torch.stack(list(compute_pretrain_losses(network, lesson, shares, "cpu").values())).sum()
+    weights = {kind: 1 / count for kind, count in count_targets(batch, OBJECTIVES[name].losses).items()}
+    loss = torch.stack(list(compute_pretrain_losses(network, batch, weights, "cpu").values())).sum()
     loss.backward()
-    gradient = torch.nn.utils.get_total_norm([p.grad for p in network.parameters() if p.grad is not None])
-    expected, other = theirs(name, tmp_path, lesson)
+    gradient_norm = torch.nn.utils.get_total_norm([p.grad for p in network.parameters() if p.grad is not None])
+    expected, reference = compute_reference_loss(name, tmp_path, batch)
     expected.backward()
-    length = torch.nn.utils.get_total_norm([p.grad for p in other.parameters() if p.grad is not None])
+    expected_norm = torch.nn.utils.get_total_norm([p.grad for p in reference.parameters() if p.grad is not None])
     assert loss.item() == pytest.approx(expected.item(), rel=TOLERANCE)
-    assert gradient.item() == pytest.approx(length.item(), rel=1e-4)
-    # the control: another right word is another loss
-    wrong = replace(lesson, labels=np.roll(lesson.labels, 1))
-    assert compute_pretrain_losses(network, wrong, shares, "cpu")["words"].item() != pytest.approx(
+    assert gradient_norm.item() == pytest.approx(expected_norm.item(), rel=1e-4)
+    # the control: other labels give another loss
+    wrong_batch = replace(batch, labels=np.roll(batch.labels, 1))
+    assert compute_pretrain_losses(network, wrong_batch, weights, "cpu")["words"].item() != pytest.approx(
         expected.item(), rel=1e-4
     )
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_packed_is_unpacked(name: str) -> None:
-    """Texts in one batch hear nothing of each other: their losses are those of each text alone."""
-    model, lesson = model_and_lesson(name)
+def test_packed_losses_equal_unpacked_losses(name: str) -> None:
+    """Texts in one batch do not influence each other: the losses add up to those of the single texts."""
+    model, batch = make_model_and_batch(name)
     network = model.module.eval()
     losses = OBJECTIVES[name].losses
-    shares = dict.fromkeys(losses, 1.0)
-    together = compute_pretrain_losses(network, lesson, shares, "cpu")
-    alone = [
-        compute_pretrain_losses(network, lesson.slice_texts(row, row + 1), shares, "cpu")
-        for row in range(len(lesson.lengths))
+    weights = dict.fromkeys(losses, 1.0)
+    packed = compute_pretrain_losses(network, batch, weights, "cpu")
+    losses_per_row = [
+        compute_pretrain_losses(network, batch.slice_texts(row, row + 1), weights, "cpu")
+        for row in range(len(batch.lengths))
     ]
     for kind in losses:
-        apart = sum(one[kind].item() for one in alone)
-        assert together[kind].item() == pytest.approx(apart, rel=1e-5)
+        unpacked = sum(row_losses[kind].item() for row_losses in losses_per_row)
+        assert packed[kind].item() == pytest.approx(unpacked, rel=1e-5)
 
 
-def test_a_step_in_parts_is_a_step() -> None:
-    """Gradients of micro-batches add up to those of the whole lesson."""
-    found = []
-    for parts in ([(0, 9)], [(0, 4), (4, 9)], [(row, row + 1) for row in range(9)]):
-        model, lesson = model_and_lesson("mlm+nsp")
+def test_micro_batch_gradients_add_up() -> None:
+    """Gradients of micro-batches add up to those of the whole batch."""
+    gradients = []
+    for ranges in ([(0, 9)], [(0, 4), (4, 9)], [(row, row + 1) for row in range(9)]):
+        model, batch = make_model_and_batch("mlm+nsp")
         network = model.module.eval()
-        shares = {kind: 1 / count for kind, count in count_targets(lesson, ("words", "pairs")).items()}
-        for first, last in parts:
+        weights = {kind: 1 / count for kind, count in count_targets(batch, ("words", "pairs")).items()}
+        for first, last in ranges:
             torch.stack(
-                list(compute_pretrain_losses(network, lesson.slice_texts(first, last), shares, "cpu").values())
+                list(compute_pretrain_losses(network, batch.slice_texts(first, last), weights, "cpu").values())
             ).sum().backward()
-        found.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
-    for other in found[1:]:
-        for name, gradient in found[0].items():
-            torch.testing.assert_close(other[name], gradient, rtol=1e-4, atol=1e-6)
+        gradients.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
+    for split_gradients in gradients[1:]:
+        for name, gradient in gradients[0].items():
+            torch.testing.assert_close(split_gradients[name], gradient, rtol=1e-4, atol=1e-6)

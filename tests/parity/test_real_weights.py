@@ -32,104 +32,107 @@ REACTIONS = (
     "CCN",
 )
 SMILES = re.compile(r"\[[^\]]+\]|Br|Cl|>>|%\d\d|.")
-HEAVY_CHAIN = (  # trastuzumab's, a humanised antibody in the public domain
+HEAVY_CHAIN = (  # trastuzumab's, a humanized antibody in the public domain
     "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
 )
 
 
-def reactions(folder: Path, *, masked: bool = True) -> TokenBatch:
-    """A few reactions as ids, every seventh atom hidden, the product as the second segment."""
+def make_reaction_batch(folder: Path, *, masked: bool = True) -> TokenBatch:
+    """Encode reactions; every seventh token is masked, and the product is the second segment."""
     vocab = {token: number for number, token in enumerate((folder / "vocab.txt").read_text().split("\n"))}
-    rows, kinds = [], []
+    rows, segments = [], []
     for reaction in REACTIONS:
         tokens = ["[CLS]", *SMILES.findall(reaction), "[SEP]"]
         ids = [vocab[token] for token in tokens]
         if masked:
-            ids = [vocab["[MASK]"] if place % 7 == 3 and place < len(ids) - 1 else i for place, i in enumerate(ids)]
+            ids = [
+                vocab["[MASK]"] if position % 7 == 3 and position < len(ids) - 1 else i
+                for position, i in enumerate(ids)
+            ]
         rows.append(ids)
-        after = tokens.index(">>") if ">>" in tokens else len(tokens)
-        kinds.append([int(place > after) for place in range(len(tokens))])
+        product_start = tokens.index(">>") if ">>" in tokens else len(tokens)
+        segments.append([int(position > product_start) for position in range(len(tokens))])
     longest = max(map(len, rows))
     return TokenBatch(
         ids=np.array([row + [0] * (longest - len(row)) for row in rows]),
         mask=np.array([[True] * len(row) + [False] * (longest - len(row)) for row in rows]),
-        segments=np.array([row + [0] * (longest - len(row)) for row in kinds]),
+        segments=np.array([row + [0] * (longest - len(row)) for row in segments]),
     )
 
 
-def converted(folder: Path, made: Path) -> Model:
-    return clearhead.load(clearhead.convert(folder, made, allow_pickle=True), "core")
+def convert_and_load(folder: Path, output: Path) -> Model:
+    return clearhead.load(clearhead.convert(folder, output, allow_pickle=True), "core")
 
 
 def test_reaction_bert(weights_folder: Path, tmp_path: Path) -> None:
     folder = weights_folder / "rxnfp_bert_pretrained"
-    model = converted(folder, tmp_path / "bert")
+    model = convert_and_load(folder, tmp_path / "bert")
     theirs = import_transformers().BertForPreTraining.from_pretrained(folder).eval()
-    given = reactions(folder)
-    expected = compute_reference_outputs(theirs, given)
+    batch = make_reaction_batch(folder)
+    expected = compute_reference_outputs(theirs, batch)
     assert {"hidden", "logits", "next_sentence"} <= expected.keys()
     assert model.head == "pretrain"
-    assert_equal(expected, model.run(**given.to_clearhead()), given)
+    assert_equal(expected, model.run(**batch.to_clearhead()), batch)
     back = load_in_transformers(tmp_path / "bert", "BertForPreTraining")
-    for name, values in compute_reference_outputs(back, given).items():
+    for name, values in compute_reference_outputs(back, batch).items():
         np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-6, err_msg=name)
 
 
-def test_reaction_bert_knows_its_subject(weights_folder: Path, tmp_path: Path) -> None:
-    """Hidden atoms come back: a wrong order of layers or heads would still agree with itself, but not say this."""
+def test_reaction_bert_predicts_masked_atoms(weights_folder: Path, tmp_path: Path) -> None:
+    """Masked atoms are predicted, which a self-consistent but wrong order of layers or heads would not achieve."""
     folder = weights_folder / "rxnfp_bert_pretrained"
-    model = converted(folder, tmp_path / "bert")
-    hidden, plain = reactions(folder), reactions(folder, masked=False)
-    logits = model.run(**hidden.to_clearhead()).logits
+    model = convert_and_load(folder, tmp_path / "bert")
+    masked, plain = make_reaction_batch(folder), make_reaction_batch(folder, masked=False)
+    logits = model.run(**masked.to_clearhead()).logits
     assert logits is not None
-    asked = hidden.ids != plain.ids
-    assert asked.sum() > 10
-    assert (logits.argmax(-1)[asked] == plain.ids[asked]).mean() > 0.7
+    is_masked = masked.ids != plain.ids
+    assert is_masked.sum() > 10
+    assert (logits.argmax(-1)[is_masked] == plain.ids[is_masked]).mean() > 0.7
 
 
 def test_reaction_albert(weights_folder: Path, tmp_path: Path) -> None:
     folder = weights_folder / "rxnmapper_albert"
-    model = converted(folder, tmp_path / "albert")
+    model = convert_and_load(folder, tmp_path / "albert")
     theirs = import_transformers().AlbertForMaskedLM.from_pretrained(folder).eval()
-    given = reactions(folder)
+    batch = make_reaction_batch(folder)
     assert (model.head, model.shape.stack.layers, model.shape.stack.blocks) == ("masked", 12, 1)
-    assert_equal(compute_reference_outputs(theirs, given), model.run(**given.to_clearhead()), given)
+    assert_equal(compute_reference_outputs(theirs, batch), model.run(**batch.to_clearhead()), batch)
 
 
 @pytest.mark.parametrize("name", ["rxnfp_bert_pretrained", "rxnmapper_albert"])
-def test_control_one_number_of_trained_weights(weights_folder: Path, tmp_path: Path, name: str) -> None:
+def test_control_one_wrong_trained_weight(weights_folder: Path, tmp_path: Path, name: str) -> None:
     folder = weights_folder / name
-    model = converted(folder, tmp_path / name)
+    model = convert_and_load(folder, tmp_path / name)
     title = {"rxnfp_bert_pretrained": "BertForPreTraining", "rxnmapper_albert": "AlbertForMaskedLM"}[name]
-    given = reactions(folder)
-    expected = compute_reference_outputs(getattr(import_transformers(), title).from_pretrained(folder).eval(), given)
+    batch = make_reaction_batch(folder)
+    expected = compute_reference_outputs(getattr(import_transformers(), title).from_pretrained(folder).eval(), batch)
     with torch.no_grad():
         model.module.get_parameter("stack.blocks.0.attend.inner.v.weight")[0, 0] += 0.05
-    found = compute_differences(expected, model.run(**given.to_clearhead()), given)
-    assert found["hidden"] > 1e-5
-    assert found["logits"] > 1e-5
+    differences = compute_differences(expected, model.run(**batch.to_clearhead()), batch)
+    assert differences["hidden"] > 1e-5
+    assert differences["logits"] > 1e-5
 
 
-def antibody_folder(source: Path, chain: str, made: Path) -> Path:
-    """fairseq's tensor names as transformers', in a folder that both sides read."""
+def convert_antibody_model(source: Path, chain: str, output: Path) -> Path:
+    """Convert a fairseq checkpoint to transformers' tensor names, in a folder that both libraries read."""
     from safetensors.torch import load_file, save_file
 
-    said = json.loads((source / f"{chain}_config.json").read_text())
+    source_config = json.loads((source / f"{chain}_config.json").read_text())
     stored = load_file(source / f"{chain}.safetensors")
-    stack, head = "decoder.sentence_encoder.", "decoder.lm_head."
+    stack_prefix, head_prefix = "decoder.sentence_encoder.", "decoder.lm_head."
     names = {
-        stack + "embed_tokens.weight": "roberta.embeddings.word_embeddings.weight",
-        stack + "embed_positions.weight": "roberta.embeddings.position_embeddings.weight",
-        head + "weight": "lm_head.decoder.weight",
-        head + "bias": "lm_head.bias",
+        stack_prefix + "embed_tokens.weight": "roberta.embeddings.word_embeddings.weight",
+        stack_prefix + "embed_positions.weight": "roberta.embeddings.position_embeddings.weight",
+        head_prefix + "weight": "lm_head.decoder.weight",
+        head_prefix + "bias": "lm_head.bias",
     }
     for leaf in ("weight", "bias"):
-        names[f"{stack}emb_layer_norm.{leaf}"] = f"roberta.embeddings.LayerNorm.{leaf}"
-        names[f"{head}dense.{leaf}"] = f"lm_head.dense.{leaf}"
-        names[f"{head}layer_norm.{leaf}"] = f"lm_head.layer_norm.{leaf}"
-        for layer in range(said["encoder_layers"]):
-            ours, theirs = f"{stack}layers.{layer}.", f"roberta.encoder.layer.{layer}."
-            for a, b in (
+        names[f"{stack_prefix}emb_layer_norm.{leaf}"] = f"roberta.embeddings.LayerNorm.{leaf}"
+        names[f"{head_prefix}dense.{leaf}"] = f"lm_head.dense.{leaf}"
+        names[f"{head_prefix}layer_norm.{leaf}"] = f"lm_head.layer_norm.{leaf}"
+        for layer in range(source_config["encoder_layers"]):
+            source_prefix, target_prefix = f"{stack_prefix}layers.{layer}.", f"roberta.encoder.layer.{layer}."
+            for source_name, target_name in (
                 ("self_attn.q_proj", "attention.self.query"),
                 ("self_attn.k_proj", "attention.self.key"),
                 ("self_attn.v_proj", "attention.self.value"),
@@ -139,48 +142,48 @@ def antibody_folder(source: Path, chain: str, made: Path) -> Path:
                 ("fc2", "output.dense"),
                 ("final_layer_norm", "output.LayerNorm"),
             ):
-                names[f"{ours}{a}.{leaf}"] = f"{theirs}{b}.{leaf}"
+                names[f"{source_prefix}{source_name}.{leaf}"] = f"{target_prefix}{target_name}.{leaf}"
     renamed = {names[name]: tensor.contiguous() for name, tensor in stored.items()}
     vocab, width = renamed["roberta.embeddings.word_embeddings.weight"].shape
     renamed["roberta.embeddings.token_type_embeddings.weight"] = torch.zeros(1, width)  # fairseq has no segments
-    made.mkdir()
-    save_file(renamed, made / "model.safetensors", metadata={"format": "pt"})
+    output.mkdir()
+    save_file(renamed, output / "model.safetensors", metadata={"format": "pt"})
     config = {
         "model_type": "roberta",
         "architectures": ["RobertaForMaskedLM"],
         "vocab_size": vocab,
         "hidden_size": width,
-        "num_hidden_layers": said["encoder_layers"],
-        "num_attention_heads": said["encoder_attention_heads"],
-        "intermediate_size": said["encoder_ffn_embed_dim"],
-        "max_position_embeddings": said["max_positions"] + 2,
-        "hidden_act": said["activation_fn"],
+        "num_hidden_layers": source_config["encoder_layers"],
+        "num_attention_heads": source_config["encoder_attention_heads"],
+        "intermediate_size": source_config["encoder_ffn_embed_dim"],
+        "max_position_embeddings": source_config["max_positions"] + 2,
+        "hidden_act": source_config["activation_fn"],
         "layer_norm_eps": 1e-5,
         "type_vocab_size": 1,
         "pad_token_id": 1,
     }
-    (made / "config.json").write_text(json.dumps(config))
-    return made
+    (output / "config.json").write_text(json.dumps(config))
+    return output
 
 
 def test_antibody_roberta(weights_folder: Path, tmp_path: Path) -> None:
     source = weights_folder / "sapiens_roberta_antibody"
-    folder = antibody_folder(source, "vh", tmp_path / "vh")
+    folder = convert_antibody_model(source, "vh", tmp_path / "vh")
     letters = [line.split()[0] for line in (source / "dict.txt").read_text().splitlines()]
-    numbers = {letter: 4 + place for place, letter in enumerate(letters)}  # after <s>, <pad>, </s> and <unk>
-    whole = [0, *(numbers[letter] for letter in HEAVY_CHAIN), 2]
-    ids = np.array([whole, whole[:60] + [2] + [1] * (len(whole) - 61)])
-    given = TokenBatch(ids=ids, mask=ids != 1)
+    token_ids = {letter: 4 + index for index, letter in enumerate(letters)}  # after <s>, <pad>, </s> and <unk>
+    full_ids = [0, *(token_ids[letter] for letter in HEAVY_CHAIN), 2]
+    ids = np.array([full_ids, full_ids[:60] + [2] + [1] * (len(full_ids) - 61)])
+    batch = TokenBatch(ids=ids, mask=ids != 1)
     model = clearhead.load(folder, "core")
     theirs = import_transformers().RobertaForMaskedLM.from_pretrained(folder).eval()
-    out = model.run(**given.to_clearhead())
-    assert_equal(compute_reference_outputs(theirs, given), out, given)
-    assert out.logits is not None
+    output = model.run(**batch.to_clearhead())
+    assert_equal(compute_reference_outputs(theirs, batch), output, batch)
+    assert output.logits is not None
     # a real antibody mostly agrees with what the model learned of human ones
-    assert (out.logits[0, 1:-1].argmax(-1) == ids[0, 1:-1]).mean() > 0.75
+    assert (output.logits[0, 1:-1].argmax(-1) == ids[0, 1:-1]).mean() > 0.75
 
 
-def sentences(data: Path) -> list[str]:
+def read_sentences(data: Path) -> list[str]:
     """2,000 real sentences: reviews and captions, the longest and the shortest among them."""
     reviews = [line.split("\t")[0] for line in (data / "sst2" / "train.tsv").read_text().splitlines()[1:1001]]
     pairs = [line.split("\t") for line in (data / "stsb" / "train.tsv").read_text().splitlines()[1:]]
@@ -203,7 +206,7 @@ def their_minilm(minilm: Model) -> Any:
 
 
 def test_minilm_on_real_sentences(minilm: Model, their_minilm: Any, data_folder: Path) -> None:
-    texts = sentences(data_folder)
+    texts = read_sentences(data_folder)
     assert len(texts) == 2000
     theirs = their_minilm.tokenizer(texts)["input_ids"]
     assert [encoding.ids for encoding in minilm.tokenizer.encode_batch(texts)] == theirs
@@ -216,15 +219,15 @@ def test_minilm_on_real_sentences(minilm: Model, their_minilm: Any, data_folder:
     assert cosine.min() > 0.99999
 
 
-def test_minilm_does_not_hear_its_neighbours(minilm: Model) -> None:
-    """A text's vector is the same alone and beside a much longer one."""
+def test_minilm_vectors_do_not_depend_on_the_batch(minilm: Model) -> None:
+    """A text's vector is the same on its own and next to a much longer text."""
     texts = ["A plane is taking off.", "A man is playing a large flute. " * 20, "flute"]
-    alone = np.concatenate([minilm.embed([text]) for text in texts])
-    assert np.abs(minilm.embed(texts, batch_tokens=10_000) - alone).max() < 1e-6
-    assert np.abs(minilm.embed(texts, batch_tokens=1) - alone).max() == 0
+    single = np.concatenate([minilm.embed([text]) for text in texts])
+    assert np.abs(minilm.embed(texts, batch_tokens=10_000) - single).max() < 1e-6
+    assert np.abs(minilm.embed(texts, batch_tokens=1) - single).max() == 0
 
 
-def test_control_minilm_with_one_wrong_number(their_minilm: Any) -> None:
+def test_control_minilm_with_one_wrong_weight(their_minilm: Any) -> None:
     model = clearhead.load("default", "core")
     texts = ["A plane is taking off.", "A man is playing a large flute."]
     expected = their_minilm.encode(texts, show_progress_bar=False)
@@ -234,15 +237,15 @@ def test_control_minilm_with_one_wrong_number(their_minilm: Any) -> None:
     assert np.abs(model.embed(texts) - expected).max() > 1e-5
 
 
-def test_minilm_cuts_where_its_folder_says(minilm: Model, their_minilm: Any) -> None:
-    """Its folder says 256 tokens, its tokenizer 512."""
+def test_minilm_truncates_at_the_length_of_its_folder(minilm: Model, their_minilm: Any) -> None:
+    """The folder's limit is 256 tokens, the tokenizer's 512."""
     text = "A man is playing a large flute. " * 60
     with pytest.warns(clearhead.TruncationWarning, match="1 of 2 texts are longer than 256 tokens: 226 tokens"):
         got = minilm.embed([text, "flute"])
     assert np.abs(got - their_minilm.encode([text, "flute"], show_progress_bar=False)).max() < 1e-5
 
 
-def test_minilm_there_and_back(minilm: Model, their_minilm: Any, tmp_path: Path) -> None:
+def test_minilm_round_trip(minilm: Model, their_minilm: Any, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     minilm.save(tmp_path)

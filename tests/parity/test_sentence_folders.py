@@ -1,4 +1,4 @@
-"""sentence-transformers folders, both ways: every pooling, dense steps, unit length, prompts, maximum length."""
+"""Round trips of sentence-transformers folders: pooling, dense layers, normalization, prompts, maximum length."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ACTIVATIONS = ("Tanh", "Identity", "ReLU", "GELU", "Sigmoid", "SiLU", "Mish", "E
 @pytest.fixture(scope="module")
 def parts() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own old names warn when they are imported
+        warnings.simplefilter("ignore")  # deprecated names in the package warn on import
         from sentence_transformers import models
 
     return models
@@ -85,58 +85,58 @@ Make = Callable[..., Any]
 
 @pytest.fixture
 def make(parts: Any, encoder: Path) -> Make:
-    def build(*steps: Any, max_length: int | None = None, lower: bool = False, **how: Any) -> Any:
+    def build(*steps: Any, max_length: int | None = None, lowercase: bool = False, **options: Any) -> Any:
         from sentence_transformers import SentenceTransformer
 
         torch.manual_seed(0)
-        first = parts.Transformer(str(encoder), max_seq_length=max_length, do_lower_case=lower)
-        return SentenceTransformer(modules=[first, *steps], device="cpu", **how).eval()
+        transformer = parts.Transformer(str(encoder), max_seq_length=max_length, do_lower_case=lowercase)
+        return SentenceTransformer(modules=[transformer, *steps], device="cpu", **options).eval()
 
     return build
 
 
-def check(theirs: Any, folder: Path, texts: tuple[str, ...] = TEXTS, **how: Any) -> clearhead.Model:
-    """Their folder read here, our folder read there: the same vectors each time."""
+def check_round_trip(theirs: Any, folder: Path, texts: tuple[str, ...] = TEXTS, **options: Any) -> clearhead.Model:
+    """Load their folder here and our folder there, and compare the vectors."""
     from sentence_transformers import SentenceTransformer
 
-    expected = theirs.encode(list(texts), show_progress_bar=False, **how)
+    expected = theirs.encode(list(texts), show_progress_bar=False, **options)
     theirs.save(str(folder / "theirs"))
     model = clearhead.load(folder / "theirs")
-    assert np.abs(model.embed(texts, **how) - expected).max() < 1e-5
+    assert np.abs(model.embed(texts, **options) - expected).max() < 1e-5
     model.save(folder / "ours")
     back = SentenceTransformer(str(folder / "ours"), device="cpu")
-    assert np.abs(back.encode(list(texts), show_progress_bar=False, **how) - expected).max() < 1e-5
-    again = clearhead.load(folder / "ours")
-    assert again.pooling == model.pooling
-    np.testing.assert_array_equal(again.embed(texts, **how), model.embed(texts, **how))
+    assert np.abs(back.encode(list(texts), show_progress_bar=False, **options) - expected).max() < 1e-5
+    reloaded = clearhead.load(folder / "ours")
+    assert reloaded.pooling == model.pooling
+    np.testing.assert_array_equal(reloaded.embed(texts, **options), model.embed(texts, **options))
     return model
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_way_to_pool(make: Make, parts: Any, tmp_path: Path, mode: str) -> None:
-    model = check(make(parts.Pooling(24, mode)), tmp_path)
+def test_every_pooling_mode(make: Make, parts: Any, tmp_path: Path, mode: str) -> None:
+    model = check_round_trip(make(parts.Pooling(24, mode)), tmp_path)
     assert model.pooling.modes == (mode,)
 
 
 @pytest.mark.parametrize("modes", [("mean", "max"), ("max", "mean"), ("lasttoken", "cls", "weightedmean"), MODES])
-def test_ways_side_by_side(make: Make, parts: Any, tmp_path: Path, modes: tuple[str, ...]) -> None:
-    model = check(make(parts.Pooling(24, modes)), tmp_path)
+def test_concatenated_pooling_modes(make: Make, parts: Any, tmp_path: Path, modes: tuple[str, ...]) -> None:
+    model = check_round_trip(make(parts.Pooling(24, modes)), tmp_path)
     assert model.embed(["a walk"]).shape == (1, 24 * len(modes))
 
 
-def test_ways_differ(make: Make, parts: Any, tmp_path: Path) -> None:
-    """The control: no way to pool gives another's vectors."""
-    made = {}
+def test_pooling_modes_differ(make: Make, parts: Any, tmp_path: Path) -> None:
+    """The control: every pooling mode gives different vectors."""
+    vectors = {}
     for mode in MODES:
         make(parts.Pooling(24, mode)).save(str(tmp_path / mode))
-        made[mode] = clearhead.load(tmp_path / mode).embed(TEXTS)
+        vectors[mode] = clearhead.load(tmp_path / mode).embed(TEXTS)
     for first in MODES:
         for second in MODES:
-            assert first == second or np.abs(made[first] - made[second]).max() > 1e-3
+            assert first == second or np.abs(vectors[first] - vectors[second]).max() > 1e-3
 
 
 def test_normalize(make: Make, parts: Any, tmp_path: Path) -> None:
-    model = check(make(parts.Pooling(24), parts.Normalize()), tmp_path)
+    model = check_round_trip(make(parts.Pooling(24), parts.Normalize()), tmp_path)
     assert np.abs(np.linalg.norm(model.embed(TEXTS), axis=1) - 1).max() < 1e-6
     assert np.abs(np.linalg.norm(model.embed(TEXTS, normalize=False), axis=1) - 1).min() > 1e-3
 
@@ -144,17 +144,17 @@ def test_normalize(make: Make, parts: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_dense(make: Make, parts: Any, tmp_path: Path, name: str) -> None:
     step = parts.Dense(24, 7, bias=name != "ReLU", activation_function=getattr(torch.nn, name)())
-    model = check(make(parts.Pooling(24), step), tmp_path)
+    model = check_round_trip(make(parts.Pooling(24), step), tmp_path)
     assert model.embed(["a walk"]).shape == (1, 7)
 
 
-def test_two_dense_steps_then_unit_length(make: Make, parts: Any, tmp_path: Path) -> None:
+def test_two_dense_layers_then_normalize(make: Make, parts: Any, tmp_path: Path) -> None:
     steps = parts.Dense(48, 10), parts.Dense(10, 5, activation_function=torch.nn.Identity()), parts.Normalize()
-    model = check(make(parts.Pooling(24, ("mean", "max")), *steps), tmp_path)
+    model = check_round_trip(make(parts.Pooling(24, ("mean", "max")), *steps), tmp_path)
     assert [(dense.inputs, dense.outputs) for dense in model.pooling.dense] == [(48, 10), (10, 5)]
 
 
-def test_control_a_dense_weight(make: Make, parts: Any, tmp_path: Path) -> None:
+def test_control_one_wrong_dense_weight(make: Make, parts: Any, tmp_path: Path) -> None:
     theirs = make(parts.Pooling(24), parts.Dense(24, 7))
     theirs.save(str(tmp_path))
     model = clearhead.load(tmp_path)
@@ -167,21 +167,21 @@ def test_control_a_dense_weight(make: Make, parts: Any, tmp_path: Path) -> None:
 def test_prompts(make: Make, parts: Any, tmp_path: Path) -> None:
     prompts = {"query": "query : ", "passage": "passage : "}
     theirs = make(parts.Pooling(24), prompts=prompts, default_prompt_name="query")
-    model = check(theirs, tmp_path)
+    model = check_round_trip(theirs, tmp_path)
     plain = model.embed(TEXTS, prompt="")
     for name, prompt in prompts.items():
-        named = model.embed(TEXTS, prompt_name=name)
+        prompted = model.embed(TEXTS, prompt_name=name)
         expected = theirs.encode(list(TEXTS), prompt_name=name, show_progress_bar=False)
-        assert np.abs(named - expected).max() < 1e-5
-        np.testing.assert_array_equal(named, model.embed(TEXTS, prompt=prompt))
-        assert np.abs(named - plain).max() > 1e-3
+        assert np.abs(prompted - expected).max() < 1e-5
+        np.testing.assert_array_equal(prompted, model.embed(TEXTS, prompt=prompt))
+        assert np.abs(prompted - plain).max() > 1e-3
     np.testing.assert_array_equal(model.embed(TEXTS), model.embed(TEXTS, prompt_name="query"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_prompt_left_out_of_the_pool(make: Make, parts: Any, tmp_path: Path, mode: str) -> None:
+def test_prompt_excluded_from_pooling(make: Make, parts: Any, tmp_path: Path, mode: str) -> None:
     theirs = make(parts.Pooling(24, mode, include_prompt=False), prompts={"query": "query : "})
-    model = check(theirs, tmp_path, prompt_name="query")
+    model = check_round_trip(theirs, tmp_path, prompt_name="query")
     assert not model.pooling.include_prompt
     theirs = make(parts.Pooling(24, mode), prompts={"query": "query : "})
     included = theirs.encode(list(TEXTS), prompt_name="query", show_progress_bar=False)
@@ -189,21 +189,21 @@ def test_prompt_left_out_of_the_pool(make: Make, parts: Any, tmp_path: Path, mod
         assert np.abs(model.embed(TEXTS, prompt_name="query") - included).max() > 1e-3
 
 
-@pytest.mark.parametrize("longest", [3, 6])
-def test_longest_text(make: Make, parts: Any, tmp_path: Path, longest: int) -> None:
-    theirs = make(parts.Pooling(24), max_length=longest)
-    with pytest.warns(TruncationWarning, match=f"longer than {longest} tokens"):
-        model = check(theirs, tmp_path)
-    assert model.max_length(model.pooling) == longest
+@pytest.mark.parametrize("max_length", [3, 6])
+def test_maximum_length(make: Make, parts: Any, tmp_path: Path, max_length: int) -> None:
+    theirs = make(parts.Pooling(24), max_length=max_length)
+    with pytest.warns(TruncationWarning, match=f"longer than {max_length} tokens"):
+        model = check_round_trip(theirs, tmp_path)
+    assert model.max_length(model.pooling) == max_length
 
 
 def test_lower_case(make: Make, parts: Any, tmp_path: Path) -> None:
-    model = check(make(parts.Pooling(24), lower=True), tmp_path)
+    model = check_round_trip(make(parts.Pooling(24), lower=True), tmp_path)
     np.testing.assert_array_equal(model.embed(["A WALK"]), model.embed(["a walk"]))
 
 
 def test_pooler_is_not_written(encoder: Path, tmp_path: Path) -> None:
-    """Ours alone can pool by the pooler's vector; a folder that would lose it is refused."""
+    """Only Clearhead supports pooler pooling, so saving such a model as a sentence-transformers folder is refused."""
     from dataclasses import replace
 
     model = clearhead.load(encoder)
@@ -218,12 +218,12 @@ def test_pooler_is_not_written(encoder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_pool_alone(parts: Any, mode: str) -> None:
-    """The numpy pooling equals theirs on ragged rows, without a model around it."""
-    draws = np.random.default_rng(0)
-    tokens = draws.normal(size=(4, 6, 5)).astype(np.float32)
+def test_pooling_of_ragged_rows(parts: Any, mode: str) -> None:
+    """The numpy pooling equals theirs on ragged rows, without a model."""
+    rng = np.random.default_rng(0)
+    tokens = rng.normal(size=(4, 6, 5)).astype(np.float32)
     mask = np.arange(6)[None] < np.array([6, 1, 3, 5])[:, None]
     theirs = parts.Pooling(5, mode)
-    given = {"token_embeddings": torch.tensor(tokens), "attention_mask": torch.tensor(mask.astype(np.int64))}
-    expected = theirs(given)["sentence_embedding"].numpy()
+    features = {"token_embeddings": torch.tensor(tokens), "attention_mask": torch.tensor(mask.astype(np.int64))}
+    expected = theirs(features)["sentence_embedding"].numpy()
     np.testing.assert_allclose(pool(tokens, mask, None, (mode,)), expected, atol=1e-6)

@@ -1,4 +1,4 @@
-"""The 2017 Transformer equals torch.nn.Transformer holding the same tensors, by the names in its own files."""
+"""The 2017 Transformer equals torch.nn.Transformer with the same tensors, loaded by name from the saved files."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from tests.family_configs import choose, draw_bool
 from tests.parity_models import TOLERANCE, TokenBatch, make_token_batch, perturb_weights
 from tests.variation import scaled
 
-# it says so when it cannot use its nested tensors, which are of no interest here
+# torch warns if it cannot use nested tensors, which do not matter here
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
 
-def waves(length: int, width: int) -> torch.Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same), number by number."""
+def sinusoid_table(length: int, width: int) -> torch.Tensor:
+    """Compute PE(pos, 2i) = sin(pos / 10000^(2i/d)) and PE(pos, 2i+1) = cos(...) one number at a time."""
     table = torch.zeros(length, width)
-    for place in range(length):
+    for position in range(length):
         for column in range(width):
-            angle = place / 10000 ** (2 * (column // 2) / width)
-            table[place, column] = math.cos(angle) if column % 2 else math.sin(angle)
+            angle = position / 10000 ** (2 * (column // 2) / width)
+            table[position, column] = math.cos(angle) if column % 2 else math.sin(angle)
     return table
 
 
-def made(config: dict[str, Any], seed: int = 0) -> Model:
+def create_model(config: dict[str, Any], seed: int = 0) -> Model:
     model = clearhead.create("transformer", config=config, head="seq2seq", seed=seed)
     perturb_weights(model.module, seed)
     return model
 
 
-def torch_logits(folder: Path, config: dict[str, Any], batch: TokenBatch) -> torch.Tensor:
-    """Logits by torch's own modules, with every tensor of the folder in use."""
+def compute_torch_logits(folder: Path, config: dict[str, Any], batch: TokenBatch) -> torch.Tensor:
+    """Compute logits with torch.nn.Transformer, using every tensor of the folder."""
     stored = load_file(folder / "model.safetensors")
     inner = {name.removeprefix("transformer."): t for name, t in stored.items() if name.startswith("transformer.")}
     theirs = torch.nn.Transformer(
@@ -58,21 +58,21 @@ def torch_logits(folder: Path, config: dict[str, Any], batch: TokenBatch) -> tor
         norm_first=config["norm_first"],
     ).eval()
     theirs.load_state_dict(inner, strict=True)
-    words = stored["embedding.weight"]
-    target_words = stored.get("target_embedding.weight", words)
+    embedding = stored["embedding.weight"]
+    target_embedding = stored.get("target_embedding.weight", embedding)
     source, target = torch.tensor(batch.ids), torch.tensor(batch.target_ids)
     scale = math.sqrt(config["width"])
     out = theirs(
-        words[source] * scale + waves(source.shape[1], config["width"]),
-        target_words[target] * scale + waves(target.shape[1], config["width"]),
+        embedding[source] * scale + sinusoid_table(source.shape[1], config["width"]),
+        target_embedding[target] * scale + sinusoid_table(target.shape[1], config["width"]),
         tgt_mask=torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1),
         src_key_padding_mask=~torch.tensor(batch.mask),
         memory_key_padding_mask=~torch.tensor(batch.mask),
         tgt_key_padding_mask=~torch.tensor(batch.target_mask),
     )
-    logits: torch.Tensor = out @ stored.get("output.weight", target_words).T + stored.get("output.bias", 0.0)
-    rest = stored.keys() - {"embedding.weight", "target_embedding.weight", "output.weight", "output.bias"}
-    assert len(rest) == len(inner)
+    logits: torch.Tensor = out @ stored.get("output.weight", target_embedding).T + stored.get("output.bias", 0.0)
+    non_transformer = stored.keys() - {"embedding.weight", "target_embedding.weight", "output.weight", "output.bias"}
+    assert len(non_transformer) == len(inner)
     return logits.detach()
 
 
@@ -107,31 +107,31 @@ def cases(draw: Any) -> tuple[dict[str, Any], TokenBatch, int]:
     return config, batch, seed
 
 
-def check(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
+def check_case(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
     config, batch, seed = case
-    model = made(config, seed)
+    model = create_model(config, seed)
     with TemporaryDirectory() as folder:
         model.save(folder)
-        expected = torch_logits(Path(folder), config, batch).numpy()
-        again = clearhead.load(folder, "core")
-        for each in (model, again):
-            got = each.run(**batch.to_clearhead()).logits
+        expected = compute_torch_logits(Path(folder), config, batch).numpy()
+        reloaded = clearhead.load(folder, "core")
+        for loaded in (model, reloaded):
+            got = loaded.run(**batch.to_clearhead()).logits
             assert got is not None
             assert np.abs(got - expected)[batch.target_mask].max() <= TOLERANCE
-        assert again.shape == model.shape
+        assert reloaded.shape == model.shape
 
 
 @settings(max_examples=scaled(12), phases=(Phase.generate,))
 @given(cases())
 def test_equal_to_torch(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
-    check(case)
+    check_case(case)
 
 
 @pytest.mark.exhaustive
 @settings(max_examples=300, phases=(Phase.generate,))
 @given(cases())
 def test_equal_to_torch_on_many(case: tuple[dict[str, Any], TokenBatch, int]) -> None:
-    check(case)
+    check_case(case)
 
 
 CONFIG: dict[str, Any] = {
@@ -159,11 +159,11 @@ CONFIG: dict[str, Any] = {
         "stack.embed.token.weight",
     ],
 )
-def test_control_one_wrong_number(name: str, tmp_path: Path) -> None:
+def test_control_one_wrong_weight(name: str, tmp_path: Path) -> None:
     batch = make_token_batch(60, (9, 5), targets=(7, 8))
-    model = made(CONFIG)
+    model = create_model(CONFIG)
     model.save(tmp_path)
-    expected = torch_logits(tmp_path, CONFIG, batch).numpy()
+    expected = compute_torch_logits(tmp_path, CONFIG, batch).numpy()
     with torch.no_grad():
         weight = model.module.get_parameter(name)
         weight[(int(batch.ids[0, 0]), 0) if "token" in name else (0,) * weight.ndim] += 0.05

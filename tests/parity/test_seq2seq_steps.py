@@ -1,4 +1,4 @@
-"""Fine-tuning a Marian or a T5: loss and gradient of a step are those of `transformers`, and so is what is saved."""
+"""Fine-tuning Marian and T5: loss and gradient of a step and the saved folder agree with `transformers`."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from tests.seq2seq_folders import CASES, MODEL_CLASSES, save_seq2seq_folder
 from tests.text.tokenizer_folders import SENTENCES
 
 ROWS = [{"source": source, "target": target} for source, target in zip(SENTENCES[:8], SENTENCES[2:10], strict=True)]
-IGNORED = -100  # what labels are padded with
+IGNORE_INDEX = -100  # padding of labels
 
 
-def theirs(place: Path, family: str) -> tuple[Any, Any]:
-    """A folder's tokenizer and model there."""
+def load_reference(folder: Path, family: str) -> tuple[Any, Any]:
+    """Load a folder's tokenizer and model with transformers."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Marian's advice to install more is not our subject
-        words = import_transformers().AutoTokenizer.from_pretrained(place)
-    return words, getattr(import_transformers(), MODEL_CLASSES[family]).from_pretrained(place)
+        warnings.simplefilter("ignore")  # Marian's tokenizer recommends installing sacremoses
+        tokenizer = import_transformers().AutoTokenizer.from_pretrained(folder)
+    return tokenizer, getattr(import_transformers(), MODEL_CLASSES[family]).from_pretrained(folder)
 
 
-def expected(place: Path, case: str, prefix: str, smoothing: float = 0.0) -> tuple[float, float]:
-    """Loss and length of the gradient, as the lecture's collator and model have them."""
+def compute_reference_step(folder: Path, case: str, prefix: str, smoothing: float = 0.0) -> tuple[float, float]:
+    """Loss and gradient norm of one batch in transformers."""
     family = CASES[case][0]
-    words, model = theirs(place, family)
+    tokenizer, model = load_reference(folder, family)
     model.train()
-    sources = words([prefix + row["source"] for row in ROWS], padding=True, return_tensors="pt")
-    targets = words(text_target=[row["target"] for row in ROWS], padding=True, return_tensors="pt")
-    labels = targets["input_ids"].masked_fill(targets["attention_mask"] == 0, IGNORED)
+    sources = tokenizer([prefix + row["source"] for row in ROWS], padding=True, return_tensors="pt")
+    targets = tokenizer(text_target=[row["target"] for row in ROWS], padding=True, return_tensors="pt")
+    labels = targets["input_ids"].masked_fill(targets["attention_mask"] == 0, IGNORE_INDEX)
     out = model(**sources, labels=labels)
     loss = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), labels.flatten(), label_smoothing=smoothing)
     if not smoothing:
@@ -47,12 +47,12 @@ def expected(place: Path, case: str, prefix: str, smoothing: float = 0.0) -> tup
     return loss.item(), gradient.item()
 
 
-def first_step(place: Path, output: Path, **choices: Any) -> TrainingStep:
-    """What the first step of a run says of itself."""
+def run_first_step(model: Path, output: Path, **choices: Any) -> TrainingStep:
+    """Train and return what the first step reports."""
     steps: list[TrainingStep] = []
     clearhead.train(
         ROWS,
-        model=str(place),
+        model=str(model),
         task="translate",
         output=output,
         epochs=1,
@@ -70,22 +70,22 @@ def first_step(place: Path, output: Path, **choices: Any) -> TrainingStep:
 
 @pytest.mark.parametrize(("case", "smoothing"), [*((case, 0.0) for case in CASES), ("marian", 0.1), ("t5", 0.1)])
 def test_a_step_has_the_loss_and_the_gradient_of_transformers(case: str, smoothing: float, tmp_path: Path) -> None:
-    place = save_seq2seq_folder(tmp_path / "base", case)
+    base = save_seq2seq_folder(tmp_path / "base", case)
     prefix = "translate: " if case.startswith("t5") else ""
-    loss, gradient = expected(place, case, prefix, smoothing)
-    step = first_step(place, tmp_path / "run", prefix=prefix, label_smoothing=smoothing)
+    loss, gradient_norm = compute_reference_step(base, case, prefix, smoothing)
+    step = run_first_step(base, tmp_path / "run", prefix=prefix, label_smoothing=smoothing)
     assert step.rows == len(ROWS)
     assert step.loss == pytest.approx(loss, rel=TOLERANCE)
-    assert step.gradient == pytest.approx(gradient, rel=1e-4)
-    if prefix:  # the control: another text before the source is another loss
-        other = first_step(place, tmp_path / "other", prefix="", label_smoothing=smoothing)
-        assert other.loss != pytest.approx(loss, rel=1e-4)
+    assert step.gradient == pytest.approx(gradient_norm, rel=1e-4)
+    if prefix:  # the control: another prefix gives another loss
+        without_prefix = run_first_step(base, tmp_path / "other", prefix="", label_smoothing=smoothing)
+        assert without_prefix.loss != pytest.approx(loss, rel=1e-4)
 
 
-def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
-    place = save_seq2seq_folder(tmp_path / "base", "marian untied")
-    first_step(place, tmp_path / "run", learning_rate=0.1, weight_decay=0.0)
-    before, after = (clearhead.load(folder, "core").module for folder in (place, tmp_path / "run"))
+def test_output_bias_and_padding_embedding_of_marian_stay_fixed(tmp_path: Path) -> None:
+    base = save_seq2seq_folder(tmp_path / "base", "marian untied")
+    run_first_step(base, tmp_path / "run", learning_rate=0.1, weight_decay=0.0)
+    before, after = (clearhead.load(folder, "core").module for folder in (base, tmp_path / "run"))
     pad = before.shape.stack.pad_id
     torch.testing.assert_close(after.head.out.bias, before.head.out.bias)
     torch.testing.assert_close(after.stack.embed.token.weight[pad], before.stack.embed.token.weight[pad])
@@ -94,13 +94,13 @@ def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
 
 @pytest.mark.learns
 @pytest.mark.parametrize("case", ["marian apart", "t5 gated"])
-def test_a_taught_folder_says_in_transformers_what_it_says_here(
+def test_a_fine_tuned_folder_generates_the_same_in_transformers(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     family = CASES[case][0]
     prefix = "summarize: " if family == "t5" else ""
     base = save_seq2seq_folder(tmp_path / "base", case)
-    kept = json.loads((base / "generation_config.json").read_text())
+    generation_config = json.loads((base / "generation_config.json").read_text())
     rows = [{"source": row["source"], "target": row["source"].split()[1]} for row in ROWS[:4]]
     steps: list[TrainingStep] = []
     run = clearhead.train(
@@ -122,18 +122,18 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
         events=RunEvents(training_step=steps.append),
     )
     assert steps[-1].loss < 0.3 * steps[0].loss
-    assert json.loads((run.folder / "generation_config.json").read_text()) == kept
-    again = clearhead.evaluate(run.folder, rows)
-    assert again.metrics["chrf"].value == run.metrics["chrf"].value  # the prefix is remembered
-    words, model = theirs(run.folder, family)
+    assert json.loads((run.folder / "generation_config.json").read_text()) == generation_config
+    evaluation = clearhead.evaluate(run.folder, rows)
+    assert evaluation.metrics["chrf"].value == run.metrics["chrf"].value  # the prefix is remembered
+    tokenizer, model = load_reference(run.folder, family)
     texts = [prefix + row["source"] for row in rows]
     for beam in (1, 3):
-        given = words(texts, padding=True, return_tensors="pt")
-        said = model.generate(**given, num_beams=beam, max_new_tokens=12, do_sample=False)
+        inputs = tokenizer(texts, padding=True, return_tensors="pt")
+        generated = model.generate(**inputs, num_beams=beam, max_new_tokens=12, do_sample=False)
         ours = clearhead.load(run.folder).generate(texts, num_beams=beam, max_length=12)
-        for one, row in zip(ours, said[:, 1:].tolist(), strict=True):
-            assert row[: len(one.ids)] == list(one.ids)
-            assert set(row[len(one.ids) :]) <= {model.config.eos_token_id, model.config.pad_token_id}
+        for translation, row in zip(ours, generated[:, 1:].tolist(), strict=True):
+            assert row[: len(translation.ids)] == list(translation.ids)
+            assert set(row[len(translation.ids) :]) <= {model.config.eos_token_id, model.config.pad_token_id}
     capsys.readouterr()
     main(["translate", str(run.folder), rows[0]["source"], "--num-beams", "3", "--max-length", "12", "--quiet"])
     assert capsys.readouterr().out.strip() == ours[0].text
