@@ -1,4 +1,4 @@
-"""Small runs, one per task and method: what each is trained on, how, and what is compared of it.
+"""Small runs, one per task and method: their data, settings, and the values that are compared.
 
 `record.py` trains them with an earlier version of clearhead, the tests with this one, so that only public names are
 used here.
@@ -28,10 +28,10 @@ EXPECTED = HERE / "expected.json"  # what that version computed
 ROOT = "/earlier"  # stands in the stored files for the folder that they were written in
 VARIABLE = "CLEARHEAD_DATA"
 RECORDS = ("run.json", "metrics.json", "split.json", "clearhead.json", "ladder.json")  # that may name a path
-NOT_READ = ("report.html", "log.jsonl", "README.md")  # by no reader of a finished run
+NOT_READ = ("report.html", "log.jsonl", "README.md")  # by any reader of a finished run
 
-# nothing is left to defaults that tests vary, and one thread adds up in one order
-STEADY: dict[str, Any] = {"seed": 0, "threads": 1, "precision": "float", "device": "cpu", "report": False}
+# fixes what tests vary by default; a single thread adds up in a fixed order
+FIXED_SETTINGS: dict[str, Any] = {"seed": 0, "threads": 1, "precision": "float", "device": "cpu", "report": False}
 NETWORK: dict[str, Any] = {"epochs": 10, "rate": 1e-2, "batch_rows": 16, "baselines": False}
 HEAD: dict[str, Any] = {**NETWORK, "method": "head", "rate": 2e-2}
 FEATURES: dict[str, Any] = {"method": "features", "layer": "last", "pooling": "mean", "strength": 1.0}
@@ -104,8 +104,12 @@ PRETRAIN: dict[str, Any] = {
 WORDS: dict[str, Any] = {"width": 8, "min_count": 1, "epochs": 20, "seed": 0, "threads": 1}
 LADDER: dict[str, Any] = {**NETWORK, "methods": "majority,tfidf,finetune", "strength": 1.0}
 QUANTIZED = ("classify-finetune", "translate-transformer")
-KILLED = {"classify-finetune": 60, "translate-transformer": 74, "pretrain": 7}  # after so many steps
-EVERY = 16  # a row of the data file is answered, and its answer is compared
+KILL_STEPS = {
+    "classify-finetune": 60,
+    "translate-transformer": 74,
+    "pretrain": 7,
+}  # the process is killed after this number of steps
+ROW_INTERVAL = 16  # every 16th row of the data file is predicted and compared
 
 
 def _use_current_names(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,47 +126,47 @@ def train_case(name: str, root: Path, output: Path | None, **changes: Any) -> cl
     data, settings = CASES[name]
     model = {"model": str(root / settings["model"])} if "model" in settings else {}
     return clearhead.train(
-        root / "data" / data, output=output, **_use_current_names({**STEADY, **settings, **model, **changes})
+        root / "data" / data, output=output, **_use_current_names({**FIXED_SETTINGS, **settings, **model, **changes})
     )
 
 
 def pretrain_case(root: Path, output: Path | None, **changes: Any) -> clearhead.PretrainResult:
     """Pre-train the small model."""
-    return clearhead.pretrain(root / "data/text.txt", output=output, **{**STEADY, **PRETRAIN, **changes})
+    return clearhead.pretrain(root / "data/text.txt", output=output, **{**FIXED_SETTINGS, **PRETRAIN, **changes})
 
 
 def learn_words(root: Path, output: Path) -> None:
-    """Learn the word vectors, which some cases take their features from."""
+    """Train the word vectors that some cases use as features."""
     clearhead.word2vec(root / "data/reviews.csv", output, text="text", **WORDS)
 
 
 def run_ladder(root: Path, output: Path, **changes: Any) -> clearhead.Ladder:
     """Compare three methods on the reviews."""
-    settings = _use_current_names({**STEADY, **LADDER, **changes})
+    settings = _use_current_names({**FIXED_SETTINGS, **LADDER, **changes})
     del settings["report"], settings["baselines"]  # a ladder decides on both
     return clearhead.ladder(root / "data/reviews.csv", output=output, model=str(root / "models/bert"), **settings)
 
 
-def read_answers(folder: Path, root: Path, name: str, **how: Any) -> list[dict[str, Any]]:
-    """What a folder answers to every sixteenth row of its data."""
+def read_answers(folder: Path, root: Path, name: str, **options: Any) -> list[dict[str, Any]]:
+    """Predict every sixteenth row of a folder's data."""
     data = root / "data" / CASES[name][0]
     if CASES[name][1].get("task") == "translate":
-        sources = [line.split("\t")[0] for line in data.read_text(encoding="utf-8").splitlines()[1::EVERY]]
-        written = clearhead.load(folder, **how).generate(sources, num_beams=2)
-        return [{"text": each.text, "score": each.score} for each in written]
-    predictor = clearhead.load_predictor(folder, threads=1, **how)
-    return [each.to_json() for each in clearhead.predict(predictor, data)[::EVERY]]
+        sources = [line.split("\t")[0] for line in data.read_text(encoding="utf-8").splitlines()[1::ROW_INTERVAL]]
+        translations = clearhead.load(folder, **options).generate(sources, num_beams=2)
+        return [{"text": answer.text, "score": answer.score} for answer in translations]
+    predictor = clearhead.load_predictor(folder, threads=1, **options)
+    return [answer.to_json() for answer in clearhead.predict(predictor, data)[::ROW_INTERVAL]]
 
 
 def read_metrics(folder: Path, root: Path, name: str, part: str | None = "test") -> dict[str, Any]:
-    """The metrics of a folder on the rows that its run held out for testing, or on all rows."""
-    measured = clearhead.evaluate(folder, root / "data" / CASES[name][0], part=part)
-    metrics: dict[str, Any] = measured.to_json()["metrics"]
+    """Evaluate a folder on the test rows of its run, or on all rows."""
+    evaluation = clearhead.evaluate(folder, root / "data" / CASES[name][0], part=part)
+    metrics: dict[str, Any] = evaluation.to_json()["metrics"]
     return metrics
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """What `clearhead describe --json` writes about a folder, without what is written in words."""
+    """Return what `clearhead describe --json` prints about a folder, without prose."""
     output = io.StringIO()
     with redirect_stdout(output):
         main(["describe", str(folder), "--json"])
@@ -173,13 +177,13 @@ def describe(folder: Path) -> dict[str, Any]:
 def _without_prose(facts: Any) -> Any:
     prose = ("reference", "tokenizer", "notes", "said_by", "architecture", "positions", "norm", "activation")
     if isinstance(facts, dict):
-        kept = {key: _without_prose(value) for key, value in facts.items() if key not in (*prose, "disk_bytes")}
-        return {key: value for key, value in kept.items() if key not in ("machine", "versions")}
+        remaining = {key: _without_prose(value) for key, value in facts.items() if key not in (*prose, "disk_bytes")}
+        return {key: value for key, value in remaining.items() if key not in ("machine", "versions")}
     return facts
 
 
 def read_weights(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """All tensors of a folder, also of the models in folders of it."""
+    """Read all tensors of a folder and its subfolders."""
     return {
         f"{path.relative_to(folder).as_posix()}:{name}": tensor
         for path in sorted(folder.rglob("*.safetensors"))
@@ -188,15 +192,15 @@ def read_weights(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def digest(weights: Mapping[str, np.ndarray[Any, Any]]) -> str:
-    """A hash of names, shapes, types and bits."""
-    hashed = hashlib.sha256()
+    """Hash names, shapes, types and bits."""
+    sha256 = hashlib.sha256()
     for name, tensor in sorted(weights.items()):
-        hashed.update(f"{name} {tensor.dtype} {tensor.shape}\n".encode() + np.ascontiguousarray(tensor).tobytes())
-    return hashed.hexdigest()
+        sha256.update(f"{name} {tensor.dtype} {tensor.shape}\n".encode() + np.ascontiguousarray(tensor).tobytes())
+    return sha256.hexdigest()
 
 
 def read_split(folder: Path) -> dict[str, Any]:
-    """Which rows a run held out, and hashes of the rows of each part."""
+    """Read which rows a run held out, and the hashes of the rows of each part."""
     runs = {path.parent: json.loads(path.read_text())["data"] for path in sorted(folder.rglob("run.json"))}
     return {
         run.relative_to(folder).as_posix(): {
@@ -209,9 +213,9 @@ def read_split(folder: Path) -> dict[str, Any]:
 
 
 def resolve_recipes(module: Any) -> dict[str, Any]:
-    """The settings that each recipe stands for, by the functions of the module that reads recipes."""
+    """Resolve each recipe to its settings with the functions of the module that reads recipes."""
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = ROOT  # where a recipe looks for its data
+    os.environ[VARIABLE] = ROOT  # recipes read their data from this folder
     try:
         paths = sorted((HERE.parents[1] / "recipes").glob("*.toml"))
         plans = {path.name: asdict(module.make_plan(module.read_recipe(path))) for path in paths}
@@ -222,13 +226,13 @@ def resolve_recipes(module: Any) -> dict[str, Any]:
 
 
 def read_files(folder: Path) -> dict[str, Any]:
-    """The files of a run that readers need, those that describe it with their values, but for times and versions."""
+    """List the files of a run that readers need, with the values of JSON records except times and versions."""
     values: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name not in NOT_READ:
             value = json.loads(path.read_text()) if path.name in RECORDS else {}
-            own = value["parts"] if path.name == "metrics.json" else value
-            values[path.relative_to(folder).as_posix()] = _without_times(own)
+            compared = value["parts"] if path.name == "metrics.json" else value
+            values[path.relative_to(folder).as_posix()] = _without_times(compared)
     return values
 
 
@@ -239,7 +243,7 @@ def _without_times(values: Any) -> Any:
 
 
 def read_machine(folder: Path) -> dict[str, Any]:
-    """What the bits of a run depend on: CPU, threads and libraries, as its folder has them."""
+    """Read what the bits of a run depend on: CPU, threads and library versions."""
     trained = json.loads((folder / "clearhead.json").read_text())["trained"]
     versions = {name: version for name, version in trained["versions"].items() if name != "clearhead"}
     return {"machine": trained["machine"], "versions": versions}

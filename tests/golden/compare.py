@@ -1,4 +1,4 @@
-"""Recorded values and those of this version: equal in their bits, or within a tolerance."""
+"""Compare recorded values with those of this version, bit for bit or within a tolerance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 
 
 def find_differences(recorded: Any, now: Any, tolerance: float, path: str = "") -> list[str]:
-    """Where two nested values differ by more than a tolerance, which is relative for numbers above 1.
+    """List where two nested values differ by more than a tolerance, which is relative for numbers above 1.
 
     Every recorded key must still exist, under its current name if it is a renamed setting; new keys are allowed. The
     version of the writer (`clearhead`) may differ, and so may the wording of notes, but not the numbers in them.
@@ -58,9 +58,9 @@ def find_weight_differences(
     tolerance: float,
     case: str = "",
 ) -> list[str]:
-    """Tensors that came, went, changed their shape or type, or differ by more than a tolerance; 0 compares bits.
+    """List tensors that are new, missing, of another shape or type, or off by more than a tolerance (0: bit for bit).
 
-    With a tolerance, values that only rounding decides are left out: the answers do not depend on them.
+    With a tolerance, values determined only by rounding are skipped, since answers do not depend on them.
     """
     rounding = ROUNDING_OF_SCORES if case.startswith(("span", "choice")) else ROUNDING
     names = [f"{name} is only on one side" for name in sorted(recorded.keys() ^ now.keys())]

@@ -16,7 +16,7 @@ from tests.golden.cases import EARLIER, EXPECTED, RECORDS, ROOT, read_machine, t
 
 @pytest.fixture(scope="session")
 def expected() -> dict[str, Any]:
-    """What the earlier version computed, with settings under their current names."""
+    """Values computed by the earlier version, with settings under their current names."""
     values: dict[str, Any] = _rename_settings(json.loads(EXPECTED.read_text(encoding="utf-8")))
     values["recipes"] = {name: rename_stored(plan, PLAN_SETTINGS) for name, plan in values["recipes"].items()}
     return values
@@ -35,7 +35,7 @@ def _rename_settings(values: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def copy_earlier() -> Callable[..., Path]:
-    """Copy the stored folders, or some of them, as if they had been written where they are now."""
+    """Copy the stored folders, or some of them, and replace the recorded root path by that of the copy."""
 
     def copy(folder: Path, *names: str) -> Path:
         for name in names or (".",):
@@ -52,13 +52,13 @@ def copy_earlier() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def earlier(copy_earlier: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One copy for all tests that only read."""
+    """A copy shared by all tests that only read."""
     return copy_earlier(tmp_path_factory.mktemp("golden") / "earlier")
 
 
 @pytest.fixture(scope="session")
 def same_machine(earlier: Path, expected: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> bool:
-    """Whether CPU, threads and libraries are those that the values were recorded with: then bits are equal."""
+    """Whether CPU, threads and libraries are those of the recorded values, so that bits must be equal."""
     run = train_case("classify-finetune", earlier, tmp_path_factory.mktemp("machine") / "run", epochs=1)
     now = read_machine(run.folder)
     return now == {key: expected[key] for key in now}

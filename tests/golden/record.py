@@ -31,7 +31,7 @@ from tests.golden.cases import (
     CASES,
     EARLIER,
     EXPECTED,
-    KILLED,
+    KILL_STEPS,
     NOT_READ,
     QUANTIZED,
     RECORDS,
@@ -60,7 +60,7 @@ ROWS = 160
 
 @dataclass(frozen=True, kw_only=True)
 class KillAfter:
-    """The progress callbacks of a run, which kill its process after a number of steps."""
+    """Progress callbacks of a run, with the names of version 0.1, that kill its process after a number of steps."""
 
     steps: int
     say: Callable[[str], None] = lambda _: None
@@ -75,7 +75,7 @@ class KillAfter:
 
 
 def write_data(folder: Path) -> None:
-    """Rows by rule, each file with those of one task."""
+    """Write synthetic rows, one file per task."""
     folder.mkdir()
     write_csv(folder / "reviews.csv", make_sentiment_rows(ROWS, min_words=1, max_words=4))
     write_csv(folder / "pairs.csv", make_pair_rows(ROWS))
@@ -93,9 +93,9 @@ def write_data(folder: Path) -> None:
 
 
 def write_models(root: Path) -> None:
-    """A tiny encoder, a tiny causal model, word vectors and a pre-trained model."""
+    """Write a tiny encoder, a tiny causal model, word vectors and a pre-trained model."""
     work = root / "work"
-    # weights larger than usual: so narrow a model learns something in a few steps
+    # larger initial weights than usual, so that such a narrow model learns something in a few steps
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 24, "initializer_range": 0.3}
     tiny_model(work / "bert", **sizes).rename(_parent(root / "models/bert"))
     tiny_gpt(work / "gpt", n_embd=16, n_layer=1, initializer_range=0.3).rename(root / "models/gpt")
@@ -110,19 +110,19 @@ def _parent(path: Path) -> Path:
 
 
 def kill_run(name: str, root: Path, output: Path) -> None:
-    """Train in a process of its own, which dies in the middle."""
-    done = subprocess.run([sys.executable, "-m", __spec__.name, "--kill", name, str(root), str(output)], check=False)
-    if done.returncode != -signal.SIGKILL:
-        raise SystemExit(f"{name} was not killed: its process ended with {done.returncode}.")
+    """Train in a separate process that is killed midway."""
+    process = subprocess.run([sys.executable, "-m", __spec__.name, "--kill", name, str(root), str(output)], check=False)
+    if process.returncode != -signal.SIGKILL:
+        raise SystemExit(f"{name} was not killed: its process ended with {process.returncode}.")
 
 
 def train_and_die(name: str, root: Path, output: Path) -> None:
-    """The process that is killed."""
-    dying: dict[str, Any] = {"told": KillAfter(steps=KILLED[name]), "save_every": 0.0}
+    """Train until the process kills itself."""
+    options: dict[str, Any] = {"told": KillAfter(steps=KILL_STEPS[name]), "save_every": 0.0}
     if name == "pretrain":
-        pretrain_case(root, output, **dying)
+        pretrain_case(root, output, **options)
     else:
-        train_case(name, root, output, **dying)
+        train_case(name, root, output, **options)
 
 
 def record(root: Path) -> dict[str, Any]:
@@ -146,42 +146,42 @@ def record(root: Path) -> dict[str, Any]:
     ladder = run_ladder(root, root / "ladder")
     expected["ladder"] = read_ladder(ladder)
     expected["recipes"] = read_recipes()
-    for name in KILLED:
+    for name in KILL_STEPS:
         kill_run(name, root, root / "unfinished" / name)
     return expected
 
 
 def read_recipes() -> dict[str, Any]:
-    """The settings that each recipe stands for, with its paths as they are written."""
-    for place in ("clearhead.jobs.plan", "clearhead.runs.plan"):  # here, and in the version that wrote the folders
-        if importlib.util.find_spec(place.rpartition(".")[0]):
-            return resolve_recipes(importlib.import_module(place))
-    raise SystemExit("There is no module that reads recipes.")
+    """Resolve each recipe to its settings, with paths as written."""
+    for module_name in ("clearhead.jobs.plan", "clearhead.runs.plan"):  # the second: in version 0.1
+        if importlib.util.find_spec(module_name.rpartition(".")[0]):
+            return resolve_recipes(importlib.import_module(module_name))
+    raise SystemExit("No module that reads recipes was found.")
 
 
 def read_case(folder: Path, root: Path, name: str) -> dict[str, Any]:
-    """Everything that is compared of a trained folder."""
-    own = {"weights": digest(read_weights(folder)), "describe": describe(folder)}
+    """Collect everything that is compared about a trained folder."""
+    values = {"weights": digest(read_weights(folder)), "describe": describe(folder)}
     if (folder / "split.json").exists():
-        own |= {"split": read_split(folder), "metrics": read_metrics(folder, root, name)}
+        values |= {"split": read_split(folder), "metrics": read_metrics(folder, root, name)}
     else:  # an int8 folder
-        own["metrics"] = read_metrics(folder, root, name, None)
-    return own | {"answers": read_answers(folder, root, name)}
+        values["metrics"] = read_metrics(folder, root, name, None)
+    return values | {"answers": read_answers(folder, root, name)}
 
 
 def read_neighbors(folder: Path) -> list[list[Any]]:
-    """The words that are nearest to one."""
-    return [[each.word, each.cosine] for each in clearhead.load_words(folder).neighbors("good", top=5)]
+    """List the nearest neighbors of a word."""
+    return [[neighbor.word, neighbor.cosine] for neighbor in clearhead.load_words(folder).neighbors("good", top=5)]
 
 
 def read_ladder(ladder: clearhead.Ladder) -> dict[str, Any]:
-    """What a ladder recommends, and how good each method is."""
+    """Collect the recommendation of a ladder and the score of each method."""
     values = {rung.method: [rung.value, rung.low, rung.high] for rung in ladder.rungs}
     return {"recommended": ladder.recommended, "part": ladder.part, "metric": ladder.metric, "values": values}
 
 
 def store(root: Path, folder: Path) -> None:
-    """Copy what readers need, small and without the paths of this machine."""
+    """Copy what readers need, without indentation and without paths of this machine."""
     shutil.copytree(root, folder)
     for path in sorted(folder.rglob("*")):
         finished = "unfinished" not in path.parts
@@ -193,9 +193,9 @@ def store(root: Path, folder: Path) -> None:
 
 
 def write_values(path: Path, expected: dict[str, Any]) -> None:
-    """A line for each case."""
+    """Write the expected values, one line per case."""
     groups = {
-        key: [f"  {json.dumps(name)}: {_plain(each)}" for name, each in value.items()]
+        key: [f"  {json.dumps(name)}: {_plain(case_value)}" for name, case_value in value.items()]
         for key, value in expected.items()
         if key in ("cases", "int8", "recipes")
     }

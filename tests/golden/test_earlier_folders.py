@@ -1,4 +1,4 @@
-"""Folders that version 0.1.0 wrote before its packages were restructured: they load, answer and resume as then."""
+"""Folders written by version 0.1.0 before its packages were restructured load, predict and resume as they did then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clearhead.jobs import plan
 from tests.golden.cases import (
     CASES,
     EARLIER,
-    KILLED,
+    KILL_STEPS,
     QUANTIZED,
     ROOT,
     describe,
@@ -34,7 +34,7 @@ from tests.golden.compare import find_differences, find_weight_differences
 from tests.golden.record import read_ladder, read_neighbors
 
 CLOSE = 1e-5  # of an answer from the same weights, on any CPU
-EIGHT_BITS = 0.02  # of a probability in int8, whose products other CPUs round differently
+INT8_TOLERANCE = 0.02  # of a probability in int8, whose products other CPUs round differently
 Values = dict[str, Any]
 
 
@@ -54,7 +54,7 @@ def test_a_run_is_described_with_its_passport(name: str, earlier: Path, expected
     assert not find_differences(recorded, describe(earlier / "runs" / name), CLOSE)
 
 
-def test_other_weights_answer_otherwise(earlier: Path, expected: Values, tmp_path: Path) -> None:
+def test_other_weights_give_other_answers(earlier: Path, expected: Values, tmp_path: Path) -> None:
     folder = shutil.copytree(earlier / "runs/classify-finetune", tmp_path / "run")
     weights = load_file(folder / "model.safetensors")
     weights["classifier.bias"] = weights["classifier.bias"] + np.array([0.001, 0], np.float32)
@@ -64,7 +64,7 @@ def test_other_weights_answer_otherwise(earlier: Path, expected: Values, tmp_pat
     assert find_differences(recorded["answers"], read_answers(folder, earlier, "classify-finetune"), CLOSE)
 
 
-def test_a_passport_still_guards_its_folder(earlier: Path, tmp_path: Path) -> None:
+def test_a_passport_still_detects_changed_labels(earlier: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(earlier / "runs/classify-finetune", tmp_path / "run")
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {"0": "good", "1": "bad"}
@@ -74,16 +74,16 @@ def test_a_passport_still_guards_its_folder(earlier: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", QUANTIZED)
-def test_an_int8_folder_is_used_in_eight_bits(name: str, earlier: Path, expected: Values, same_machine: bool) -> None:
+def test_an_int8_folder_predicts_in_int8(name: str, earlier: Path, expected: Values, same_machine: bool) -> None:
     folder, recorded = earlier / "int8" / name, expected["int8"][name]
     assert not find_differences(recorded["describe"], describe(folder), CLOSE)
     verdict = recorded["describe"]["passport"]["int8"]
     assert verdict["passed"]
     answers = read_answers(folder, earlier, name)
-    assert not find_differences(recorded["answers"], answers, CLOSE if same_machine else EIGHT_BITS)
+    assert not find_differences(recorded["answers"], answers, CLOSE if same_machine else INT8_TOLERANCE)
     assert find_differences(read_answers(folder, earlier, name, precision="float"), answers, CLOSE)
     metrics, float_metrics = (read_metrics(at, earlier, name, None) for at in (folder, earlier / "runs" / name))
-    assert not find_differences(recorded["metrics"], metrics, CLOSE if same_machine else EIGHT_BITS)
+    assert not find_differences(recorded["metrics"], metrics, CLOSE if same_machine else INT8_TOLERANCE)
     assert metrics != float_metrics
     points = 1 if name.startswith("translate") else 100
     lost = points * (float_metrics[verdict["metric"]]["value"] - metrics[verdict["metric"]]["value"])
@@ -98,13 +98,13 @@ def test_a_run_is_quantized_with_the_same_verdict(
     verdict = describe(folder)["passport"]["int8"]
     recorded = expected["int8"][name]
     assert not find_differences(
-        recorded["describe"]["passport"]["int8"], verdict, CLOSE if same_machine else EIGHT_BITS
+        recorded["describe"]["passport"]["int8"], verdict, CLOSE if same_machine else INT8_TOLERANCE
     )
     if same_machine:
         assert digest(read_weights(folder)) == recorded["weights"]
 
 
-def test_a_ladder_is_read_back(copy_earlier: Callable[..., Path], expected: Values, tmp_path: Path) -> None:
+def test_a_ladder_is_reused(copy_earlier: Callable[..., Path], expected: Values, tmp_path: Path) -> None:
     root = copy_earlier(tmp_path / "root", "data", "models", "ladder")
     runs = [path for path in (root / "ladder").rglob("*") if path.is_file() and path.parent != root / "ladder"]
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in runs}
@@ -116,11 +116,11 @@ def test_a_ladder_is_read_back(copy_earlier: Callable[..., Path], expected: Valu
         run_ladder(root, root / "ladder", C=2.0)
 
 
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("name", KILL_STEPS)
 def test_an_unfinished_run_is_resumed_to_the_same_end(
     name: str, copy_earlier: Callable[..., Path], same_machine: bool, tmp_path: Path
 ) -> None:
-    whole = EARLIER / ("pretrained" if name == "pretrain" else f"runs/{name}")
+    finished = EARLIER / ("pretrained" if name == "pretrain" else f"runs/{name}")
     root = copy_earlier(tmp_path / "root", "data", "models", f"unfinished/{name}")
     folder = root / "unfinished" / name
     assert not (folder / "metrics.json").exists()
@@ -128,13 +128,13 @@ def test_an_unfinished_run_is_resumed_to_the_same_end(
     broken = shutil.copytree(folder, tmp_path / "broken")
     _resume(name, folder)
     tolerance = 0.0 if same_machine else 1e-3
-    assert not find_weight_differences(read_weights(whole), _without_state(folder), tolerance)
+    assert not find_weight_differences(read_weights(finished), _without_state(folder), tolerance)
     if name != "pretrain":
-        assert read_split(folder) == read_split(whole)
-    weights = next((broken / "state").glob("*/weights.safetensors"))  # a run that did not read its state would not see
+        assert read_split(folder) == read_split(finished)
+    weights = next((broken / "state").glob("*/weights.safetensors"))  # unnoticed by a run that does not read its state
     save_file({key: tensor + np.float32(0.01) for key, tensor in load_file(weights).items()}, weights)
     _resume(name, broken)
-    assert find_weight_differences(read_weights(whole), _without_state(broken), tolerance)
+    assert find_weight_differences(read_weights(finished), _without_state(broken), tolerance)
 
 
 def _resume(name: str, folder: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_pretrained_model_and_word_vectors_load(earlier: Path, expected: Value
     assert not find_differences(expected["neighbors"], read_neighbors(earlier / "words"), CLOSE)
 
 
-def test_recipes_stand_for_the_same_settings(expected: Values) -> None:
+def test_recipes_resolve_to_the_same_settings(expected: Values) -> None:
     recipes = resolve_recipes(plan)
     assert len(expected["recipes"]) == 15
     assert not find_differences(expected["recipes"], recipes, 0.0)
@@ -161,9 +161,9 @@ def test_recipes_stand_for_the_same_settings(expected: Values) -> None:
     assert find_differences(expected["recipes"], recipes, 0.0)
 
 
-def test_stored_folders_name_no_path_of_the_machine_that_wrote_them() -> None:
+def test_stored_folders_contain_no_path_of_the_recording_machine() -> None:
     files = [path for path in EARLIER.rglob("*") if path.is_file() and path.parent.name != "data"]
     assert len(files) > 300
-    named = [path for path in files if ROOT.encode() in path.read_bytes()]
-    assert len(named) > 10
+    with_root = [path for path in files if ROOT.encode() in path.read_bytes()]
+    assert len(with_root) > 10
     assert not [path for path in files if b"/tmp" in path.read_bytes()]

@@ -29,7 +29,7 @@ from tests.golden.cases import (
 )
 from tests.golden.compare import find_differences, find_weight_differences
 
-ELSEWHERE = 1e-3  # of weights, answers and metrics on another machine; with AVX2 alone they differ by less than 3e-5
+ELSEWHERE = 1e-3  # of weights, answers and metrics on another machine; with only AVX2 they differ by less than 3e-5
 CLOSE = 1e-6  # of answers and metrics on the same machine: inference does not fix the number of threads
 FITTED = 1e-4  # of what BLAS computes, on the same machine: 1e-15 was seen in layer weights of a busy test process
 Values = dict[str, Any]

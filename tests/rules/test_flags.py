@@ -26,16 +26,15 @@ ROOT = Path(clearhead.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 FLAG = re.compile(r"(?<![\w-])(?:--[a-z]+(?:-[a-z]+)*(?![\w-])|-o\b|(?<=\s)--$)")  # the last: a name follows
 PLANS = (RunPlan, PretrainPlan, TrainSettings)  # whose fields `train`, `ladder` and `pretrain` take
-OF_OTHERS = {"--no-deps"}  # of pip
-PAGES = {"pretrain/card.py", "checkpoint/mean_head.py"}  # texts that are written into model folders
-# messages that still name a flag to whoever calls; no file may be added
-LATER = {"jobs/plan.py"}  # it reads `--set` itself
+FOREIGN_FLAGS = {"--no-deps"}  # of pip
+MODEL_CARDS = {"pretrain/card.py", "checkpoint/mean_head.py"}  # texts that are written into model folders
+EXEMPT_FILES = {"jobs/plan.py"}  # its messages name `--set`, which it parses; no file may be added
 
 
-def strings(path: Path) -> Iterator[tuple[int, str]]:
-    """The strings of a file that people may read: all but docstrings; of f-strings, the parts that stand there."""
+def iter_strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a file other than docstrings; of f-strings, the literal parts."""
     tree = ast.parse(path.read_text())
-    docs = {
+    docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
@@ -43,7 +42,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value
 
 
@@ -53,65 +52,69 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_flags_in_messages_exist(path: Path) -> None:
-    known = (
+    existing = (
         set(every_flag())
-        | OF_OTHERS
-        | ({flag for old in FORMER_FLAGS.values() for flag in old} if name_of(path) == "cli/flags.py" else set())
+        | FOREIGN_FLAGS
+        | (
+            {flag for former_flags in FORMER_FLAGS.values() for flag in former_flags}
+            if name_of(path) == "cli/flags.py"
+            else set()
+        )
     )
-    named = [(line, flag) for line, text in strings(path) for flag in FLAG.findall(text) if flag != "--"]
-    wrong = [f"line {line}: {flag}" for line, flag in named if flag not in known]
-    assert wrong == []
+    mentions = [(line, flag) for line, text in iter_strings(path) for flag in FLAG.findall(text) if flag != "--"]
+    unknown = [f"line {line}: {flag}" for line, flag in mentions if flag not in existing]
+    assert unknown == []
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if name_of(path).split("/")[0] != "cli"], ids=name_of)
 def test_the_library_names_no_flag(path: Path) -> None:
-    """What Python callers read has keywords; the command line alone writes flags, and `setting` where both read it."""
-    found = [(line, FLAG.findall(text)) for line, text in strings(path)]
-    found = [(line, flags) for line, flags in found if flags and not set(flags) <= OF_OTHERS]
-    assert bool(found) <= (name_of(path) in LATER | PAGES), found
+    """Messages for Python callers name keywords; only cli names flags, and `setting` serves both callers."""
+    mentions = [(line, FLAG.findall(text)) for line, text in iter_strings(path)]
+    mentions = [(line, flags) for line, flags in mentions if flags and not set(flags) <= FOREIGN_FLAGS]
+    assert bool(mentions) <= (name_of(path) in EXEMPT_FILES | MODEL_CARDS), mentions
 
 
-def settings_named() -> Iterator[tuple[str, str, str | None]]:
-    """Where `setting("name")` is called: the file, the name, and the verb where one is said."""
+def iter_settings() -> Iterator[tuple[str, str, str | None]]:
+    """Yield the file, the name and the verb, if it is given, of every call of `setting("name")`."""
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setting":
-                of = next(
+                verb_name = next(
                     (
-                        word.value.value
-                        for word in node.keywords
-                        if word.arg == "of" and isinstance(word.value, ast.Constant)
+                        keyword.value.value
+                        for keyword in node.keywords
+                        if keyword.arg == "of" and isinstance(keyword.value, ast.Constant)
                     ),
                     None,
                 )
                 if node.args and isinstance(node.args[0], ast.Constant):
-                    yield name_of(path), str(node.args[0].value), None if of is None else str(of)
+                    yield name_of(path), str(node.args[0].value), None if verb_name is None else str(verb_name)
 
 
-def keywords() -> set[str]:
-    """Every keyword of a public function, with the fields of plans and of decoding."""
+def list_keywords() -> set[str]:
+    """List the keywords of public functions and the fields of plans and of `Decoding`."""
     functions = [getattr(clearhead, name) for name in clearhead.__all__]
-    known = {
+    parameters = {
         name
         for function in (*functions, predict_file, load_predictor)
         if inspect.isfunction(function)
         for name in inspect.signature(inspect.unwrap(function)).parameters
     }
-    return known | {one.name for kind in (*PLANS, Decoding) for one in fields(kind)}
+    return parameters | {field.name for settings_class in (*PLANS, Decoding) for field in fields(settings_class)}
 
 
 def test_settings_in_messages_exist_for_both_callers() -> None:
-    found = set(settings_named())
-    assert len(found) > 25
-    flags = {name for one in VERBS for name in flags_of(one)} | set(ALIASES)
-    fields_set = {one.name for kind in PLANS for one in fields(kind)}
-    for path, name, of in found:
-        assert name in keywords(), f"{path}: {name} is no keyword"
-        assert name in flags | fields_set, f"{path}: {name} is no flag"
-        assert of is None or name in flags_of(of), f"{path}: clearhead {of} has no {name}"
+    mentions = set(iter_settings())
+    assert len(mentions) > 25
+    flags = {name for verb_name in VERBS for name in flags_of(verb_name)} | set(ALIASES)
+    field_names = {field.name for settings_class in PLANS for field in fields(settings_class)}
+    for path, name, verb_name in mentions:
+        assert name in list_keywords(), f"{path}: {name} is not a keyword"
+        assert name in flags | field_names, f"{path}: {name} is not a flag"
+        assert verb_name is None or name in flags_of(verb_name), f"{path}: clearhead {verb_name} has no {name}"
 
 
-def test_the_same_setting_for_every_caller() -> None:
+def test_a_setting_is_named_for_its_caller() -> None:
     assert setting("text_b", "COLUMN") == 'text_b="COLUMN"'
     assert setting("skip_bad_rows", True) == "skip_bad_rows=True"
     assert (setting("epochs"), setting("epochs", 3)) == ("epochs", "epochs=3")
@@ -125,13 +128,13 @@ def test_the_same_setting_for_every_caller() -> None:
         assert verb("learn-tokenizer") == "clearhead learn-tokenizer"
     with use_caller(ShellCaller("evaluate")):
         assert setting("slices") == "--slice"
-        assert setting("max_length", 64) == "max_length=64"  # nothing that does not exist
+        assert setting("max_length", 64) == "max_length=64"  # no flag is invented
     with use_caller(ShellCaller("generate")):
         assert setting("temperature", 0.5) == "--temperature 0.5"
     assert setting("epochs") == "epochs"
 
 
-def test_whole_commands_for_every_caller() -> None:
+def test_a_command_is_written_for_its_caller() -> None:
     assert command("train", resume="a run") == 'clearhead.train(resume="a run")'
     with use_caller(ShellCaller("embed")):
         assert command("train", resume="a run") == "clearhead train --resume 'a run'"
@@ -139,7 +142,7 @@ def test_whole_commands_for_every_caller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "read"),
+    ("message", "shell_message"),
     [
         ("Training settings: batch_size must be at least 1.", "Training settings: --batch-size must be at least 1."),
         ("set either batch_size or batch_tokens.", "set either --batch-size or --batch-tokens."),
@@ -154,6 +157,6 @@ def test_whole_commands_for_every_caller() -> None:
         ("--batch-size must be at least 1.", None),
     ],
 )
-def test_settings_in_the_checks_of_plans_are_flags_in_a_shell(said: str, read: str | None) -> None:
-    assert name_flags(said, "train") == (read or said)
-    assert name_flags(said, None) == said
+def test_settings_in_messages_of_plans_become_flags_in_a_shell(message: str, shell_message: str | None) -> None:
+    assert name_flags(message, "train") == (shell_message or message)
+    assert name_flags(message, None) == message

@@ -1,4 +1,4 @@
-"""Imports point down, only core and train know torch, and importing the package costs next to nothing."""
+"""Imports point down, only core and training import torch, and importing the package is cheap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import clearhead
 ROOT = Path(clearhead.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-# the packages of the architecture, lowest first; a package may import those of its own row or of rows above it
+# the packages of the architecture, lowest first; a package may import those of its own row or of earlier rows
 LAYERS = (
     ("errors", "caller", "deprecation", "files", "html", "lazy", "machine", "progress"),
     ("shape", "tensors", "batch", "runner", "text"),
@@ -43,16 +43,16 @@ LAYERS = (
     ("cli", "__main__"),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
-TORCH = ("core", "training")
-BASE = [path for path in FILES if path.relative_to(ROOT).parts[0] not in TORCH]
+TORCH_PACKAGES = ("core", "training")
+TORCH_FREE_FILES = [path for path in FILES if path.relative_to(ROOT).parts[0] not in TORCH_PACKAGES]
 
 
 def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> Iterator[tuple[int, str]]:
-    """Every module that a file names in an import, wherever it stands."""
+def iter_imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and module of every import of a file, also inside functions."""
     package = ["clearhead", *path.relative_to(ROOT).parent.parts]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -66,43 +66,43 @@ def imported(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, module
 
 
-def upward(path: Path) -> list[str]:
-    found = []
-    for line, module in imported(path):
+def find_upward_imports(path: Path) -> list[str]:
+    violations = []
+    for line, module in iter_imports(path):
         names = module.split(".")
         if names[0] != "clearhead" or names[1:2] in ([], ["__version__"]):
             continue
         if RANK[names[1]] > RANK[part_of(path)]:
-            found.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
-    return found
+            violations.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    return violations
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent != ROOT or p.name != "__init__.py"], ids=str)
 def test_imports_point_down(path: Path) -> None:
-    assert upward(path) == []
+    assert find_upward_imports(path) == []
 
 
-def test_an_upward_import_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upward_import_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "clearhead" / "families"
     folder.mkdir(parents=True)
     (folder / "wrong.py").write_text("def f():\n    from clearhead.core.models import Network\n    return Network\n")
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path / "clearhead")
-    assert upward(folder / "wrong.py") == ["families/wrong.py:2 imports clearhead.core.models"]
+    assert find_upward_imports(folder / "wrong.py") == ["families/wrong.py:2 imports clearhead.core.models"]
 
 
-@pytest.mark.parametrize("path", BASE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_core_and_train_name_torch(path: Path) -> None:
-    assert not [module for _, module in imported(path) if module.split(".")[0] == "torch"]
+@pytest.mark.parametrize("path", TORCH_FREE_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_core_and_training_import_torch(path: Path) -> None:
+    assert not [module for _, module in iter_imports(path) if module.split(".")[0] == "torch"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_peers_are_never_imported(path: Path) -> None:
     peers = {"transformers", "sentence_transformers", "sentencepiece", "datasets", "sklearn_crfsuite", "seqeval"}
     peers |= {"gensim", "safetensors", "regex", "resvg_py"}
-    assert not [module for _, module in imported(path) if module.split(".")[0] in peers]
+    assert not [module for _, module in iter_imports(path) if module.split(".")[0] in peers]
 
 
-# what makes an import inside a function worth it: start-up time, or an extra that need not be there
+# modules that justify an import inside a function: slow to import, or an optional extra
 HEAVY = {
     "torch",
     "onnxruntime",
@@ -119,8 +119,11 @@ HEAVY = {
     "msgspec",
     "markupsafe",
 }
-AT_START = ("cli", "api", "__init__.py")  # what a command does not use is not imported: --help is instant
-CHILD = {"deploy/worker.py", "deploy/runtimes.py"}  # a timed process imports what it measures, after the clock runs
+AT_START = ("cli", "api", "__init__.py")  # commands import only what they use, so --help is instant
+TIMED_PROCESSES = {
+    "deploy/worker.py",
+    "deploy/runtimes.py",
+}  # a timed process imports what it measures, after the clock runs
 
 
 def module_name(path: Path) -> str:
@@ -129,7 +132,7 @@ def module_name(path: Path) -> str:
 
 
 def imports_by_depth(path: Path) -> tuple[set[str], set[str]]:
-    """The modules that a file imports when it is loaded, and those that its functions import; without types."""
+    """Collect the modules that a file imports at load time and those that its functions import, without type imports."""
     at_load: set[str] = set()
     inside: set[str] = set()
 
@@ -137,11 +140,11 @@ def imports_by_depth(path: Path) -> tuple[set[str], set[str]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 continue
-            found = inside if in_function else at_load
+            modules = inside if in_function else at_load
             if isinstance(child, ast.Import):
-                found.update(alias.name for alias in child.names)
+                modules.update(alias.name for alias in child.names)
             elif isinstance(child, ast.ImportFrom) and child.module is not None:
-                found.update((child.module, *(f"{child.module}.{alias.name}" for alias in child.names)))
+                modules.update((child.module, *(f"{child.module}.{alias.name}" for alias in child.names)))
             walk(child, in_function or isinstance(child, ast.FunctionDef))
 
     walk(ast.parse(path.read_text()), in_function=False)
@@ -149,7 +152,7 @@ def imports_by_depth(path: Path) -> tuple[set[str], set[str]]:
 
 
 def lazy_names(source: str) -> tuple[dict[str, str], dict[str, str]]:
-    """What a package imports for type checkers, and what it exports lazily: name to module, both relative to it."""
+    """Map each name to its module: those imported for type checkers, and those exported lazily."""
     typed: dict[str, str] = {}
     lazy: dict[str, str] = {}
     for node in ast.parse(source).body:
@@ -165,8 +168,8 @@ def lazy_names(source: str) -> tuple[dict[str, str], dict[str, str]]:
     return typed, lazy
 
 
-def lazily_loaded() -> dict[str, set[str]]:
-    """The module that comes with each name that a package exports lazily."""
+def read_lazy_modules() -> dict[str, set[str]]:
+    """Map each lazily exported name to the module that it loads."""
     packages = {module_name(path): lazy_names(path.read_text())[1] for path in FILES if path.name == "__init__.py"}
     return {
         f"{package}.{name}": {f"{package}.{module}"}
@@ -175,60 +178,68 @@ def lazily_loaded() -> dict[str, set[str]]:
     }
 
 
-def heavy_imports(name: str, at_load: dict[str, set[str]]) -> set[str]:
-    """The heavy libraries that come with a module."""
-    seen: set[str] = set()
+def find_heavy_imports(name: str, at_load: dict[str, set[str]]) -> set[str]:
+    """Collect the heavy libraries that a module imports, directly or not."""
+    visited: set[str] = set()
     heavy: set[str] = set()
-    waiting = [name]
-    while waiting:
-        current = waiting.pop()
-        if current in seen or current not in at_load:
+    queue = [name]
+    while queue:
+        current = queue.pop()
+        if current in visited or current not in at_load:
             continue
-        seen.add(current)
+        visited.add(current)
         parts = current.split(".")
-        waiting += [".".join(parts[:end]) for end in range(1, len(parts))]
-        waiting += [other for other in at_load[current] if other in at_load]
-        heavy |= {other.split(".")[0] for other in at_load[current]} & HEAVY
+        queue += [".".join(parts[:end]) for end in range(1, len(parts))]
+        queue += [module for module in at_load[current] if module in at_load]
+        heavy |= {module.split(".")[0] for module in at_load[current]} & HEAVY
     return heavy
 
 
-def needless(at_load: dict[str, set[str]], inside: dict[str, set[str]]) -> list[str]:
-    """Our own modules that a function imports though nothing heavy comes with them."""
-    found = []
-    for name, others in inside.items():
-        own = heavy_imports(name, at_load)
-        ours = sorted(other for other in others if other in at_load and other != "clearhead")
-        light = [other for other in ours if not heavy_imports(other, at_load) - own]
-        heavy = set(ours) - set(light)  # a package is light, and what is imported from it may be heavy
-        found += [
-            f"{name} imports {other}" for other in light if not any(module.startswith(f"{other}.") for module in heavy)
+def find_needless_imports(at_load: dict[str, set[str]], inside: dict[str, set[str]]) -> list[str]:
+    """List Clearhead modules that a function imports although they load nothing heavy."""
+    violations = []
+    for name, imported_modules in inside.items():
+        module_heavy = find_heavy_imports(name, at_load)
+        own_modules = sorted(
+            candidate for candidate in imported_modules if candidate in at_load and candidate != "clearhead"
+        )
+        light = [candidate for candidate in own_modules if not find_heavy_imports(candidate, at_load) - module_heavy]
+        heavy = set(own_modules) - set(light)  # a light package may export heavy modules
+        violations += [
+            f"{name} imports {candidate}"
+            for candidate in light
+            if not any(module.startswith(f"{candidate}.") for module in heavy)
         ]
-    return found
+    return violations
 
 
-def test_functions_import_our_modules_only_for_what_is_heavy() -> None:
+def test_functions_import_our_modules_only_if_heavy() -> None:
     depths = {path: imports_by_depth(path) for path in FILES}
-    at_load = lazily_loaded() | {module_name(path): depth[0] for path, depth in depths.items()}
-    counted = [path for path in FILES if path.relative_to(ROOT).parts[0] not in AT_START]
-    inside = {module_name(path): depths[path][1] for path in counted if str(path.relative_to(ROOT)) not in CHILD}
-    assert needless(at_load, inside) == []
+    at_load = read_lazy_modules() | {module_name(path): depth[0] for path, depth in depths.items()}
+    checked_files = [path for path in FILES if path.relative_to(ROOT).parts[0] not in AT_START]
+    inside = {
+        module_name(path): depths[path][1]
+        for path in checked_files
+        if str(path.relative_to(ROOT)) not in TIMED_PROCESSES
+    }
+    assert find_needless_imports(at_load, inside) == []
 
 
-def test_a_needless_import_would_be_seen() -> None:
+def test_a_needless_import_is_detected() -> None:
     at_load = {"low": set(), "heavy": {"torch"}, "above": {"heavy"}}
     inside = {"low": {"heavy", "above"}, "heavy": {"low", "above"}}
-    assert needless(at_load, inside) == ["heavy imports above", "heavy imports low"]
+    assert find_needless_imports(at_load, inside) == ["heavy imports above", "heavy imports low"]
 
 
-def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run_python(code: str) -> str:
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_every_base_module_imports_with_torch_blocked() -> None:
     names = []
-    for path in BASE:
+    for path in TORCH_FREE_FILES:
         parts = path.relative_to(ROOT).with_suffix("").parts
         if parts[-1] != "__main__":
             names.append(".".join(["clearhead", *(part for part in parts if part != "__init__")]))
@@ -243,12 +254,12 @@ def test_every_base_module_imports_with_torch_blocked() -> None:
         "    importlib.import_module(name)\n"
         "print('torch' in sys.modules)\n"
     )
-    assert run(code).strip() == "False"
+    assert run_python(code).strip() == "False"
 
 
 def test_importing_the_package_loads_neither_torch_nor_numpy() -> None:
     code = "import sys, json, clearhead\nprint(json.dumps(sorted(sys.modules)))"
-    loaded = set(json.loads(run(code)))
+    loaded = set(json.loads(run_python(code)))
     assert not loaded & {"torch", "numpy", "tokenizers", "huggingface_hub", "rich", "cyclopts", "msgspec", "jinja2"}
 
 
@@ -259,7 +270,7 @@ def test_help_loads_neither_torch_nor_numpy() -> None:
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "print()\nprint(json.dumps(sorted(sys.modules)))"
     )
-    loaded = set(json.loads(run(code).splitlines()[-1]))
+    loaded = set(json.loads(run_python(code).splitlines()[-1]))
     assert not loaded & {"torch", "numpy", "tokenizers", "huggingface_hub", "clearhead.api"}
 
 
@@ -271,7 +282,7 @@ def test_public_names_are_exactly_those_listed() -> None:
         getattr(clearhead, "nonsense")  # noqa: B009 - mypy sees that it is not there
 
 
-def test_verbs_stay_verbs_after_their_packages_were_imported() -> None:
+def test_verbs_stay_functions_after_importing_their_packages() -> None:
     code = (
         "import sys, json, pkgutil, importlib, clearhead\n"
         "for module in pkgutil.iter_modules(clearhead.__path__):\n"
@@ -282,17 +293,17 @@ def test_verbs_stay_verbs_after_their_packages_were_imported() -> None:
         "hidden = sorted(name for name in kinds if issubclass(kinds[name], type(sys)))\n"
         "print(json.dumps([train is clearhead.train, hidden]))"
     )
-    assert json.loads(run(code)) == [True, []]
+    assert json.loads(run_python(code)) == [True, []]
     shadowed = {module.name for module in pkgutil.iter_modules(clearhead.__path__)} & set(clearhead.__all__)
-    assert shadowed  # else the test above could not fail
+    assert shadowed  # otherwise the test above could not fail
 
 
 def package_graph(root: Path) -> dict[str, set[str]]:
-    """Which package imports which, also inside functions and for types alone."""
+    """Map each package to the packages that it imports, also inside functions and for types only."""
     graph: dict[str, set[str]] = {}
     for path in sorted(root.rglob("*.py")):
         package = part_of(path)
-        for _, module in imported(path):
+        for _, module in iter_imports(path):
             names = module.split(".")
             if names[0] == "clearhead" and names[1:2] not in ([], ["__version__"]) and names[1] != package:
                 graph.setdefault(package, set()).add(names[1])
@@ -301,7 +312,7 @@ def package_graph(root: Path) -> dict[str, set[str]]:
 
 
 def find_cycle(graph: dict[str, set[str]]) -> list[str]:
-    """One cycle of packages as a path; empty: there is none."""
+    """Return a cycle of packages as a path, or an empty list."""
     done: set[str] = set()
 
     def walk(package: str, path: list[str]) -> list[str]:
@@ -309,8 +320,8 @@ def find_cycle(graph: dict[str, set[str]]) -> list[str]:
             return [*path[path.index(package) :], package]
         if package in done:
             return []
-        for other in sorted(graph.get(package, ())):
-            if cycle := walk(other, [*path, package]):
+        for dependency in sorted(graph.get(package, ())):
+            if cycle := walk(dependency, [*path, package]):
                 return cycle
         done.add(package)
         return []
@@ -322,6 +333,6 @@ def test_packages_form_no_cycle() -> None:
     assert find_cycle(package_graph(ROOT)) == []
 
 
-def test_a_cycle_would_be_seen() -> None:
+def test_a_cycle_is_detected() -> None:
     assert find_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
     assert find_cycle({"a": {"b", "c"}, "b": {"c"}}) == []

@@ -1,4 +1,4 @@
-"""Every package states in a few lines what it is for and exports its public names."""
+"""Every package states its purpose in a few lines and exports its public names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import clearhead
 from tests.rules.test_imports import lazy_names
 
 ROOT = Path(clearhead.__file__).parent
-MOST_LINES = 4  # of a docstring, without the blank one
+MAX_LINES = 4  # of a docstring, without the blank one
 FOLDERS = sorted(path.parent for path in ROOT.rglob("__init__.py"))
-DEFINED = {"__version__"}  # exported by the package itself
+OWN_EXPORTS = {"__version__"}  # exported by the package itself
 
 
 def name_of(folder: Path) -> str:
@@ -27,39 +27,39 @@ def name_of(folder: Path) -> str:
 PACKAGES = [name_of(folder) for folder in FOLDERS]
 
 
-def order(name: str) -> tuple[int, str]:
-    """Constants, then types, then functions: the order that ruff keeps (RUF022)."""
+def sort_key(name: str) -> tuple[int, str]:
+    """Sort constants before types before functions, as ruff does (RUF022)."""
     return (0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2), name
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_states_what_it_is_for(package: str) -> None:
+def test_a_package_states_its_purpose(package: str) -> None:
     lines = [line for line in str(import_module(package).__doc__).splitlines() if line.strip()]
-    assert 1 <= len(lines) <= MOST_LINES
+    assert 1 <= len(lines) <= MAX_LINES
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_exports_its_public_names(package: str) -> None:
     exported = import_module(package).__all__
     assert exported
-    assert exported == sorted(set(exported), key=order)
-    assert not [name for name in exported if name.startswith("_") and name not in DEFINED]
+    assert exported == sorted(set(exported), key=sort_key)
+    assert not [name for name in exported if name.startswith("_") and name not in OWN_EXPORTS]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_type_checkers_see_what_is_exported_lazily(folder: Path) -> None:
+def test_type_checkers_see_lazy_exports(folder: Path) -> None:
     package = name_of(folder)
     typed, lazy = lazy_names((folder / "__init__.py").read_text())
     assert sorted(typed) == sorted(lazy)
     for name, module in lazy.items():
-        ours = getattr(import_module(f"{package}.{module}"), name)
-        assert getattr(import_module(typed[name]), name) is ours, name
+        exported = getattr(import_module(f"{package}.{module}"), name)
+        assert getattr(import_module(typed[name]), name) is exported, name
     if lazy:
-        assert set(lazy) == set(import_module(package).__all__) - DEFINED
+        assert set(lazy) == set(import_module(package).__all__) - OWN_EXPORTS
 
 
-def test_exported_names_stay_after_all_modules_were_imported() -> None:
-    """A module never hides the function that has its name, in whatever order the two are imported."""
+def test_exported_names_survive_importing_all_modules() -> None:
+    """A module never hides the function of the same name, whatever the order of imports."""
     code = (
         "import sys, json, types\n"
         "from importlib import import_module\n"
@@ -75,11 +75,11 @@ def test_exported_names_stay_after_all_modules_were_imported() -> None:
         "modules = [name for name, kind in found.items() if issubclass(kind, types.ModuleType)]\n"
         "print(json.dumps([modules, sorted(set(found) & set(names))]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    modules, shadowed = json.loads(done.stdout)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    modules, shadowed = json.loads(process.stdout)
     assert modules == []
-    assert "clearhead.train" in shadowed  # else the test above could not fail
+    assert "clearhead.train" in shadowed  # otherwise the test above could not fail
     assert "clearhead.core.trace" in shadowed
 
 
@@ -90,11 +90,11 @@ def test_an_unknown_name_is_refused() -> None:
         exec("from clearhead.jobs import nonsense")
 
 
-def test_a_difference_would_be_seen() -> None:
+def test_a_difference_is_detected() -> None:
     source = (
         "if TYPE_CHECKING:\n    from clearhead.jobs.plan import RunPlan, make_plan\n"
         "else:\n    export_lazily(__name__, {'plan': ('RunPlan',)})\n"
     )
     typed, lazy = lazy_names(source)
     assert (sorted(typed), sorted(lazy)) == (["RunPlan", "make_plan"], ["RunPlan"])
-    assert sorted(["wilson", "Bin", "AUC", "bins"], key=order) == ["AUC", "Bin", "bins", "wilson"]
+    assert sorted(["wilson", "Bin", "AUC", "bins"], key=sort_key) == ["AUC", "Bin", "bins", "wilson"]

@@ -1,4 +1,4 @@
-"""Progress is reported through one protocol: no file but progress.py defines a callback of its own for it."""
+"""Progress is reported through one protocol: only progress.py defines callbacks for it."""
 
 from __future__ import annotations
 
@@ -10,70 +10,81 @@ import pytest
 
 from tests.rules.test_imports import FILES, ROOT
 
-HOME = "progress.py"
-EVENTS = "jobs/events.py"  # the other callbacks of a run: messages, seeds, steps
-PLAIN = {"str", "int", "int | None", "float", "Step"}
-SHORTER = {"DoneCallback", "CountCallback", "KnownCountCallback"}  # documented callbacks of public functions
+PROGRESS_FILE = "progress.py"
+EVENTS_FILE = "jobs/events.py"  # the other callbacks of a run: messages, seeds, steps
+PLAIN_TYPES = {"str", "int", "int | None", "float", "Step"}
+SHORT_CALLBACKS = {"DoneCallback", "CountCallback", "KnownCountCallback"}  # documented callbacks of public functions
 BOUNDARIES = ("api/", "cli/screen.py", "explain/complexity.py", "model/model.py")
 OLD_NAMES = {"told", "tell"}  # the public functions of `api` keep the keyword
 
 
-def text_of(node: ast.expr) -> str:
-    """An annotation as it is written, without the quotes of a forward reference."""
+def annotation_text(node: ast.expr) -> str:
+    """Return the source of an annotation without the quotes of a forward reference."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
 def is_report(arguments: list[str], returned: str) -> bool:
-    """Whether a callback with these arguments reports how far something is; texts alone are messages."""
-    return returned == "None" and set(arguments) <= PLAIN and bool(set(arguments) - {"str"})
+    """Whether a callback with these arguments reports progress; if all of them are strings, it passes messages."""
+    return returned == "None" and set(arguments) <= PLAIN_TYPES and bool(set(arguments) - {"str"})
 
 
-def definitions(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Callable types and protocols that are callbacks for progress."""
+def find_callbacks(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield callable types and protocols that are progress callbacks."""
     for node in ast.walk(tree):
         match node:
-            case ast.Subscript(value=ast.Name(id="Callable"), slice=ast.Tuple(elts=[ast.List(elts=taken), returned])):
-                if is_report([text_of(one) for one in taken], ast.unparse(returned)):
+            case ast.Subscript(
+                value=ast.Name(id="Callable"), slice=ast.Tuple(elts=[ast.List(elts=argument_types), returned])
+            ):
+                if is_report([annotation_text(argument) for argument in argument_types], ast.unparse(returned)):
                     yield node.lineno, ast.unparse(node)
             case ast.ClassDef(bases=bases) if any(ast.unparse(base).startswith("Protocol") for base in bases):
                 for call in node.body:
                     if isinstance(call, ast.FunctionDef) and call.name == "__call__" and call.returns is not None:
-                        hints = [one.annotation for one in (*call.args.posonlyargs, *call.args.args)]
-                        if is_report([text_of(hint) for hint in hints if hint is not None], ast.unparse(call.returns)):
+                        annotations = [argument.annotation for argument in (*call.args.posonlyargs, *call.args.args)]
+                        if is_report(
+                            [annotation_text(hint) for hint in annotations if hint is not None],
+                            ast.unparse(call.returns),
+                        ):
                             yield node.lineno, f"class {node.name}"
 
 
-def parameters(tree: ast.AST) -> Iterator[ast.arg]:
+def iter_parameters(tree: ast.AST) -> Iterator[ast.arg]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield from (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
 
 
-def violations(path: Path) -> list[str]:
-    """Own callbacks for progress, old parameter names, and short callbacks below the public functions."""
+def find_violations(path: Path) -> list[str]:
+    """List progress callbacks outside progress.py, old parameter names, and short callbacks below the public functions."""
     name = str(path.relative_to(ROOT))
-    if name == HOME:
+    if name == PROGRESS_FILE:
         return []
     tree = ast.parse(path.read_text())
-    found = [] if name == EVENTS else list(definitions(tree))
+    violations_by_line = [] if name == EVENTS_FILE else list(find_callbacks(tree))
     if not name.startswith("api/"):
-        found += [(one.lineno, f"parameter {one.arg}") for one in parameters(tree) if one.arg in OLD_NAMES]
+        violations_by_line += [
+            (parameter.lineno, f"parameter {parameter.arg}")
+            for parameter in iter_parameters(tree)
+            if parameter.arg in OLD_NAMES
+        ]
     if not name.startswith(BOUNDARIES):
         names = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.alias))
         used = ((node.lineno, node.id if isinstance(node, ast.Name) else node.name) for node in names)
-        found += [(line, short) for line, short in used if short in SHORTER]
-    return [f"{line}: {what}" for line, what in sorted(found)]
+        violations_by_line += [
+            (line, callback_name) for line, callback_name in used if callback_name in SHORT_CALLBACKS
+        ]
+    return [f"{line}: {definition}" for line, definition in sorted(violations_by_line)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_progress_has_one_protocol(path: Path) -> None:
-    assert violations(path) == []
+    assert find_violations(path) == []
 
 
-def test_own_callbacks_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_callbacks_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "words").mkdir()
-    wrong = tmp_path / "words" / "wrong.py"
-    wrong.write_text(
+    module_path = tmp_path / "words" / "wrong.py"
+    module_path.write_text(
         "Told = Callable[[str, int, int | None], None]\n"
         "def read(told: Callable[[int, int], None] | None = None, *, say: Callable[[str], None]) -> None: ...\n"
         "class Steps(Protocol):\n    def __call__(self, done: int, total: int | None, /) -> None: ...\n"
@@ -82,7 +93,7 @@ def test_own_callbacks_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "def write(progress: Progress, make: Callable[[int], int], done: Callable[[str, int], str]) -> None: ...\n"
     )
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
-    assert violations(wrong) == [
+    assert find_violations(module_path) == [
         "1: Callable[[str, int, int | None], None]",
         "2: Callable[[int, int], None]",
         "2: parameter told",
@@ -92,8 +103,8 @@ def test_own_callbacks_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
 
 
-def test_the_rule_sees_the_definitions_themselves() -> None:
-    tree = ast.parse((ROOT / HOME).read_text())
-    written = [written for _, written in definitions(tree)]
-    assert "class Progress" in written
-    assert len(written) == 1 + len(SHORTER)
+def test_the_rule_detects_the_protocol_itself() -> None:
+    tree = ast.parse((ROOT / PROGRESS_FILE).read_text())
+    callbacks = [callback for _, callback in find_callbacks(tree)]
+    assert "class Progress" in callbacks
+    assert len(callbacks) == 1 + len(SHORT_CALLBACKS)

@@ -1,4 +1,4 @@
-"""What depends on a task stands in the package of the task: elsewhere no module imports, compares or lists tasks."""
+"""Task-specific code lives in the package of the task: no other module imports, compares or lists tasks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from clearhead.tasks.task import Decoding, ErrorExamples, TaskHead, TaskMetrics
 
 ROOT = Path(clearhead.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-PACKAGES = {path.parent.name for path in (ROOT / "tasks").glob("*/task.py")}
-NAMES = set(TASKS)
+TASK_PACKAGES = {path.parent.name for path in (ROOT / "tasks").glob("*/task.py")}
+TASK_NAMES = set(TASKS)
 OWN_KINDS = set(get_args(Kind)) - {"classes", "multilabel", "number", "texts"}  # labels that a single task has
 REGISTRY = "tasks/registry.py"
 BUILT_ON = {"pair": {"classify"}}  # a pair is a classification of two texts
@@ -50,65 +50,73 @@ OTHER_MEANING = {
 }
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Packages of tasks that a module imports."""
+def find_task_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the task packages that a module imports."""
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for package in {name.split(".")[2] for name in names if name.startswith("clearhead.tasks.")} & PACKAGES:
+        for package in {name.split(".")[2] for name in names if name.startswith("clearhead.tasks.")} & TASK_PACKAGES:
             yield getattr(node, "lineno", 0), package
 
 
-def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Strings that are the name of a task."""
+def find_task_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the strings that are the name of a task."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in NAMES:
+        if isinstance(node, ast.Constant) and node.value in TASK_NAMES:
             yield node.lineno, str(node.value)
 
 
-def kinds(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Comparisons with a kind of labels that one task has, and tables by such kinds."""
+def find_label_kinds(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield comparisons with a label kind that belongs to a single task, and tables keyed by such kinds."""
     for node in ast.walk(tree):
-        found: list[ast.expr] = []
+        constants: list[ast.expr] = []
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             if any("kind" in ast.unparse(side) for side in sides):
-                found = [part for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)]
+                constants = [part for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)]
         elif isinstance(node, ast.Dict):
-            found = [key for key in node.keys if isinstance(key, ast.Constant)]
-            found = found if len({key.value for key in found if isinstance(key, ast.Constant)} & OWN_KINDS) > 1 else []
-        for part in found:
+            constants = [key for key in node.keys if isinstance(key, ast.Constant)]
+            constants = (
+                constants
+                if len({key.value for key in constants if isinstance(key, ast.Constant)} & OWN_KINDS) > 1
+                else []
+            )
+        for part in constants:
             if isinstance(part, ast.Constant) and part.value in OWN_KINDS:
                 yield part.lineno, str(part.value)
 
 
-def mentions(name: str, text: str) -> list[str]:
-    """What a file knows of single tasks."""
+def find_violations(name: str, text: str) -> list[str]:
+    """List what a file knows about single tasks."""
     tree = ast.parse(text)
     if name == REGISTRY:
         return []
     parts = name.split("/")
-    own = parts[1] if parts[0] == "tasks" and parts[1] in PACKAGES else None
-    allowed = {own, *BUILT_ON.get(own or "", ())}
-    found = [f"{name}:{line} imports {package}" for line, package in imports(tree) if package not in allowed]
-    if own is not None or name.startswith(HEADS):
-        return found
-    other = OTHER_MEANING.get(name, set())
-    found += [f"{name}:{line} mentions {task!r}" for line, task in strings(tree) if task not in other]
+    own_task = parts[1] if parts[0] == "tasks" and parts[1] in TASK_PACKAGES else None
+    allowed = {own_task, *BUILT_ON.get(own_task or "", ())}
+    violations = [
+        f"{name}:{line} imports {package}" for line, package in find_task_imports(tree) if package not in allowed
+    ]
+    if own_task is not None or name.startswith(HEADS):
+        return violations
+    exempt_names = OTHER_MEANING.get(name, set())
+    violations += [
+        f"{name}:{line} mentions {task!r}" for line, task in find_task_names(tree) if task not in exempt_names
+    ]
     if name.startswith(LOSSES):
-        return found
-    return found + [f"{name}:{line} depends on labels of kind {kind!r}" for line, kind in kinds(tree)]
+        return violations
+    return violations + [f"{name}:{line} depends on labels of kind {kind!r}" for line, kind in find_label_kinds(tree)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_its_package_and_the_registry_know_a_task(path: Path) -> None:
-    assert mentions(path.relative_to(ROOT).as_posix(), path.read_text()) == []
+    assert find_violations(path.relative_to(ROOT).as_posix(), path.read_text()) == []
 
 
 def test_every_exception_is_needed() -> None:
     for name, words in OTHER_MEANING.items():
-        assert {word for _, word in strings(ast.parse((ROOT / name).read_text()))} == words, name
+        assert {word for _, word in find_task_names(ast.parse((ROOT / name).read_text()))} == words, name
 
 
 @pytest.mark.parametrize(
@@ -125,19 +133,19 @@ def test_every_exception_is_needed() -> None:
         'MAKERS = {"tags": 1, "answers": 2}',
     ],
 )
-def test_a_mention_would_be_seen(line: str) -> None:
-    assert mentions("predict/wrong.py", line)
+def test_a_mention_is_detected(line: str) -> None:
+    assert find_violations("predict/wrong.py", line)
 
 
-def test_a_package_does_not_know_another_one() -> None:
-    assert mentions("tasks/choice/wrong.py", "from clearhead.tasks.span.rows import check")
-    assert not mentions("tasks/span/right.py", "from clearhead.tasks.span.rows import check")
+def test_task_packages_do_not_know_each_other() -> None:
+    assert find_violations("tasks/choice/wrong.py", "from clearhead.tasks.span.rows import check")
+    assert not find_violations("tasks/span/right.py", "from clearhead.tasks.span.rows import check")
 
 
-def test_a_task_is_a_few_values() -> None:
-    most = {Task: 10, RowCodec: 22, TaskHead: 6, Decoding: 4, AnswerCodec: 11, TaskMetrics: 10, ErrorExamples: 2}
-    counts = {part: len(dataclasses.fields(part)) for part in most}
-    assert {part.__name__: (counts[part], limit) for part, limit in most.items() if counts[part] > limit} == {}
+def test_tasks_have_few_fields() -> None:
+    limits = {Task: 10, RowCodec: 22, TaskHead: 6, Decoding: 4, AnswerCodec: 11, TaskMetrics: 10, ErrorExamples: 2}
+    counts = {part: len(dataclasses.fields(part)) for part in limits}
+    assert {part.__name__: (counts[part], limit) for part, limit in limits.items() if counts[part] > limit} == {}
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -1,4 +1,4 @@
-"""Rules of the tree: names and sizes of files, what every verb has, what a file may not say."""
+"""Rules of the source tree: file names and sizes, what every verb has, what files must not contain."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_files_are_short_nouns(path: Path) -> None:
 
 
 FOLDERS = sorted({path.parent for path in SOURCES})
-ONE_EACH = ("cli", "families")  # a file for each verb, a file for each family
+FILE_PER_ENTRY = ("cli", "families")  # a file for each verb, a file for each family
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_folders_hold_one_subject(folder: Path) -> None:
     modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-    assert len(modules) <= 20 or folder.name in ONE_EACH, f"{folder.name}: split it by subject"
+    assert len(modules) <= 20 or folder.name in FILE_PER_ENTRY, f"{folder.name}: split it by subject"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
@@ -62,7 +62,7 @@ def test_every_task_is_in_the_docs_and_the_help(task: str) -> None:
     assert task in str(train.__doc__)
 
 
-def test_docs_links_lead_somewhere() -> None:
+def test_links_in_docs_have_targets() -> None:
     for page in [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "SECURITY.md", *(REPO / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
             if "://" not in target:
@@ -70,11 +70,11 @@ def test_docs_links_lead_somewhere() -> None:
 
 
 def test_no_tracked_file_names_a_home_folder() -> None:
-    listed = subprocess.run(["git", "ls-files"], cwd=REPO, capture_output=True, text=True, check=False)
-    if listed.returncode != 0:
+    process = subprocess.run(["git", "ls-files"], cwd=REPO, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
         pytest.skip("not a git checkout")
     pattern = re.compile("/" + "root/|/" + "home/[a-z]|/" + "work/")
-    for name in listed.stdout.splitlines():
+    for name in process.stdout.splitlines():
         path = REPO / name
         if path.suffix in {".py", ".md", ".toml", ".txt", ".yaml", ".cff", ""} and path.is_file():
             assert not pattern.search(path.read_text(errors="replace")), name
@@ -87,6 +87,8 @@ def test_tested_versions_are_pinned() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[^ ]+", line) for line in lines)
 
 
-@pytest.mark.parametrize(("plan", "most"), [(RunPlan, 51), (PretrainPlan, 26), (TrainSettings, 24), (WordSettings, 11)])
-def test_plans_do_not_grow(plan: type, most: int) -> None:
-    assert len(fields(plan)) <= most, f"{plan.__name__}: a capability with settings of its own needs a plan of its own"
+@pytest.mark.parametrize(
+    ("plan", "limit"), [(RunPlan, 51), (PretrainPlan, 26), (TrainSettings, 24), (WordSettings, 11)]
+)
+def test_plans_do_not_grow(plan: type, limit: int) -> None:
+    assert len(fields(plan)) <= limit, f"{plan.__name__}: a capability with settings of its own needs a plan of its own"

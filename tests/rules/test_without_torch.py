@@ -1,4 +1,4 @@
-"""Without torch: what needs it says which extra to install, and the rest works."""
+"""Without torch, commands that need it name the extra to install, and the others work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import clearhead
 from tests.tiny_models import make_sentiment_rows, tiny_model, write_csv
 
-BLOCK = """
+BLOCK_TORCH = """
 import sys
 from importlib.abc import MetaPathFinder
 
@@ -28,58 +28,64 @@ main(sys.argv[1:])
 """
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", BLOCK, *map(str, arguments)]
+def run_without_torch(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BLOCK_TORCH, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_verbs_that_need_torch_say_so(tmp_path: Path) -> None:
+def test_verbs_that_need_torch_name_the_extra(tmp_path: Path) -> None:
     config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     clearhead.create("bert", config={**config, "vocab_size": 9}).save(tmp_path / "model")
     (tmp_path / "rows.csv").write_text("text,label\n" + "".join(f"text {n},{'ab'[n % 2]}\n" for n in range(40)))
-    done = run("train", tmp_path / "rows.csv", "--model", tmp_path / "model", "-o", tmp_path / "run", "--quiet")
-    assert done.returncode == 2
-    assert "pip install 'clearhead[train]'" in done.stderr
-    assert done.stderr.count("\n") == 1
+    process = run_without_torch(
+        "train", tmp_path / "rows.csv", "--model", tmp_path / "model", "-o", tmp_path / "run", "--quiet"
+    )
+    assert process.returncode == 2
+    assert "pip install 'clearhead[train]'" in process.stderr
+    assert process.stderr.count("\n") == 1
 
 
 def test_an_export_needs_no_torch(tmp_path: Path) -> None:
     config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     clearhead.create("bert", config={**config, "vocab_size": 9}).save(tmp_path / "model")
-    done = run("export", tmp_path / "model", tmp_path / "out", "--quiet")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    process = run_without_torch("export", tmp_path / "model", tmp_path / "out", "--quiet")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
     assert (tmp_path / "out" / "model.onnx").is_file()
 
 
 def test_tokens_need_no_torch(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    done = run("tokens", tmp_path, "a", "--quiet")
-    assert (done.returncode, done.stdout.split()) == (0, ["2", "5", "3"])
+    process = run_without_torch("tokens", tmp_path, "a", "--quiet")
+    assert (process.returncode, process.stdout.split()) == (0, ["2", "5", "3"])
 
 
 def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
     tiny = tiny_model(tmp_path / "tiny")
     rows = write_csv(tmp_path / "rows.csv", make_sentiment_rows(120))
-    made = clearhead.train(rows, output=tmp_path / "run", model=str(tiny), epochs=4, learning_rate=3e-3, batch_size=16)
-    expected = clearhead.evaluate(made.folder, rows).metrics["accuracy"].value
-    done = run("evaluate", made.folder, rows, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["metrics"]["accuracy"]["value"] == pytest.approx(expected, abs=0.01)
-    done = run("predict", made.folder, rows, "-o", tmp_path / "out.csv", "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
+    run_result = clearhead.train(
+        rows, output=tmp_path / "run", model=str(tiny), epochs=4, learning_rate=3e-3, batch_size=16
+    )
+    expected = clearhead.evaluate(run_result.folder, rows).metrics["accuracy"].value
+    process = run_without_torch("evaluate", run_result.folder, rows, "--json")
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout)["metrics"]["accuracy"]["value"] == pytest.approx(expected, abs=0.01)
+    process = run_without_torch("predict", run_result.folder, rows, "-o", tmp_path / "out.csv", "--quiet")
+    assert (process.returncode, process.stderr) == (0, "")
     assert (tmp_path / "out.csv").read_text().count("\n") == 121
-    done = run("embed", tiny, rows, "--text", "text", "-o", tmp_path / "out.npy", "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
+    process = run_without_torch("embed", tiny, rows, "--text", "text", "-o", tmp_path / "out.npy", "--quiet")
+    assert (process.returncode, process.stderr) == (0, "")
     texts = [row["text"] for row in make_sentiment_rows(120)]
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), clearhead.load(tiny, "core").embed(texts), atol=1e-5)
-    done = run("quantize", made.folder, rows, "-o", tmp_path / "small", "--max-drop", "5", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["metric"] == "accuracy"
-    done = run("predict", tmp_path / "small", rows, "-o", tmp_path / "small.csv", "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
-    done = run("describe", tmp_path / "small")
-    assert (done.returncode, done.stderr) == (0, "")
-    done = run("explain", made.folder, "the film was good", "-o", tmp_path / "out.html")
-    assert done.returncode == 2
-    assert "pip install 'clearhead[train]'" in done.stderr
+    process = run_without_torch(
+        "quantize", run_result.folder, rows, "-o", tmp_path / "small", "--max-drop", "5", "--json"
+    )
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout)["metric"] == "accuracy"
+    process = run_without_torch("predict", tmp_path / "small", rows, "-o", tmp_path / "small.csv", "--quiet")
+    assert (process.returncode, process.stderr) == (0, "")
+    process = run_without_torch("describe", tmp_path / "small")
+    assert (process.returncode, process.stderr) == (0, "")
+    process = run_without_torch("explain", run_result.folder, "the film was good", "-o", tmp_path / "out.html")
+    assert process.returncode == 2
+    assert "pip install 'clearhead[train]'" in process.stderr

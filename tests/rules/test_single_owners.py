@@ -1,5 +1,5 @@
-"""One of each: `text/words.py` alone splits text into words, `text/subwords.py` alone knows subword markers, and
-`data/column_resolver.py` alone decides which column plays which part.
+"""Single owners: only `text/words.py` splits text into words, only `text/subwords.py` knows subword markers, and only
+`data/column_resolver.py` assigns roles to columns.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from clearhead.data.names import normalize_name
 from clearhead.tasks import TASKS, Task
 
 ROOT = Path(clearhead.__file__).parent
-# the two modules of the title, and the one that judges regular expressions of tokenizer files
-HOMES = {ROOT / "text" / name for name in ("words.py", "subwords.py", "limits/patterns.py")}
-FILES = sorted(set(ROOT.rglob("*.py")) - HOMES)
+# the two text modules above, and the one that checks regular expressions of tokenizer files
+EXEMPT_FILES = {ROOT / "text" / name for name in ("words.py", "subwords.py", "limits/patterns.py")}
+FILES = sorted(set(ROOT.rglob("*.py")) - EXEMPT_FILES)
 
-# a class of letters, the border of a word, what is no blank; a range of a script that writes no spaces
+# letter classes, word boundaries, non-whitespace; ranges of scripts that are written without spaces
 WORD_PATTERN = re.compile(
     r"\\[wWbBS]|[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]-[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]"
 )
 MARKER = re.compile(r"[ĠĊ▁]|</w>|@@|##(?![# \n])")
 
-# patterns that look at letters and split nothing; one that is anchored at both ends reads a whole cell
+# patterns that match letters but split nothing; a pattern anchored at both ends matches a whole cell
 ALLOWED_PATTERNS = {
     "(?<![\\w./'\\\"-])": "the name of a setting in an error message",
     "(?<![\\w./'\\\"=-])": "the name of a setting in an error message",
@@ -51,8 +51,8 @@ ALLOWED_MARKERS = {
 }
 
 
-def literals(path: Path) -> Iterator[tuple[int, str]]:
-    """The strings of a file, parts of f-strings too; docstrings and other strings that stand alone are prose."""
+def iter_literals(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a file, also parts of f-strings, but not docstrings and other string statements."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -66,31 +66,33 @@ def is_violation(value: str, rule: re.Pattern[str], allowed: dict[str, str]) -> 
     return rule.search(value) is not None and value not in allowed and not is_anchored
 
 
-def violations(path: Path, rule: re.Pattern[str], allowed: dict[str, str]) -> list[str]:
-    """The lines of a file that break a rule."""
+def find_violations(path: Path, rule: re.Pattern[str], allowed: dict[str, str]) -> list[str]:
+    """List the lines of a file that break a rule."""
     return [
-        f"{path.name}:{line} holds {value!r}" for line, value in literals(path) if is_violation(value, rule, allowed)
+        f"{path.name}:{line} holds {value!r}"
+        for line, value in iter_literals(path)
+        if is_violation(value, rule, allowed)
     ]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_text_splits_words(path: Path) -> None:
-    assert violations(path, WORD_PATTERN, ALLOWED_PATTERNS) == []
+    assert find_violations(path, WORD_PATTERN, ALLOWED_PATTERNS) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_text_knows_subword_markers(path: Path) -> None:
-    assert violations(path, MARKER, ALLOWED_MARKERS) == []
+    assert find_violations(path, MARKER, ALLOWED_MARKERS) == []
 
 
 def test_every_exception_is_still_needed() -> None:
-    values = {value for path in FILES for _, value in literals(path)}
+    values = {value for path in FILES for _, value in iter_literals(path)}
     assert [value for value in (*ALLOWED_PATTERNS, *ALLOWED_MARKERS) if value not in values] == []
 
 
-def test_the_rules_see_the_modules_themselves() -> None:
-    assert len(violations(ROOT / "text" / "words.py", WORD_PATTERN, ALLOWED_PATTERNS)) > 8
-    assert len(violations(ROOT / "text" / "subwords.py", MARKER, ALLOWED_MARKERS)) == 5
+def test_the_rules_detect_the_exempt_modules() -> None:
+    assert len(find_violations(ROOT / "text" / "words.py", WORD_PATTERN, ALLOWED_PATTERNS)) > 8
+    assert len(find_violations(ROOT / "text" / "subwords.py", MARKER, ALLOWED_MARKERS)) == 5
 
 
 @pytest.mark.parametrize(
@@ -103,48 +105,48 @@ def test_the_rules_see_the_modules_themselves() -> None:
         r'WORD = re.compile("[\u0e00-\u0eff]")',
     ],
 )
-def test_a_second_splitter_would_be_seen(code: str, tmp_path: Path) -> None:
+def test_a_second_splitter_is_detected(code: str, tmp_path: Path) -> None:
     (tmp_path / "near.py").write_text(f'"""Splits at \\\\w."""\n{code}\n', encoding="utf-8")
-    assert len(violations(tmp_path / "near.py", WORD_PATTERN, ALLOWED_PATTERNS)) == 1
+    assert len(find_violations(tmp_path / "near.py", WORD_PATTERN, ALLOWED_PATTERNS)) == 1
 
 
 @pytest.mark.parametrize("marker", ["##", "Ġ", "▁", "</w>", "@@", "\\u2581", "\\u0120", "er</w>", "##s"])
-def test_a_second_reader_of_markers_would_be_seen(marker: str, tmp_path: Path) -> None:
+def test_a_second_reader_of_markers_is_detected(marker: str, tmp_path: Path) -> None:
     (tmp_path / "lesson.py").write_text(f'"""Reads ▁."""\nMARK = "{marker}"\n', encoding="utf-8")
-    assert len(violations(tmp_path / "lesson.py", MARKER, ALLOWED_MARKERS)) == 1
+    assert len(find_violations(tmp_path / "lesson.py", MARKER, ALLOWED_MARKERS)) == 1
 
 
-def test_headings_and_quoted_words_are_no_markers(tmp_path: Path) -> None:
+def test_headings_and_quoted_words_are_not_markers(tmp_path: Path) -> None:
     (tmp_path / "card.py").write_text('LINES = ["# Title", "## Part", "### Third", "^\\\\S+$"]\n', encoding="utf-8")
-    assert violations(tmp_path / "card.py", MARKER, ALLOWED_MARKERS) == []
-    assert violations(tmp_path / "card.py", WORD_PATTERN, ALLOWED_PATTERNS) == []
+    assert find_violations(tmp_path / "card.py", MARKER, ALLOWED_MARKERS) == []
+    assert find_violations(tmp_path / "card.py", WORD_PATTERN, ALLOWED_PATTERNS) == []
 
 
-def column_decisions(name: str, text: str) -> list[str]:
-    """Where a module decides for itself which column plays a part, by names that it compares or in `Columns`."""
+def find_column_decisions(name: str, text: str) -> list[str]:
+    """List where a module assigns roles to columns itself, by comparing names or in `Columns`."""
     if name in COMPARES_NAMES:
         return []
-    found = []
+    decisions = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module == "clearhead.data.names":
-            found += [f"{name}:{node.lineno} compares names" for alias in node.names if alias.name == "plain"]
+            decisions += [f"{name}:{node.lineno} compares names" for alias in node.names if alias.name == "plain"]
         elif isinstance(node, ast.comprehension | ast.For) and re.search(r"(columns|header)$", ast.unparse(node.iter)):
-            found += [f"{name} compares names"] * _folds(node.target, text)
+            decisions += [f"{name} compares names"] * _folds_case(node.target, text)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Columns":
             parts = [part.value for part in node.keywords if part.arg == "text"]
             if not all(isinstance(part, ast.Constant) for part in parts):
-                found.append(f"{name}:{node.lineno} chooses columns")
-    return found
+                decisions.append(f"{name}:{node.lineno} chooses columns")
+    return decisions
 
 
-def _folds(target: ast.expr, text: str) -> bool:
+def _folds_case(target: ast.expr, text: str) -> bool:
     """Whether the case of a name is folded."""
     return re.search(rf"\b{re.escape(ast.unparse(target))}(\.strip\(\))?\.(lower|casefold)\(", text) is not None
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_the_resolver_chooses_columns(path: Path) -> None:
-    assert column_decisions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) == []
+    assert find_column_decisions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
@@ -156,13 +158,13 @@ def test_only_the_resolver_chooses_columns(path: Path) -> None:
         "columns = Columns(text=found, label=label)",
     ],
 )
-def test_a_second_resolver_would_be_seen(code: str) -> None:
-    assert column_decisions("predict/near.py", code)
-    assert not column_decisions("data/column_resolver.py", code)
+def test_a_second_resolver_is_detected(code: str) -> None:
+    assert find_column_decisions("predict/near.py", code)
+    assert not find_column_decisions("data/column_resolver.py", code)
 
 
-def test_rows_of_fixed_columns_are_no_choice() -> None:
-    assert not column_decisions("estimators/near.py", 'columns = Columns(text="text", text_b=second)')
+def test_fixed_columns_are_not_a_violation() -> None:
+    assert not find_column_decisions("estimators/near.py", 'columns = Columns(text="text", text_b=second)')
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)

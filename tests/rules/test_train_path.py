@@ -1,4 +1,4 @@
-"""The path of `train`: how often the file and the weights are read, how often the plan is written, and how long it is.
+"""The path of `train`: reads of the data file and the weights, writes of the plan, and the number of calls.
 
 Counting rule of the path: a *call* is a function of clearhead that is on the stack, from `api.train` down, when a row
 takes on its next representation for the first time, or when the report is written; every function counts once, also
@@ -38,7 +38,7 @@ REPO = Path(__file__).parents[2]
 SUPPORT = REPO / "examples" / "support.csv"
 ROOT = str(Path(clearhead.__file__).parent)
 REPRESENTATIONS = (Row, TextRow, TokenTable, PackedBatch, Answers, SelectedRow, Example)
-QUICK: dict[str, Any] = {"threads": 1, "precision": "float"}
+FAST_SETTINGS: dict[str, Any] = {"threads": 1, "precision": "float"}
 METHODS: dict[str, dict[str, Any]] = {
     "features": {"method": "features"},
     "finetune": {"method": "finetune", "epochs": 1},
@@ -47,8 +47,8 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class Counted(io.RawIOBase):
-    """A file that notes how many bytes were read of it."""
+class CountingFile(io.RawIOBase):
+    """A file that counts the bytes read from it."""
 
     def __init__(self, inner: IO[bytes], add: Callable[[int], None]) -> None:
         self._inner, self._add = inner, add
@@ -68,21 +68,21 @@ class Counted(io.RawIOBase):
 
 
 @contextmanager
-def bytes_read(path: Path) -> Iterator[list[int]]:
-    """How many bytes are read of a file, in all."""
+def count_bytes_read(path: Path) -> Iterator[list[int]]:
+    """Count all bytes read from a file."""
     total = [0]
 
     def add(count: int) -> None:
         total[0] += count
 
-    opened = Path.open
+    original = Path.open
 
-    def counted(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        file = opened(self, mode, *args, **kwargs)
-        return io.BufferedReader(Counted(file, add), 1) if self == path and mode == "rb" else file
+    def open_counting(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        file = original(self, mode, *args, **kwargs)
+        return io.BufferedReader(CountingFile(file, add), 1) if self == path and mode == "rb" else file
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "open", counted)
+        patch.setattr(Path, "open", open_counting)
         yield total
 
 
@@ -93,16 +93,16 @@ def test_the_file_is_read_at_most_twice(method: str, rows: int, tiny: str, tmp_p
     path = write_csv(tmp_path / "rows.csv", make_sentiment_rows(rows))
     size = path.stat().st_size
     assert (size > files.HEAD_BYTES) is (rows > 1000)
-    with bytes_read(path) as total:
-        train(path, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
+    with count_bytes_read(path) as total:
+        train(path, output=tmp_path / "run", model=tiny, **FAST_SETTINGS, **METHODS[method])
     assert (
         size < total[0] <= 2 * size + files.HEAD_BYTES + 2
-    )  # to tell its encoding and to read its rows; kind and head
+    )  # to detect its encoding and to read its rows, plus the head for its format
 
 
-def test_a_third_pass_would_be_seen(tmp_path: Path) -> None:
+def test_a_third_pass_is_detected(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", make_sentiment_rows(30))
-    with bytes_read(path) as total:
+    with count_bytes_read(path) as total:
         for _ in range(3):
             with path.open("rb") as file:
                 file.read()
@@ -110,41 +110,50 @@ def test_a_third_pass_would_be_seen(tmp_path: Path) -> None:
 
 
 @contextmanager
-def tensors_read() -> Iterator[list[list[str]]]:
-    """The names of the tensors that each load of a model reads from its files."""
+def record_tensors_read() -> Iterator[list[list[str]]]:
+    """Record the names of the tensors that each load of a model reads."""
     loads: list[list[str]] = []
-    arrays = Checkpoint.iter_arrays
+    original = Checkpoint.iter_arrays
 
-    def counted(self: Checkpoint, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
+    def record_names(self: Checkpoint, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         loads.append([])
-        for name, array in arrays(self, *args, **kwargs):
+        for name, array in original(self, *args, **kwargs):
             loads[-1].append(name)
             yield name, array
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoint, "iter_arrays", counted)
+        patch.setattr(Checkpoint, "iter_arrays", record_names)
         yield loads
 
 
-@pytest.mark.parametrize(("method", "most"), [("features", 1), ("finetune", 1), ("tfidf", 0), ("majority", 0)])
-def test_the_model_is_loaded_once(method: str, most: int, tiny: str, reviews: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "expected_loads"), [("features", 1), ("finetune", 1), ("tfidf", 0), ("majority", 0)]
+)
+def test_the_model_is_loaded_once(method: str, expected_loads: int, tiny: str, reviews: Path, tmp_path: Path) -> None:
     """Networks of several seeds, baselines and report share what was read."""
-    with tensors_read() as loads:
-        train(reviews, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
-    assert len(loads) == most
+    with record_tensors_read() as loads:
+        train(reviews, output=tmp_path / "run", model=tiny, **FAST_SETTINGS, **METHODS[method])
+    assert len(loads) == expected_loads
     if method == "finetune":
-        with tensors_read() as loads:
-            train(reviews, output=tmp_path / "seeds", model=tiny, seeds=2, **QUICK, **METHODS[method])
+        with record_tensors_read() as loads:
+            train(reviews, output=tmp_path / "seeds", model=tiny, seeds=2, **FAST_SETTINGS, **METHODS[method])
         assert len(loads) == 1
-        with tensors_read() as loads:
-            train(reviews, output=tmp_path / "alone", model=tiny, baselines=False, **QUICK, **METHODS[method])
+        with record_tensors_read() as loads:
+            train(reviews, output=tmp_path / "alone", model=tiny, baselines=False, **FAST_SETTINGS, **METHODS[method])
         assert len(loads) == 1
 
 
 def test_no_tensor_is_read_twice(tiny: str, tmp_path: Path) -> None:
-    """A tagger has no pooler, and the encoder of its baselines has one: it is read then, and nothing else is."""
-    with tensors_read() as loads:
-        train(make_multilabel_rows(80), output=tmp_path / "run", model=tiny, seeds=2, **QUICK, **METHODS["finetune"])
+    """Baselines may need a pooler that the network did not load; only those tensors are read later."""
+    with record_tensors_read() as loads:
+        train(
+            make_multilabel_rows(80),
+            output=tmp_path / "run",
+            model=tiny,
+            seeds=2,
+            **FAST_SETTINGS,
+            **METHODS["finetune"],
+        )
     names = [name for load in loads for name in load]
     assert len(names) == len(set(names)) > 0
     assert all(name.startswith("pooler.") for load in loads[1:] for name in load)
@@ -155,63 +164,65 @@ def test_the_plan_is_written_once(
     method: str, tiny: str, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans: list[Any] = []
-    write = run_file.write_run_file
+    original = run_file.write_run_file
 
-    def written(folder: Path, plan: Any, *args: Any, **kwargs: Any) -> None:
+    def record_plan(folder: Path, plan: Any, *args: Any, **kwargs: Any) -> None:
         plans.append(plan)
-        write(folder, plan, *args, **kwargs)
+        original(folder, plan, *args, **kwargs)
 
-    monkeypatch.setattr(run_file, "write_run_file", written)
-    run = train(reviews, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
+    monkeypatch.setattr(run_file, "write_run_file", record_plan)
+    run = train(reviews, output=tmp_path / "run", model=tiny, **FAST_SETTINGS, **METHODS[method])
     assert plans == [run_file.read_run_file(run.folder).plan]
     settings = plans[0].settings
     assert (plans[0].method, settings.precision) == (method, "float")
     assert plans[0].auto_rate is (method != "finetune")
 
 
-def path_of(run: Callable[[], object]) -> tuple[set[str], set[str]]:
-    """The functions on the path from a row to the report, and the representations that a row has there."""
+def trace_path(run: Callable[[], object]) -> tuple[set[str], set[str]]:
+    """Run, and collect the functions from a row to the report and the representations of the row."""
     kinds: dict[CodeType, str] = {kind.__init__.__code__: kind.__name__ for kind in (*REPRESENTATIONS, PackedDataset)}
     kinds[page.save_report.__code__] = "report"
     calls: set[str] = set()
-    seen: set[str] = set()
+    kinds_reached: set[str] = set()
 
-    def watch(frame: FrameType, event: str, _: object) -> None:
+    def profile(frame: FrameType, event: str, _: object) -> None:
         kind = kinds.get(frame.f_code) if event == "call" else None
-        if kind is None or kind in seen:
+        if kind is None or kind in kinds_reached:
             return
-        seen.add(kind)
-        above: FrameType | None = frame
-        while above is not None:
-            code = above.f_code
+        kinds_reached.add(kind)
+        caller: FrameType | None = frame
+        while caller is not None:
+            code = caller.f_code
             if code.co_filename.startswith(ROOT) and not code.co_name.startswith("<") and code.co_name != "__init__":
                 calls.add(f"{code.co_filename[len(ROOT) + 1 :]}:{code.co_name}")
-            above = above.f_back
+            caller = caller.f_back
 
     before = sys.getprofile()
-    sys.setprofile(watch)
+    sys.setprofile(profile)
     try:
         run()
     finally:
         sys.setprofile(before)
-    return calls, seen
+    return calls, kinds_reached
 
 
-@pytest.mark.parametrize(("method", "most"), [("features", 45), ("finetune", 45)])
-def test_the_path_from_a_row_to_the_report_is_short(method: str, most: int, tiny: str, tmp_path: Path) -> None:
-    """Fine-tuning also answers the dev rows after each epoch."""
+@pytest.mark.parametrize(("method", "limit"), [("features", 45), ("finetune", 45)])
+def test_the_path_from_a_row_to_the_report_is_short(method: str, limit: int, tiny: str, tmp_path: Path) -> None:
+    """Fine-tuning also predicts the dev rows after each epoch."""
     rows = tmp_path / "support.csv"
     shutil.copy(SUPPORT, rows)
-    calls, seen = path_of(lambda: train(rows, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method]))
-    assert seen == {kind.__name__ for kind in REPRESENTATIONS} | {"PackedDataset", "report"}
+    calls, kinds = trace_path(
+        lambda: train(rows, output=tmp_path / "run", model=tiny, **FAST_SETTINGS, **METHODS[method])
+    )
+    assert kinds == {kind.__name__ for kind in REPRESENTATIONS} | {"PackedDataset", "report"}
     assert len(REPRESENTATIONS) <= 7
-    assert 20 < len(calls) <= most, "\n".join(sorted(calls))
+    assert 20 < len(calls) <= limit, "\n".join(sorted(calls))
 
 
 def test_the_table_of_the_path_names_files_that_exist() -> None:
     text = (REPO / "CONTRIBUTING.md").read_text()
     table = text.split("## The path of a run")[1].split("\n## ")[0]
-    named = [cell for line in table.splitlines() if line.startswith("| ") for cell in line.split("`")[1::2]]
-    paths = [name for name in named if name.endswith(".py")]
+    quoted = [cell for line in table.splitlines() if line.startswith("| ") for cell in line.split("`")[1::2]]
+    paths = [name for name in quoted if name.endswith(".py")]
     assert len(paths) >= 12
     assert not [name for name in paths if not (REPO / "src" / "clearhead" / name).is_file()]
