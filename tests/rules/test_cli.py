@@ -1,4 +1,4 @@
-"""The command line is an interface to `clearhead.api`: it imports no other package, and every verb is a function of it."""
+"""The command line imports only `clearhead.api`, and every verb is a function of it."""
 
 from __future__ import annotations
 

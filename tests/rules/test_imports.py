@@ -132,7 +132,7 @@ def module_name(path: Path) -> str:
 
 
 def imports_by_depth(path: Path) -> tuple[set[str], set[str]]:
-    """Collect the modules that a file imports at load time and those that its functions import, without type imports."""
+    """Collect the modules that a file imports at load time and those that its functions import, except for types."""
     at_load: set[str] = set()
     inside: set[str] = set()
 

@@ -55,7 +55,7 @@ def iter_parameters(tree: ast.AST) -> Iterator[ast.arg]:
 
 
 def find_violations(path: Path) -> list[str]:
-    """List progress callbacks outside progress.py, old parameter names, and short callbacks below the public functions."""
+    """List callback types of its own, old parameter names, and short callbacks below the public functions."""
     name = str(path.relative_to(ROOT))
     if name == PROGRESS_FILE:
         return []

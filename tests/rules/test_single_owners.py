@@ -39,6 +39,7 @@ ALLOWED_PATTERNS = {
 }
 # modules that may compare the names of columns as people write them
 COMPARES_NAMES = {
+    "data/column_detection.py",
     "data/column_resolver.py",
     "data/column_stats.py",
     "data/names.py",
@@ -129,7 +130,9 @@ def find_column_decisions(name: str, text: str) -> list[str]:
     decisions = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module == "clearhead.data.names":
-            decisions += [f"{name}:{node.lineno} compares names" for alias in node.names if alias.name == "plain"]
+            decisions += [
+                f"{name}:{node.lineno} compares names" for alias in node.names if alias.name == "normalize_name"
+            ]
         elif isinstance(node, ast.comprehension | ast.For) and re.search(r"(columns|header)$", ast.unparse(node.iter)):
             decisions += [f"{name} compares names"] * _folds_case(node.target, text)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Columns":
@@ -152,7 +155,7 @@ def test_only_the_resolver_chooses_columns(path: Path) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from clearhead.data.names import TEXTS, plain",
+        "from clearhead.data.names import TEXT_NAMES, normalize_name",
         "called = {name.lower(): name for name in source.columns}",
         "for column in header:\n    if column.strip().casefold() in TEXTS: break",
         "columns = Columns(text=found, label=label)",
