@@ -212,10 +212,12 @@ def _write_folder(table: Table, rng: Rng) -> File:
 
 
 WRITERS: dict[str, Callable[[Table, Rng], File]] = {
-    "comma": lambda made, rng: _write_delimited(made, rng, ",", "data.csv"),
-    "semicolon": lambda made, rng: _write_delimited(made, rng, ";", "data.csv"),
-    "tab": lambda made, rng: _write_delimited(made, rng, "\t", rng.choice(("data.tsv", "data.tab", "data.csv"))),
-    "pipe": lambda made, rng: _write_delimited(made, rng, "|", "data.csv"),
+    "comma": lambda source_table, rng: _write_delimited(source_table, rng, ",", "data.csv"),
+    "semicolon": lambda source_table, rng: _write_delimited(source_table, rng, ";", "data.csv"),
+    "tab": lambda source_table, rng: _write_delimited(
+        source_table, rng, "\t", rng.choice(("data.tsv", "data.tab", "data.csv"))
+    ),
+    "pipe": lambda source_table, rng: _write_delimited(source_table, rng, "|", "data.csv"),
     "json lines": _write_json_lines,
     "json list": _write_json_list,
     "parquet": _write_parquet,
