@@ -72,7 +72,7 @@ def test_a_report_on_some_rows_tells_of_those(tmp_path: Path) -> None:
     rows = [row | {"label": "rare" if index < 20 else "often"} for index, row in enumerate(make_sentiment_rows(220))]
     run = train_majority(write_csv(tmp_path / "rows.csv", rows), tmp_path, rows=60)
     assert run.report is not None
-    page = run.report.read_text().partition("<h3>Balance of labels</h3>")[2].partition("</table>")[0]
+    page = run.report.read_text().partition("<h3>Label distribution</h3>")[2].partition("</table>")[0]
     cells = re.findall(r"<td[^>]*>\s*([^<\s][^<]*?)\s*<", page)
     assert sum(int(cell) for cell in cells if cell.isdigit()) == 60
 
@@ -208,7 +208,7 @@ def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
     assert {"(empty text)", "(wrong number of cells)", "(missing label)"} <= {
         part.split(" rows ")[1] for part in skipped.split(": ")[1].split(", ")
     }
-    assert "left out" in (run.folder / "report.html").read_text()
+    assert "Unusable rows" in (run.folder / "report.html").read_text()
 
 
 def test_other_columns_in_the_dev_file(reviews: Path, tmp_path: Path) -> None:
