@@ -25,10 +25,10 @@ from clearhead.cli import main
 HERE = Path(__file__).parent
 EARLIER = HERE / "earlier"  # folders that an earlier version wrote
 EXPECTED = HERE / "expected.json"  # what that version computed
-ROOT = "/earlier"  # stands in the stored files for the folder that they were written in
+ROOT = "/earlier"  # replaces the path of the recording machine in stored files
 VARIABLE = "CLEARHEAD_DATA"
-RECORDS = ("run.json", "metrics.json", "split.json", "clearhead.json", "ladder.json")  # that may name a path
-NOT_READ = ("report.html", "log.jsonl", "README.md")  # by any reader of a finished run
+RECORDS = ("run.json", "metrics.json", "split.json", "clearhead.json", "ladder.json")  # these files may contain a path
+NOT_READ = ("report.html", "log.jsonl", "README.md")  # files that no reader of a finished run needs
 
 # fixes what tests vary by default; a single thread adds up in a fixed order
 FIXED_SETTINGS: dict[str, Any] = {"seed": 0, "threads": 1, "precision": "float", "device": "cpu", "report": False}
@@ -104,11 +104,8 @@ PRETRAIN: dict[str, Any] = {
 WORDS: dict[str, Any] = {"width": 8, "min_count": 1, "epochs": 20, "seed": 0, "threads": 1}
 LADDER: dict[str, Any] = {**NETWORK, "methods": "majority,tfidf,finetune", "strength": 1.0}
 QUANTIZED = ("classify-finetune", "translate-transformer")
-KILL_STEPS = {
-    "classify-finetune": 60,
-    "translate-transformer": 74,
-    "pretrain": 7,
-}  # the process is killed after this number of steps
+# after this number of steps the process is killed
+KILL_STEPS = {"classify-finetune": 60, "translate-transformer": 74, "pretrain": 7}
 ROW_INTERVAL = 16  # every 16th row of the data file is predicted and compared
 
 
@@ -143,7 +140,7 @@ def learn_words(root: Path, output: Path) -> None:
 def run_ladder(root: Path, output: Path, **changes: Any) -> clearhead.Ladder:
     """Compare three methods on the reviews."""
     settings = _use_current_names({**FIXED_SETTINGS, **LADDER, **changes})
-    del settings["report"], settings["baselines"]  # a ladder decides on both
+    del settings["report"], settings["baselines"]  # a ladder sets both itself
     return clearhead.ladder(root / "data/reviews.csv", output=output, model=str(root / "models/bert"), **settings)
 
 

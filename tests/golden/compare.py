@@ -12,8 +12,8 @@ import numpy as np
 from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS
 
 FORMER_NAMES = TRAINING_SETTINGS | PLAN_SETTINGS  # settings that have another name in files of this version
-# A softmax ignores a number that is added to all its inputs, so that the gradient of these biases is zero but for
-# rounding, which AdamW turns into whole steps: of keys, of scores of tokens and options, and of what such scores read.
+# A softmax is invariant to a constant added to all its inputs, so the gradient of these biases is zero except for
+# rounding, which AdamW scales up to full steps: biases of keys, of token and option scores, and of the inputs of these.
 ROUNDING = ("key.bias", "c_attn.bias", "in_proj_bias")
 ROUNDING_OF_SCORES = (*ROUNDING, "qa_outputs.bias", "classifier.bias", "output.LayerNorm.bias")
 NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")

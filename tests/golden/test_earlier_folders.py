@@ -39,7 +39,7 @@ Values = dict[str, Any]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_answers_and_measures_as_recorded(name: str, earlier: Path, expected: Values) -> None:
+def test_a_run_predicts_and_scores_as_recorded(name: str, earlier: Path, expected: Values) -> None:
     folder, recorded = earlier / "runs" / name, expected["cases"][name]
     assert digest(read_weights(folder)) == recorded["weights"]  # the stored files are those that were recorded
     assert not find_differences(recorded["answers"], read_answers(folder, earlier, name), CLOSE)

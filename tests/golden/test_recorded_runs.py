@@ -30,8 +30,8 @@ from tests.golden.cases import (
 from tests.golden.compare import find_differences, find_weight_differences
 
 ELSEWHERE = 1e-3  # of weights, answers and metrics on another machine; with only AVX2 they differ by less than 3e-5
-CLOSE = 1e-6  # of answers and metrics on the same machine: inference does not fix the number of threads
-FITTED = 1e-4  # of what BLAS computes, on the same machine: 1e-15 was seen in layer weights of a busy test process
+CLOSE = 1e-6  # of answers and metrics on the same machine, since inference does not fix the number of threads
+FITTED = 1e-4  # of BLAS results on the same machine; differences of 1e-15 occur in layer weights under load
 Values = dict[str, Any]
 
 
@@ -78,8 +78,8 @@ def test_word_vectors_end_as_recorded(earlier: Path, same_machine: bool, tmp_pat
     assert not find_weight_differences(read_weights(earlier / "words"), read_weights(tmp_path / "words"), tolerance)
 
 
-def test_another_seed_ends_otherwise(earlier: Path, expected: Values, tmp_path: Path) -> None:
-    """What the comparison finds where a run is not the recorded one, also with the tolerance of other machines."""
+def test_another_seed_is_detected(earlier: Path, expected: Values, tmp_path: Path) -> None:
+    """The comparison detects a different run, also with the tolerance of other machines."""
     name = "classify-finetune"
     folder, recorded = train_case(name, earlier, tmp_path / "run", seed=1).folder, expected["cases"][name]
     weights, now = read_weights(earlier / "runs" / name), read_weights(folder)
@@ -91,7 +91,7 @@ def test_another_seed_ends_otherwise(earlier: Path, expected: Values, tmp_path: 
     assert find_differences(recorded["describe"], describe(folder), ELSEWHERE)
 
 
-def test_the_smallest_change_of_a_weight_is_found(earlier: Path) -> None:
+def test_the_smallest_change_of_a_weight_is_detected(earlier: Path) -> None:
     weights = read_weights(earlier / "models/bert")
     name = next(iter(weights))
     changed = weights[name].copy()
@@ -119,7 +119,7 @@ def test_the_smallest_change_of_a_weight_is_found(earlier: Path) -> None:
         ("1", 1),
     ],
 )
-def test_values_that_differ_are_found(recorded: Any, now: Any) -> None:
+def test_different_values_are_detected(recorded: Any, now: Any) -> None:
     assert find_differences(recorded, now, 1e-3)
     assert not find_differences(recorded, recorded, 0.0)
 

@@ -105,7 +105,7 @@ class TestAttention:
         answers, _ = attention(keys, keys, values, scale=1.0)
         torch.testing.assert_close(answers, values, atol=1e-4, rtol=0)
 
-    def test_division_keeps_gradients_alive(self) -> None:
+    def test_scaling_keeps_gradients_from_vanishing(self) -> None:
         """Without the division by sqrt(d), the softmax saturates and its gradients nearly vanish."""
         sizes = {}
         for scale in (None, 1.0):
@@ -169,16 +169,15 @@ class TestPositions:
         assert table[50, 11].item() == pytest.approx(math.cos(50 / 10000 ** (10 / width)))
 
     @pytest.mark.parametrize(("width", "steps"), [(64, 5), (512, 40)])
-    def test_nearer_is_closer(self, width: int, steps: int) -> None:
+    def test_nearby_positions_are_closer(self, width: int, steps: int) -> None:
         """t_(i+j) is closer to t_i than t_(i+j+k) for the first steps, with the same distances from every i."""
         table = sinusoids(torch.arange(200), width, halves=False)
         distances_by_start = [(table[start : start + steps] - table[start]).norm(dim=1) for start in (0, 7, 100)]
         for distances in distances_by_start:
             assert (distances.diff() > 0).all()
             torch.testing.assert_close(distances, distances_by_start[0])
-        assert (table[steps:] - table[0]).norm(dim=1).min() > distances_by_start[0][
-            :4
-        ].max()  # and never as close again
+        farther = (table[steps:] - table[0]).norm(dim=1)  # never as close again
+        assert farther.min() > distances_by_start[0][:4].max()
 
     def test_two_layouts_of_the_same_sinusoids(self) -> None:
         """Interleaved as in the paper, or halves side by side as in tensor2tensor."""

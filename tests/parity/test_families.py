@@ -154,7 +154,7 @@ def test_without_a_mask_every_token_is_real(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "mpnet"])
-def test_a_padding_token_that_counts_as_real(family: str) -> None:
+def test_an_unmasked_padding_token_gets_no_position(family: str) -> None:
     """These families derive positions from ids: an unmasked padding token in the middle of a text gets no position."""
 
     def check(case: ParityCase) -> None:

@@ -236,7 +236,7 @@ class TestTies:
         assert_equal(
             compute_reference_outputs(theirs, batch), clearhead.load(folder, "core").run(**batch.to_clearhead()), batch
         )
-        if family == "t5":  # v1.1 has an output matrix of its own, and without its word table it is broken
+        if family == "t5":  # an untied file (v1.1) must contain the token embedding
             update_config(folder, tie_word_embeddings=False)
             with pytest.raises(TensorError, match=r"shared\.weight missing"):
                 clearhead.load(folder, "core")
@@ -276,7 +276,7 @@ def test_saving_to_the_folder_it_was_loaded_from(family: str, tmp_path: Path) ->
     np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**batch.to_clearhead()).logits, expected)
 
 
-def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
+def test_t5_v1_1_has_a_separate_output_matrix(tmp_path: Path) -> None:
     """As in T5 v1.1 files: tie_word_embeddings is false, and lm_head is stored."""
     reference, batch = make_reference_pair("t5", "T5ForConditionalGeneration", feed_forward_proj="gated-gelu")
     reference.save_pretrained(tmp_path)
@@ -297,7 +297,7 @@ def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["t5", "marian"])
-def test_word_tables_of_both_sides_stored(family: str, tmp_path: Path) -> None:
+def test_stored_embeddings_of_encoder_and_decoder(family: str, tmp_path: Path) -> None:
     theirs, batch = make_reference_pair(family, HEAD_CLASSES[family])
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
@@ -410,7 +410,7 @@ DIFFERING_DEFAULTS = {
 
 
 @every_family
-def test_what_a_config_leaves_out(family: str) -> None:
+def test_config_defaults_equal_those_of_transformers(family: str) -> None:
     """config.json may contain only what differs: every default here is the default of transformers."""
     theirs = getattr(import_transformers(), BASE_CLASSES[family]).config_class().to_dict()
     differing = {
@@ -448,10 +448,8 @@ GUESSED_HEADS = {
     "GPT2DoubleHeadsModel": "choice",
     "T5ForConditionalGeneration": None,
 }
-INCOMPLETE_CLASSES = (
-    "OpenAIGPTDoubleHeadsModel",
-    "T5EncoderModel",
-)  # half of a model, which such a config cannot express
+# half of a model, which such a config cannot express
+INCOMPLETE_CLASSES = ("OpenAIGPTDoubleHeadsModel", "T5EncoderModel")
 
 
 @pytest.mark.thin(4)

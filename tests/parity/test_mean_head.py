@@ -197,7 +197,7 @@ def test_a_saved_head_keeps_its_pooling(tmp_path: Path, sentences: Path) -> None
     assert clearhead.load(folder, "core", head="tag", labels=LABELS, fresh=True).head == "tag"
 
 
-def test_texts_have_the_vectors_of_the_encoder_and_not_the_logits(tmp_path: Path, sentences: Path) -> None:
+def test_embed_returns_encoder_vectors_and_not_logits(tmp_path: Path, sentences: Path) -> None:
     folder = load_new_head(sentences, head_pooling="mean").save(tmp_path / "model")
     model = clearhead.load(folder)
     assert model.embed(TEXTS).shape == (3, 32)

@@ -37,10 +37,9 @@ def make_model_and_batch(name: str) -> tuple[Model, PretrainBatch]:
     lines = make_lines(40)
     tokenizer = learn_tokenizer(iter(lines), use=use, vocab_size=400).tokenizer
     objective = OBJECTIVES[name]
-    special_ids = {"pad_token_id": tokenizer.pad_id, "decoder_start_token_id": tokenizer.pad_id}
     head = objective.heads[0]
     config = config | ({} if family == "gpt2" else {"pad_token_id": tokenizer.pad_id})
-    config |= {"decoder_start_token_id": special_ids["pad_token_id"]} if family == "t5" else {}
+    config |= {"decoder_start_token_id": tokenizer.pad_id} if family == "t5" else {}
     config["vocab_size"] = max(tokenizer.vocab.values()) + 1
     model = create(family, config=config, head=head, tokenizer=tokenizer, seed=3)
     vocab_info = read_vocab_info(tokenizer, decoder_start_id=model.shape.decoder_start_id)
@@ -68,9 +67,7 @@ def compute_reference_loss(name: str, folder: Path, batch: PretrainBatch) -> tup
     inputs: dict[str, Any] = {"input_ids": pad_rows(batch.ids, batch.lengths, 0), "attention_mask": mask}
     if name == "span-corruption":
         return model(**inputs, labels=pad_rows(labels, batch.target_lengths, IGNORE_INDEX)).loss, model
-    if (
-        name == "clm"
-    ):  # their own loss shifts the labels, while ours also predicts the token after the last one of each row
+    if name == "clm":  # their own loss skips the last token of each row
         logits = model(**inputs).logits
         padded_labels = pad_rows(labels, batch.lengths, IGNORE_INDEX)
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), padded_labels.flatten()), model

@@ -179,7 +179,7 @@ def test_antibody_roberta(weights_folder: Path, tmp_path: Path) -> None:
     output = model.run(**batch.to_clearhead())
     assert_equal(compute_reference_outputs(theirs, batch), output, batch)
     assert output.logits is not None
-    # a real antibody mostly agrees with what the model learned of human ones
+    # for a real antibody, most predictions agree with the sequence
     assert (output.logits[0, 1:-1].argmax(-1) == ids[0, 1:-1]).mean() > 0.75
 
 

@@ -69,7 +69,7 @@ def parts() -> Any:
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT with a vocabulary of its own."""
+    """A tiny BERT with its vocabulary."""
     folder = tmp_path_factory.mktemp("encoder")
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
     make_reference("BertModel", sizes | {"vocab_size": len(WORDS), "max_position_embeddings": 40}).save_pretrained(
@@ -198,7 +198,7 @@ def test_maximum_length(make: Make, parts: Any, tmp_path: Path, max_length: int)
 
 
 def test_lower_case(make: Make, parts: Any, tmp_path: Path) -> None:
-    model = check_round_trip(make(parts.Pooling(24), lower=True), tmp_path)
+    model = check_round_trip(make(parts.Pooling(24), lowercase=True), tmp_path)
     np.testing.assert_array_equal(model.embed(["A WALK"]), model.embed(["a walk"]))
 
 

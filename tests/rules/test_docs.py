@@ -1,4 +1,4 @@
-"""The documentation site, before it is built: every page is in the navigation, every public name in the reference."""
+"""Sources of the documentation site: every page is in the navigation, every public name in the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDENTIFIERS = [name for page in REFERENCE for name in re.findall(r"^::: (\S+)$",
 
 
 def public_names(identifier: str) -> set[str]:
-    """The names that a directive of the reference documents."""
+    """List the names that a directive of the reference documents."""
     documented = pkgutil.resolve_name(identifier)
     if not isinstance(documented, ModuleType):
         return {identifier.rpartition(".")[2]}
@@ -44,7 +44,7 @@ def test_the_reference_has_every_public_name_once() -> None:
     assert set(clearhead.__all__) - {"__version__"} <= documented
 
 
-def test_links_to_the_repository_lead_where_the_package_says() -> None:
+def test_repository_links_match_the_package_metadata() -> None:
     (repository,) = re.findall(r"^  repository: (\S+)", CONFIG, re.M)
     urls = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["urls"]
     assert all(url.startswith(repository + "/") for url in urls.values())

@@ -149,7 +149,7 @@ def test_a_command_is_written_for_its_caller() -> None:
         ("layers=sweep applies only to method features.", "--layers sweep applies only to method features."),
         ("epochs must be at least 1.", "--epochs must be at least 1."),
         ("Setting class_weight: invalid.", "Setting --class-weight: invalid."),
-        ("rows.csv has no column 'batch_size'; it has text_b, label.", None),  # the user's own words
+        ("rows.csv has no column 'batch_size'; it has text_b, label.", None),  # text of the user
         ("my/batch_size.csv is not there; batch_size.csv neither.", None),
         ("head_learning_rate must be above 0.", None),  # it has no flag
         ("The epochs of this run are over.", None),

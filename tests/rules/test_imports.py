@@ -120,10 +120,8 @@ HEAVY = {
     "markupsafe",
 }
 AT_START = ("cli", "api", "__init__.py")  # commands import only what they use, so --help is instant
-TIMED_PROCESSES = {
-    "deploy/worker.py",
-    "deploy/runtimes.py",
-}  # a timed process imports what it measures, after the clock runs
+# a timed process imports what it measures after starting the clock
+TIMED_PROCESSES = {"deploy/worker.py", "deploy/runtimes.py"}
 
 
 def module_name(path: Path) -> str:
@@ -245,7 +243,7 @@ def test_every_base_module_imports_with_torch_blocked() -> None:
             names.append(".".join(["clearhead", *(part for part in parts if part != "__init__")]))
     code = (
         "import sys, importlib\n"
-        "class Blocked:\n"  # not sys.modules['torch'] = None: scipy, which scikit-learn brings, looks in there
+        "class Blocked:\n"  # not sys.modules['torch'] = None: scipy, a dependency of scikit-learn, inspects it
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.split('.')[0] == 'torch':\n"
         "            raise ModuleNotFoundError(name)\n"
@@ -307,7 +305,7 @@ def package_graph(root: Path) -> dict[str, set[str]]:
             names = module.split(".")
             if names[0] == "clearhead" and names[1:2] not in ([], ["__version__"]) and names[1] != package:
                 graph.setdefault(package, set()).add(names[1])
-    graph.pop("__init__", None)  # the public names, which point everywhere
+    graph.pop("__init__", None)  # the public names import from every package
     return graph
 
 

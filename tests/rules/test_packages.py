@@ -16,7 +16,7 @@ from tests.rules.test_imports import lazy_names
 ROOT = Path(clearhead.__file__).parent
 MAX_LINES = 4  # of a docstring, without the blank one
 FOLDERS = sorted(path.parent for path in ROOT.rglob("__init__.py"))
-OWN_EXPORTS = {"__version__"}  # exported by the package itself
+OWN_EXPORTS = {"__version__"}  # defined in the package, not exported lazily
 
 
 def name_of(folder: Path) -> str:

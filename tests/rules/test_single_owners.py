@@ -37,7 +37,7 @@ ALLOWED_PATTERNS = {
     "[^\\W\\d_]?[\\w#./()-]*( [\\w#./()-]+){0,2}": "a whole cell that may be the name of a column",
     "\\b(a|an|the)\\b": "the published rules of SQuAD",
 }
-# modules that may compare the names of columns as people write them
+# modules that may normalize and compare column names
 COMPARES_NAMES = {
     "data/column_detection.py",
     "data/column_resolver.py",
@@ -171,10 +171,9 @@ def test_fixed_columns_are_not_a_violation() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_a_task_contributes_its_columns_as_a_value(task: Task) -> None:
+def test_a_task_describes_its_columns_in_a_layout(task: Task) -> None:
     layout = task.rows.layout
     assert isinstance(layout, ColumnLayout)
     assert len({role.name for role in layout.roles}) == len(layout.roles)
-    assert all(
-        role.column_names == tuple(map(normalize_name, role.column_names)) for role in layout.roles
-    )  # as they are compared
+    # names are stored as they are compared
+    assert all(role.column_names == tuple(map(normalize_name, role.column_names)) for role in layout.roles)

@@ -24,7 +24,7 @@ TASK_NAMES = set(TASKS)
 OWN_KINDS = set(get_args(Kind)) - {"classes", "multilabel", "number", "texts"}  # labels that a single task has
 REGISTRY = "tasks/registry.py"
 BUILT_ON = {"pair": {"classify"}}  # a pair is a classification of two texts
-# heads and encodings of pairs have the names of tasks
+# heads and pair encodings have the same names as tasks
 HEADS = (
     "shape.py",
     "families/",
@@ -36,8 +36,8 @@ HEADS = (
     "pretraining/",
     "report/pretraining",
 )
-LOSSES = "training/objectives"  # ... and losses those of labels
-# strings that are the name of a task and mean something else
+LOSSES = "training/objectives"  # losses have the same names as label kinds
+# strings that equal the name of a task but mean something else
 OTHER_MEANING = {
     "data/column_resolver.py": {"classify", "pair", "regress"},  # shorthands of a public function
     "data/names.py": {"tag"},  # a column
@@ -149,7 +149,7 @@ def test_tasks_have_few_fields() -> None:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_task_has_a_package_and_answers_of_its_own(name: str) -> None:
+def test_every_task_has_its_package_and_answer_types(name: str) -> None:
     task = TASKS[name]
     assert (ROOT / "tasks" / name / "task.py").is_file()
     for kind in task.answers.answer_types:

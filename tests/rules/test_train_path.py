@@ -1,9 +1,9 @@
 """The path of `train`: reads of the data file and the weights, writes of the plan, and the number of calls.
 
-Counting rule of the path: a *call* is a function of clearhead that is on the stack, from `api.train` down, when a row
-takes on its next representation for the first time, or when the report is written; every function counts once, also
-decorators and generators, and neither lambdas, comprehensions nor constructors do. A *representation* is a value in
-which rows are laid out anew; `PartRows` and `PackedDataset` are views that hold places in a token table.
+How the path is counted: a *call* is a function of clearhead on the stack, from `api.train` down, when a row is first
+converted to its next representation or when the report is written. Every function counts once, including decorators
+and generators; lambdas, comprehensions and constructors do not count. A *representation* is a new layout of rows;
+`PartRows` and `PackedDataset` are views that store positions in a token table.
 """
 
 from __future__ import annotations
@@ -95,9 +95,8 @@ def test_the_file_is_read_at_most_twice(method: str, rows: int, tiny: str, tmp_p
     assert (size > files.HEAD_BYTES) is (rows > 1000)
     with count_bytes_read(path) as total:
         train(path, output=tmp_path / "run", model=tiny, **FAST_SETTINGS, **METHODS[method])
-    assert (
-        size < total[0] <= 2 * size + files.HEAD_BYTES + 2
-    )  # to detect its encoding and to read its rows, plus the head for its format
+    # to detect its encoding and to read its rows, plus the head for its format
+    assert size < total[0] <= 2 * size + files.HEAD_BYTES + 2
 
 
 def test_a_third_pass_is_detected(tmp_path: Path) -> None:

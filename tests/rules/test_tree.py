@@ -91,4 +91,4 @@ def test_tested_versions_are_pinned() -> None:
     ("plan", "limit"), [(RunPlan, 51), (PretrainPlan, 26), (TrainSettings, 24), (WordSettings, 11)]
 )
 def test_plans_do_not_grow(plan: type, limit: int) -> None:
-    assert len(fields(plan)) <= limit, f"{plan.__name__}: a capability with settings of its own needs a plan of its own"
+    assert len(fields(plan)) <= limit, f"{plan.__name__}: a capability with its own settings needs a separate plan"
