@@ -1,4 +1,4 @@
-"""Write HTML tables, small tables for notebooks and one-line summaries; all texts are escaped."""
+"""Write HTML tables, small tables for notebooks, one-line summaries, numbers and counts; HTML texts are escaped."""
 
 from __future__ import annotations
 
@@ -73,6 +73,12 @@ def short_repr(kind: str, *facts: object) -> str:
 def _shorten(text: str) -> str:
     short = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]}...{text[-MAX_CHARS // 3 :]}"
     return "".join(letter if letter.isprintable() else "?" for letter in short)
+
+
+def pluralize(count: int, noun: str, verbs: tuple[str, str] | None = None) -> str:
+    """Format a count with its noun, as in `2 rows`, and optionally the singular or plural form of a verb."""
+    verb = "" if verbs is None else f" {verbs[count != 1]}"
+    return f"{count:,} {noun}{'s' * (count != 1)}{verb}"
 
 
 def format_number(value: float | None) -> str:

@@ -302,8 +302,8 @@ def test_predict_counts_skipped_rows(run: Run, work_folder: Path, tfidf_folder: 
     assert not (work_folder / "out.csv").exists()
     code, _, err = run("predict", tfidf_folder, "bad.csv", "-o", "out.csv", "--skip-bad-rows", "--abstain-below", "0.8")
     assert code == 0
-    assert "skipped: 1 rows (empty text)" in err
-    assert "1 rows have no answer because the model was not confident enough." in err
+    assert "skipped: 1 row (empty text)" in err
+    assert "1 row has no answer because the model was not confident enough." in err
     assert "3 rows: out.csv" in err
 
 

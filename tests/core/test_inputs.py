@@ -35,7 +35,7 @@ def marian() -> Model:
         ({"ids": [[[5]]]}, r"ids must have shape \(batch, length\), got 3 dimensions: \(1, 1, 1\)"),
         ({"ids": np.zeros((0, 3), int)}, "ids is empty: 0 rows of 3 tokens"),
         ({"ids": np.zeros((2, 0), int)}, "ids is empty: 2 rows of 0 tokens"),
-        ({"ids": [[]]}, "ids is empty: 1 rows of 0 tokens"),
+        ({"ids": [[]]}, "ids is empty: 1 row of 0 tokens"),
         ({"ids": [[5, 6], [7, 60]]}, r"ids\[1, 1\] is 60, but the vocabulary has 60 tokens \(0 to 59\)"),
         ({"ids": [[5, -1], [7, 70]]}, r"ids\[0, 1\] is -1, but the vocabulary has 60 tokens"),
         (

@@ -188,7 +188,7 @@ def test_an_unknown_label_in_the_dev_file_is_named(reviews: Path, tmp_path: Path
     assert not (tmp_path / "run").exists()
     run = train_majority(reviews, tmp_path, dev=dev, skip_bad_rows=True)
     assert run.rows["dev"] == 10
-    assert "skipped: 1 rows (unknown label)" in run.messages
+    assert "skipped: 1 row (unknown label)" in run.messages
 
 
 def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
@@ -206,9 +206,11 @@ def test_bad_rows_are_listed_together_or_counted(tmp_path: Path) -> None:
     assert sum(run.rows.values()) == 37
     skipped = next(message for message in run.messages if message.startswith("skipped"))
     assert {"(empty text)", "(wrong number of cells)", "(missing label)"} <= {
-        part.split(" rows ")[1] for part in skipped.split(": ")[1].split(", ")
+        re.split(" rows? ", part)[1] for part in skipped.split(": ")[1].split(", ")
     }
-    assert "Unusable rows" in (run.folder / "report.html").read_text()
+    page = (run.folder / "report.html").read_text()
+    assert "Unusable rows" in page
+    assert "(empty text: 1, missing label: 1, wrong number of cells: 1)" in page
 
 
 def test_other_columns_in_the_dev_file(reviews: Path, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_rows_without_entities_score_nothing_and_are_measured() -> None:
 
 
 def test_mistakes_are_refused() -> None:
-    with pytest.raises(InputError, match="true has 1 rows and predicted has 2"):
+    with pytest.raises(InputError, match="true has 1 row and predicted has 2"):
         count_entities([[]], [[], []])
     with pytest.raises(InputError, match="no rows"):
         count_entities([], [])

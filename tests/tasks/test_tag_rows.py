@@ -204,8 +204,8 @@ def test_invalid_spans_are_reported(case: str) -> None:
 
 
 BAD_WORDS: dict[str, tuple[Any, Any, str]] = {
-    "too few tags": (["a", "b"], ["O"], "2 words and 1 tags"),
-    "too many tags": (["a"], ["O", "O"], "1 words and 2 tags"),
+    "too few tags": (["a", "b"], ["O"], "2 words and 1 tag"),
+    "too many tags": (["a"], ["O", "O"], "1 word and 2 tags"),
     "no words": ([], [], "tokens has no words"),
     "an empty word": (["a", ""], ["O", "O"], "or an empty word"),
     "a word that is null": (["a", None], ["O", "O"], "or an empty word"),

@@ -422,7 +422,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
         "empty.txt": (b"", {}, "empty.txt is empty"),
         "blank.txt": (b"\n \n\n", {}, "blank.txt contains no text"),
         "image.png": (b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, {}, "NUL bytes, so it is probably binary"),
-        "noise.bin": (bytes(range(1, 256)) * 40, {}, "not valid UTF-8"),
+        "noise.bin": (bytes(range(1, 256)) * 40, {}, "40 lines of invalid UTF-8 (first: line 3)"),
         "wrong.txt": (valid_text.encode(), {"encoding": "klingon"}, "Unknown encoding 'klingon'"),
         "table.csv": (b"de,en\na,b\n", {}, "has the columns de, en; name the text columns"),
         "named.csv": (b"de,en\na,b\n", {"text": "fr"}, "has no column 'fr'; it has de, en"),
@@ -445,7 +445,7 @@ def test_invalid_training_files(tmp_path: Path) -> None:
     assert "κ" in greek.tokenizer.vocab
     (tmp_path / "odd.txt").write_bytes(valid_text.encode() + b"\nbad \xff\xfe\n" + valid_text.encode())
     partly_invalid = clearhead.learn_tokenizer(tmp_path / "odd.txt", vocab_size=300)
-    assert any("1 lines that are not valid UTF-8, the first one is line 31" in note for note in partly_invalid.notes)
+    assert any("skipped 1 line of invalid UTF-8 (first: line 31)" in note for note in partly_invalid.notes)
 
 
 def test_existing_folders_are_not_changed(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ _HOMES = {
     "format_path": "files",
     "on_stop_request": "training.interrupt",
     "parse_set": "jobs.plan",
+    "pluralize": "html",
     "read_json": "files",
     "format_bytes": "checkpoint.inventory",
     "describe_os_error": "files",

@@ -24,7 +24,10 @@ def print_answer(predictor: Predictor, answer: Prediction, texts: Sequence[str],
     if answer.option is not None:
         answer = answer.with_option_names(texts[-len(answer.probabilities) :])
     if answer.truncated:
-        print_note(f"The text is too long for the model; {answer.truncated:,} tokens were truncated.", quiet=quiet)
+        from clearhead.api.support import pluralize
+
+        tokens = pluralize(answer.truncated, "token", ("was", "were"))
+        print_note(f"The text is too long for the model; {tokens} truncated.", quiet=quiet)
     lines = [_format_bare(answer)] if quiet else _format_lines(predictor, answer)
     sys.stdout.write("".join(f"{make_printable(line)}\n" for line in lines))
 

@@ -60,7 +60,10 @@ def ask(
         print_json({"question": question, **answer.to_json(), "answer": answer.answer, "start": start, "end": end})
         return
     if answer.truncated:
-        print_note(f"The passage is too long for the model; {answer.truncated:,} tokens were truncated.", quiet=quiet)
+        from clearhead.api.support import pluralize
+
+        tokens = pluralize(answer.truncated, "token", ("was", "were"))
+        print_note(f"The passage is too long for the model; {tokens} truncated.", quiet=quiet)
     threshold = predictor.calibration.abstain_below
     lines = [answer.answer or ""] if quiet else _format_answer(answer, text, top or 1, threshold)
     sys.stdout.write("".join(f"{UNSAFE_CHARACTERS.sub(' ', line)}\n" for line in lines))

@@ -144,14 +144,18 @@ def _format_interval(interval: Any) -> str:
 
 def describe_row_counts(counts: Any) -> list[str]:
     """Sentences about rows that were skipped, read in windows, truncated or not answered."""
+    from clearhead.api.support import pluralize
+
     lines = []
     if counts.skipped:
-        reasons = ", ".join(f"{count:,} rows ({reason})" for reason, count in counts.skipped.items())
+        reasons = ", ".join(f"{pluralize(count, 'row')} ({reason})" for reason, count in counts.skipped.items())
         lines.append(f"skipped: {reasons}")
     if counts.windowed:
-        lines.append(f"{counts.windowed:,} rows are too long for the model and were read in windows.")
+        rows, was = pluralize(counts.windowed, "row", ("is", "are")), "was" if counts.windowed == 1 else "were"
+        lines.append(f"{rows} too long for the model and {was} read in windows.")
     if counts.truncated:
-        lines.append(f"{counts.truncated:,} rows were truncated.")
+        lines.append(f"{pluralize(counts.truncated, 'row', ('was', 'were'))} truncated.")
     if counts.abstained:
-        lines.append(f"{counts.abstained:,} rows have no answer because the model was not confident enough.")
+        rows = pluralize(counts.abstained, "row", ("has", "have"))
+        lines.append(f"{rows} no answer because the model was not confident enough.")
     return lines

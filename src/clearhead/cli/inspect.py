@@ -94,6 +94,8 @@ def inspect(
 
 def summarize(inspection: Any) -> list[tuple[str, str]]:
     """Names and values of the summary."""
+    from clearhead.api.support import pluralize
+
     parts = ", ".join(
         f"{count:,}" if part == "all" else f"{count:,} {part}" for part, count in inspection.parts.items()
     )
@@ -110,15 +112,17 @@ def summarize(inspection: Any) -> list[tuple[str, str]]:
             summary = f"median {lengths.median:,}, 90 % up to {lengths.p90:,}, longest {lengths.most:,}"
             facts += [(unit, summary), (f"{unit}, histogram", format_histogram(lengths.histogram))]
     if inspection.too_long is not None:
-        facts.append(("too long", f"{inspection.too_long:,} rows over {inspection.max_length} tokens"))
+        facts.append(("too long", f"{pluralize(inspection.too_long, 'row')} over {inspection.max_length} tokens"))
     duplicates = (
         ("duplicates", inspection.exact),
         ("near duplicates", inspection.near),
         ("in two splits", inspection.leaks),
     )
-    facts += [(name, f"{groups.rows:,} rows in {groups.groups:,} groups") for name, groups in duplicates if groups.rows]
+    for name, groups in duplicates:
+        if groups.rows:
+            facts.append((name, f"{pluralize(groups.rows, 'row')} in {pluralize(groups.groups, 'group')}"))
     if inspection.conflicts.groups:
-        facts.append(("conflicting labels", f"{inspection.conflicts.groups:,} texts"))
+        facts.append(("conflicting labels", pluralize(inspection.conflicts.groups, "text")))
     return facts + describe_estimate(inspection.estimate)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clearhead.caller import setting
 from clearhead.files import to_printable
+from clearhead.html import pluralize
 
 if TYPE_CHECKING:
     from clearhead.data.inspect import Inspection, RowRef
@@ -40,11 +41,11 @@ def collect_findings(inspection: Inspection) -> list[Finding]:
 def _iter_findings(inspection: Inspection) -> Iterator[Finding]:
     if inspection.bad:
         reasons = ", ".join(f"{problem}: {count:,}" for problem, count in sorted(inspection.bad.items()))
-        yield Finding("error", f"{_count(sum(inspection.bad.values()), 'row')} cannot be used ({reasons}).")
+        yield Finding("error", f"{pluralize(sum(inspection.bad.values()), 'row')} cannot be used ({reasons}).")
     yield from _iter_label_findings(inspection)
     yield from _iter_duplicate_findings(inspection)
     if inspection.mojibake:
-        texts, verb = _count(inspection.mojibake, "text"), "shows" if inspection.mojibake == 1 else "show"
+        texts, verb = pluralize(inspection.mojibake, "text"), "shows" if inspection.mojibake == 1 else "show"
         yield Finding("warning", f"{texts} {verb} signs of a wrong encoding (é as Ã©, replacement characters).")
     if inspection.too_long:
         share = inspection.too_long / max(inspection.token_rows, 1)
@@ -52,20 +53,20 @@ def _iter_findings(inspection: Inspection) -> Iterator[Finding]:
         verb = "exceeds" if inspection.too_long == 1 else "exceed"
         yield Finding(
             "note",
-            f"{_count(inspection.too_long, 'row')}{sample} ({share:.1%}) {verb} the maximum length of "
+            f"{pluralize(inspection.too_long, 'row')}{sample} ({share:.1%}) {verb} the maximum length of "
             f"{inspection.max_length} tokens: split into windows or truncated.",
         )
     if inspection.rows < 50:
-        yield Finding("warning", f"only {_count(inspection.rows, 'row')}; expect wide confidence intervals.")
+        yield Finding("warning", f"only {pluralize(inspection.rows, 'row')}; expect wide confidence intervals.")
 
 
 def _iter_duplicate_findings(inspection: Inspection) -> Iterator[Finding]:
     if inspection.conflicts.groups:
-        texts, verb = _count(inspection.conflicts.groups, "text"), _occur(inspection.conflicts.groups)
+        texts, verb = pluralize(inspection.conflicts.groups, "text"), _occur(inspection.conflicts.groups)
         example = _format_example(inspection.conflicts.examples)
         yield Finding("warning", f"{texts} {verb} with different labels, for example in {example}.")
     if inspection.leaks.groups:
-        texts, verb = _count(inspection.leaks.groups, "text"), _occur(inspection.leaks.groups)
+        texts, verb = pluralize(inspection.leaks.groups, "text"), _occur(inspection.leaks.groups)
         example = _format_example(inspection.leaks.examples)
         yield Finding(
             "error",
@@ -73,7 +74,7 @@ def _iter_duplicate_findings(inspection: Inspection) -> Iterator[Finding]:
             "scores on texts of the training set are optimistic.",
         )
     if inspection.near_leaks.groups:
-        texts, verb = _count(inspection.near_leaks.groups, "text"), _occur(inspection.near_leaks.groups)
+        texts, verb = pluralize(inspection.near_leaks.groups, "text"), _occur(inspection.near_leaks.groups)
         example = _format_example(inspection.near_leaks.examples)
         yield Finding(
             "warning", f"{texts} {verb} nearly unchanged in more than one part of the data, for example in {example}."
@@ -81,11 +82,11 @@ def _iter_duplicate_findings(inspection: Inspection) -> Iterator[Finding]:
     if inspection.exact.rows:
         share = inspection.exact.rows / inspection.rows
         severity: Severity = "warning" if share > 0.05 else "note"
-        rows, verb = _count(inspection.exact.rows, "row"), "repeats" if inspection.exact.rows == 1 else "repeat"
+        rows, verb = pluralize(inspection.exact.rows, "row"), "repeats" if inspection.exact.rows == 1 else "repeat"
         example = _format_example(inspection.exact.examples)
         yield Finding(severity, f"{rows} ({share:.1%}) {verb} the text of an earlier row, for example {example}.")
     if inspection.near.rows:
-        rows, verb = _count(inspection.near.rows, "row"), "repeats" if inspection.near.rows == 1 else "repeat"
+        rows, verb = pluralize(inspection.near.rows, "row"), "repeats" if inspection.near.rows == 1 else "repeat"
         example = _format_example(inspection.near.examples)
         yield Finding("note", f"{rows} nearly {verb} the text of an earlier row, for example {example}.")
 
@@ -135,10 +136,6 @@ def _format_example(examples: tuple[tuple[RowRef, ...], ...]) -> str:
     """Format the first rows of the first example."""
     rows = [f"row {number:,}" if part == "all" else f"{part} row {number:,}" for part, number in examples[0][:3]]
     return " and ".join([", ".join(rows[:-1]), rows[-1]]) if len(rows) > 1 else rows[0]
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _occur(count: int) -> str:

@@ -19,7 +19,7 @@ from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import Source
 from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
-from clearhead.html import render_table, short_repr
+from clearhead.html import pluralize, render_table, short_repr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,8 +84,8 @@ class Inspection:
         bad_count = sum(self.bad.values())
         return short_repr(
             "Inspection",
-            f"{self.rows:,} rows of {source_names}",
-            f"{bad_count:,} bad rows" if bad_count else None,
+            f"{pluralize(self.rows, 'row')} of {source_names}",
+            pluralize(bad_count, "bad row") if bad_count else None,
             f"{self.kind}: {labels}" if labels else self.kind,
             f"findings: {finding_counts or 'none'}",
         )
@@ -95,7 +95,7 @@ class Inspection:
         rows = [(name, f"{count:,}", f"{count / max(self.rows, 1):.1%}") for name, count in self.labels.items()]
         notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["no problems found"]
         source_names = ", ".join(dict.fromkeys(self.sources))
-        return render_table(f"{self.rows:,} rows of {source_names}", ("label", "rows", "share"), rows, notes)
+        return render_table(f"{pluralize(self.rows, 'row')} of {source_names}", ("label", "rows", "share"), rows, notes)
 
 
 def _rename_messages(values: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clearhead.html import format_number, render_table, short_repr
+from clearhead.html import format_number, pluralize, render_table, short_repr
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +29,15 @@ class GeneratedText(Hypothesis):
 
     source: str
     best: tuple[Hypothesis, ...]  # all answers, best first
-    truncated: int = 0  # tokens of the source that were cut off
+    truncated: int = 0  # number of truncated source tokens
 
     def __repr__(self) -> str:
         answer_count = f"{len(self.best)} answers" if len(self.best) > 1 else None
-        truncation = f"{self.truncated} tokens of the source cut off" if self.truncated else None
+        truncation = f"{pluralize(self.truncated, 'source token')} truncated" if self.truncated else None
         score, stopped = f"score {self.score:.4f}", f"stopped by {self.stopped}"
         return short_repr("GeneratedText", repr(self.text), score, stopped, answer_count, truncation)
 
     def _repr_html_(self) -> str:
         rows = [(answer.text, format_number(answer.score), len(answer.ids), answer.stopped) for answer in self.best]
-        notes = [f"{self.truncated} tokens of the source were truncated."] if self.truncated else []
+        notes = [f"{pluralize(self.truncated, 'source token', ('was', 'were'))} truncated."] if self.truncated else []
         return render_table(self.source, ("answer", "score", "tokens", "stopped by"), rows, notes)

@@ -17,6 +17,7 @@ from clearhead.data.sources.source import BadRow
 from clearhead.data.split import sample_rows
 from clearhead.data.table import PARTS, encode_table
 from clearhead.errors import InputError
+from clearhead.html import pluralize
 from clearhead.jobs.part_checks import find_empty_parts, find_leaks
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.profile import DatasetProfile
@@ -173,7 +174,8 @@ def prepare_data(
     messages = [f"rows: {counts}", *find_empty_parts(parts, profile, plan), *find_leaks(parts)]
     messages += [_describe_unread(table, profile) for table in tables.values()]
     if skipped:
-        messages.append(f"skipped: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
+        problems = (f"{pluralize(count, 'row')} ({problem})" for problem, count in skipped.items())
+        messages.append(f"skipped: {', '.join(problems)}")
     return PreparedData(
         task=profile.task,
         columns=profile.columns,
@@ -192,7 +194,7 @@ def _describe_unread(table: TokenTable, profile: DatasetProfile) -> str:
     if not len(indices):
         return ""
     row_numbers = ", ".join(f"{number:,}" for number in table.rows[indices[:8]].tolist())
-    rows = "1 row has" if len(indices) == 1 else f"{len(indices):,} rows have"
+    rows = pluralize(len(indices), "row", ("has", "have"))
     return f"{rows} {problem} (row {row_numbers}{', ...' if len(indices) > 8 else ''})"
 
 

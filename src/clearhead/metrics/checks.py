@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clearhead.errors import InputError
+from clearhead.html import pluralize
 
 Array: TypeAlias = np.ndarray[Any, Any]
 ArrayLike: TypeAlias = npt.ArrayLike
@@ -113,9 +114,8 @@ def check_same_rows(**arrays: Array) -> None:
     (first_name, first_array), *others = arrays.items()
     for name, array in others:
         if len(first_array) != len(array):
-            raise InputError(
-                f"{first_name} has {len(first_array)} rows and {name} has {len(array)}; row counts must match."
-            )
+            rows = pluralize(len(first_array), "row")
+            raise InputError(f"{first_name} has {rows} and {name} has {len(array)}; row counts must match.")
 
 
 def check_same_shape(**arrays: Array) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.files import to_printable
+from clearhead.html import pluralize
 from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.metrics.classification import F1, PRECISION, RECALL, ClassCounts, Formula, LabelScore
 from clearhead.metrics.intervals import Interval, bootstrap_all
@@ -103,7 +104,9 @@ def count_entities(
 ) -> EntityCounts:
     """Count entities by row and type; by default, the types are those that occur, sorted."""
     if len(true) != len(predicted):
-        raise InputError(f"true has {len(true)} rows and predicted has {len(predicted)}; row counts must match.")
+        raise InputError(
+            f"true has {pluralize(len(true), 'row')} and predicted has {len(predicted)}; row counts must match."
+        )
     if not len(true):
         raise InputError("There are no rows to count; a metric needs at least one.")
     true_sets, predicted_sets = [set(row) for row in true], [set(row) for row in predicted]

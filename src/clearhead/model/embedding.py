@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from clearhead.batch import pad_rows
 from clearhead.errors import InputError
+from clearhead.html import pluralize
 from clearhead.model import layers as features
 from clearhead.model.inputs import MAX_TOKENS, check_batch
 from clearhead.progress import Progress, no_progress
@@ -88,7 +89,7 @@ class Embedder:
         if self.truncated_texts:
             warnings.warn(
                 f"{self.truncated_texts} of {self.text_count} texts are longer than {self._limit} tokens: "
-                f"{self.truncated_tokens} tokens were truncated.",
+                f"{pluralize(self.truncated_tokens, 'token', ('was', 'were'))} truncated.",
                 TruncationWarning,
                 stacklevel=4,
             )

@@ -11,6 +11,7 @@ from clearhead.batch import pad_rows, to_integer_array
 from clearhead.decode import GeneratedText, Hypothesis, resolve_plan
 from clearhead.decode.settings import FORMER_NAMES, Decoding
 from clearhead.errors import InputError
+from clearhead.html import pluralize
 from clearhead.model.embedding import TruncationWarning
 from clearhead.model.inputs import MAX_TOKENS, check_batch
 from clearhead.progress import Progress, no_progress
@@ -105,7 +106,7 @@ class TextGenerator:
         if any(truncated):
             warnings.warn(
                 f"{sum(map(bool, truncated))} of {len(truncated)} texts are longer than {limit} tokens: "
-                f"{sum(truncated)} tokens were truncated.",
+                f"{pluralize(sum(truncated), 'token', ('was', 'were'))} truncated.",
                 TruncationWarning,
                 stacklevel=4,
             )

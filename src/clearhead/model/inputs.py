@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch, to_integer_array
 from clearhead.errors import InputError
+from clearhead.html import pluralize
 from clearhead.shape import ModelShape, Shape
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def check_batch(
     targets = to_integer_array(target_ids, "target_ids")
     _check_ids(targets, shape.decoder, "target_ids")
     if len(targets) != len(token_ids):
-        raise InputError(f"ids has {len(token_ids)} rows and target_ids has {len(targets)}.")
+        raise InputError(f"ids has {pluralize(len(token_ids), 'row')} and target_ids has {len(targets)}.")
     batch.target_ids, batch.target_mask = targets, _check_mask(target_mask, targets, "target_mask")
     return batch, choices
 
@@ -84,7 +85,7 @@ def _check_ids(ids: Array, shape: Shape, name: str) -> None:
     if ids.ndim != 2:
         raise InputError(f"{name} must have shape (batch, length), got {ids.ndim} dimensions: {ids.shape}.")
     if 0 in ids.shape:
-        raise InputError(f"{name} is empty: {ids.shape[0]} rows of {ids.shape[1]} tokens.")
+        raise InputError(f"{name} is empty: {pluralize(ids.shape[0], 'row')} of {ids.shape[1]} tokens.")
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= shape.vocab_size:
         row, column = (int(n) for n in divmod(int((ids < 0).argmax() if low < 0 else ids.argmax()), ids.shape[1]))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.html import format_interval, format_number, render_table, short_repr
+from clearhead.html import format_interval, format_number, pluralize, render_table, short_repr
 from clearhead.tasks.examples import RowSelection
 from clearhead.tasks.task import Answers, Calibration, MetricDetails, Task
 
@@ -77,12 +77,16 @@ class Evaluation:
     @property
     def headline(self) -> str:
         """The main metric with its interval and the number of rows."""
-        return f"{self.main} {self.metrics[self.main]} on {self.rows:,} rows" if self.main in self.metrics else ""
+        return (
+            f"{self.main} {self.metrics[self.main]} on {pluralize(self.rows, 'row')}"
+            if self.main in self.metrics
+            else ""
+        )
 
     def __repr__(self) -> str:
         comparison = self.against.get(self.main)
         difference = None if comparison is None else f"difference {comparison.difference:+.3f}"
-        skipped = f"{sum(self.skipped.values()):,} rows skipped" if self.skipped else None
+        skipped = f"{pluralize(sum(self.skipped.values()), 'row')} skipped" if self.skipped else None
         return short_repr("Evaluation", self.task, self.headline, difference, skipped)
 
     def to_json(self) -> dict[str, Any]:
@@ -103,8 +107,10 @@ class Evaluation:
             (name, format_number(interval.value), format_interval(interval.low, interval.high))
             for name, interval in intervals
         ]
-        notes = [f"{sum(self.skipped.values()):,} rows could not be used"] if self.skipped else []
-        return render_table(f"{self.task} on {self.rows:,} rows", ("metric", "value", "95 % interval"), rows, notes)
+        notes = [f"{pluralize(sum(self.skipped.values()), 'row')} could not be used"] if self.skipped else []
+        return render_table(
+            f"{self.task} on {pluralize(self.rows, 'row')}", ("metric", "value", "95 % interval"), rows, notes
+        )
 
 
 def evaluate_logits(

@@ -16,6 +16,7 @@ from clearhead.data.columns import ColumnRoles, format_columns
 from clearhead.data.examples import BadRows, read_split, read_text
 from clearhead.data.split import sample_rows
 from clearhead.errors import InputError
+from clearhead.html import pluralize
 from clearhead.jobs.plan import RunPlan
 from clearhead.progress import Progress, no_progress
 
@@ -126,7 +127,8 @@ def read_parallel_texts(sources: Mapping[str, Source], plan: RunPlan, progress: 
     names = {part: names.get(part, names["train"]) for part in parts}
     messages = [*columns.messages, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
     if skipped:
-        messages.append(f"skipped: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
+        problems = (f"{pluralize(count, 'row')} ({problem})" for problem, count in skipped.items())
+        messages.append(f"skipped: {', '.join(problems)}")
     leaks = _describe_leaks(parts)
     messages += [*_describe_copies(parts["train"]), *leaks]
     return ParallelTexts(

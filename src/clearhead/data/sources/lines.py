@@ -16,6 +16,7 @@ from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BadRow, Source
 from clearhead.errors import InputError
 from clearhead.files import to_printable
+from clearhead.html import pluralize
 
 CHUNK_CHARS = 1 << 16  # a longer line is split into chunks
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
@@ -84,11 +85,11 @@ def read_numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> It
             bad_count, first_bad_line = bad_count + 1, first_bad_line or number
         else:
             yield number, line
-    problem = f"{bad_count:,} lines that are not valid {encoding_title}, the first one is line {first_bad_line:,}"
+    problem = f"{pluralize(bad_count, 'line')} of invalid {encoding_title} (first: line {first_bad_line:,})"
     if bad_count > MAX_BAD_SHARE * line_count:
         raise InputError(f"{blob.name} has {problem}; set {setting('encoding', 'NAME')}, or convert the file to UTF-8.")
     if bad_count:
-        notes.append(f"{blob.name} has {problem}; they were skipped.")
+        notes.append(f"{blob.name}: skipped {problem}.")
 
 
 def _read_chunks(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
@@ -145,7 +146,7 @@ def read_numbered_cells(
     if bad_count > MAX_BAD_SHARE * row_count:
         raise InputError(f"{source.name}: {bad_count:,} of {row_count:,} rows cannot be read; {reason}.")
     if bad_count:
-        notes.append(f"{source.name}: {bad_count:,} rows were skipped; {reason}.")
+        notes.append(f"{source.name}: {pluralize(bad_count, 'row', ('was', 'were'))} skipped; {reason}.")
 
 
 def _split_cell(text: str) -> Iterator[str]:

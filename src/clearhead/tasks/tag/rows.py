@@ -23,6 +23,7 @@ from clearhead.data.sources.source import (
 )
 from clearhead.errors import InputError
 from clearhead.files import to_printable
+from clearhead.html import pluralize
 from clearhead.tasks.cells import JSON_OPENERS, MISALIGNED_SPAN, parse_cell
 from clearhead.text.words import find_word_spans
 
@@ -136,7 +137,8 @@ def _read_tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
 
 
 def _reject_count(row: Row, word_count: int, tag_count: int, text: str) -> BadRow:
-    return BadRow(row.number, f"{word_count:,} words and {tag_count:,} tags", excerpt(text), row.line, UNKNOWN_LABEL)
+    counts = f"{pluralize(word_count, 'word')} and {pluralize(tag_count, 'tag')}"
+    return BadRow(row.number, counts, excerpt(text), row.line, UNKNOWN_LABEL)
 
 
 def _read_spans(row: Row, cells: Iterable[Any], text: str, words: Words) -> Tags | BadRow:
