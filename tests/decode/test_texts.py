@@ -144,7 +144,7 @@ def test_a_long_source_is_cut_and_counted() -> None:
         results = model.generate(["word " * 3000, "short"], max_length=3)
     assert results[0].truncated > 0
     assert results[1].truncated == 0
-    assert "cut off" in results[0]._repr_html_()
+    assert "source tokens were truncated" in results[0]._repr_html_()
 
 
 def test_positions_end_cleanly() -> None:
