@@ -56,18 +56,18 @@ def open_page(browser: Any, path: Path, **settings: Any) -> tuple[Any, list[str]
 
 def test_look_around(browser: Any, tmp_path: Path) -> None:
     trace = make_trace(layers=4, heads=5, seed=2)
-    it = EXAMPLE_TOKENS.index("it")
+    it_index = EXAMPLE_TOKENS.index("it")
     page, problems = open_page(browser, save_attention(trace, tmp_path / "a.html", layer=2, word="it"))
     lines = page.locator("#lines line")
     assert page.get_by_label("Hide").is_checked()  # special tokens are hidden at first
-    expected = int((trace.layers[2].probs[:, it, 1:-1] >= 0.01).sum())
+    expected = int((trace.layers[2].probs[:, it_index, 1:-1] >= 0.01).sum())
     assert abs(lines.count() - expected) <= 1
     page.get_by_label("head 3", exact=True).click()
     assert page.locator('#lines line[data-head="3"]').count() == 0
     page.get_by_label("layer 1, head 4", exact=True).click()
     assert "layer 1 of 0 to 3, head 4" in page.inner_text("#picture-title")
     assert set(lines.evaluate_all("all => all.map(line => line.dataset.head)")) == {"4"}
-    best_key = int(trace.layers[1].probs[4, it, 1:-1].argmax()) + 1
+    best_key = int(trace.layers[1].probs[4, it_index, 1:-1].argmax()) + 1
     darkest = lines.evaluate_all(
         "all => all.map(line => [Number(line.getAttribute('stroke-opacity')), Number(line.dataset.key)])"
     )
@@ -116,10 +116,10 @@ def test_steps_add_up(browser: Any, tmp_path: Path) -> None:
     trace = make_trace(seed=5)
     page, problems = open_page(browser, save_attention(trace, tmp_path / "a.html", layer=1, head=2, word="it"))
     page.select_option("#pair-key", "2")
-    it, layer = EXAMPLE_TOKENS.index("it"), trace.layers[1]
-    numbers = [float(text.replace("−", "-")) for text in page.locator(".sums dd").all_inner_texts()]
-    product = float(layer.queries[2, it] @ layer.keys[2, 2])
-    assert numbers == pytest.approx([product, product / 8**0.5, layer.probs[2, it, 2]], abs=2e-3)
+    it_index, layer = EXAMPLE_TOKENS.index("it"), trace.layers[1]
+    sums = [float(text.replace("−", "-")) for text in page.locator(".sums dd").all_inner_texts()]
+    product = float(layer.queries[2, it_index] @ layer.keys[2, 2])
+    assert sums == pytest.approx([product, product / 8**0.5, layer.probs[2, it_index, 2]], abs=2e-3)
     assert not problems
 
 

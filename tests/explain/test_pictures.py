@@ -59,12 +59,12 @@ def test_darker_is_more_probable() -> None:
 
 def test_darkest_line_from_it_is_the_argmax() -> None:
     trace = make_trace(seed=3)
-    it = EXAMPLE_TOKENS.index("it")
+    it_index = EXAMPLE_TOKENS.index("it")
     for head in range(3):
         links = drawn_lines(attention_svg(trace, layer=1, head=head, word="it", special=True))
-        assert {query for _, query, _ in links} == {it}
+        assert {query for _, query, _ in links} == {it_index}
         darkest = max(links, key=lambda link: links[link][1])
-        assert darkest == (head, it, int(trace.attention(1, head)[it].argmax()))
+        assert darkest == (head, it_index, int(trace.attention(1, head)[it_index].argmax()))
 
 
 def test_layer_is_chosen_and_named() -> None:

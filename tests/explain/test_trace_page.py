@@ -77,8 +77,8 @@ def test_vectors_come_back_or_are_left_out() -> None:
     assert np.abs(q - trace.layers[1].queries).max() < 1e-3
     scores = np.frombuffer(base64.b64decode(layer["scores"]), "<f4").reshape(3, len(EXAMPLE_TOKENS), -1)
     assert np.array_equal(scores, trace.layers[1].scores)
-    wide = page_data(attention_page(make_trace(width=512, layers=6, heads=12)))
-    assert "q" not in wide["parts"][0]["layers"][0]
+    wide_page = page_data(attention_page(make_trace(width=512, layers=6, heads=12)))
+    assert "q" not in wide_page["parts"][0]["layers"][0]
 
 
 def test_page_of_a_sentence_is_small() -> None:
@@ -181,10 +181,10 @@ def test_json_of_selected_attention() -> None:
     trace = make_trace()
     stored = attention_data(trace, layer=1, head=2, word="it")
     (stored_layer,) = stored["layers"]
-    it = EXAMPLE_TOKENS.index("it")
-    assert (stored_layer["layer"], stored_layer["heads"], stored_layer["queries"]) == (1, [2], [it - 1])
+    it_index = EXAMPLE_TOKENS.index("it")
+    assert (stored_layer["layer"], stored_layer["heads"], stored_layer["queries"]) == (1, [2], [it_index - 1])
     assert (stored["tokens"], stored["positions"]) == (EXAMPLE_TOKENS[1:-1], list(range(1, len(EXAMPLE_TOKENS) - 1)))
-    row = trace.layers[1].probs[2, it]
+    row = trace.layers[1].probs[2, it_index]
     assert np.array(stored_layer["probs"])[0, 0] == pytest.approx(row[1:-1], abs=5.1e-5)
     assert stored_layer["special_share"][0][0] == pytest.approx(row[0] + row[-1], abs=5.1e-5)
     with pytest.raises(InputError):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.explain.alignment import AlignmentMatrix, alignment, alignment_page, alignment_svg, trace_generated
     from clearhead.explain.attention_lines import attention_svg
-    from clearhead.explain.beams import BeamNode, BeamTree, beam_tree, beams_svg, save_beams
+    from clearhead.explain.beam_picture import beams_svg, save_beams
+    from clearhead.explain.beams import BeamNode, BeamTree, beam_tree
     from clearhead.explain.complexity import Complexity, complexity
     from clearhead.explain.explanation import Explanation, make_explanation
     from clearhead.explain.figure import check_figure_path
@@ -32,7 +33,8 @@ else:
         {
             "alignment": ("AlignmentMatrix", "alignment", "alignment_page", "alignment_svg", "trace_generated"),
             "attention_lines": ("attention_svg",),
-            "beams": ("BeamNode", "BeamTree", "beam_tree", "beams_svg", "save_beams"),
+            "beam_picture": ("beams_svg", "save_beams"),
+            "beams": ("BeamNode", "BeamTree", "beam_tree"),
             "complexity": ("Complexity", "complexity"),
             "explanation": ("Explanation", "make_explanation"),
             "figure": ("check_figure_path",),

@@ -10,13 +10,12 @@ import numpy as np
 
 from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
-from clearhead.explain.decoder_tokens import require_text
 from clearhead.explain.focus import describe_hidden_share, select_tokens, sum_hidden_probs
 from clearhead.explain.headings import wrap_heading
 from clearhead.explain.heatmap import MAX_HEADING_EM, matrix_svg
 from clearhead.explain.svg import escape_invisible, head_color, shorten
 from clearhead.explain.svg.colors import BLUE
-from clearhead.explain.tokens import Token, group_by_word
+from clearhead.explain.tokens import Token, group_by_word, require_text
 from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_view import (
     AttentionView,
@@ -107,8 +106,12 @@ def alignment(
     attention = view_part(trace, "cross", as_alignment=True)
     if layer is None and head is not None:
         check_any_head(attention, head)
-    at = _find_firmest_layer(attention, head) if layer is None else check_layer(attention, layer)
-    probs = attention.probs(at).mean(0) if head is None else attention.probs(at)[check_head(attention, at, head)]
+    layer_index = _find_most_focused_layer(attention, head) if layer is None else check_layer(attention, layer)
+    probs = (
+        attention.probs(layer_index).mean(0)
+        if head is None
+        else attention.probs(layer_index)[check_head(attention, layer_index, head)]
+    )
     target, source = attention.queries, attention.keys
     if words:
         rows, columns = group_by_word(target), group_by_word(source)
@@ -119,10 +122,10 @@ def alignment(
         target=[target[index] for index in target_shown],
         source=[source[index] for index in source_shown],
         probs=probs[target_shown][:, source_shown],
-        layer=at,
+        layer=layer_index,
         head=head,
         layers=len(attention.layers),
-        heads=len(attention.probs(at)),
+        heads=len(attention.probs(layer_index)),
         layer_selected=layer is None,
         words=words,
         special_share=sum_hidden_probs(probs[target_shown], source_shown),
@@ -134,22 +137,22 @@ def alignment_svg(
 ) -> str:
     """Draw the alignment of a trace as an SVG heat map: target tokens as rows, source tokens as columns."""
     matrix = alignment(trace, layer=layer, head=head, words=words, special=special)
-    which = f", layer {matrix.layer}" if matrix.layers > 1 else ""
-    who = "" if matrix.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
-    why = " This layer has the most focused attention." if matrix.layer_selected and matrix.layers > 1 else ""
+    layer_name = f", layer {matrix.layer}" if matrix.layers > 1 else ""
+    head_name = "" if matrix.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
+    reason = " This layer has the most focused attention." if matrix.layer_selected and matrix.layers > 1 else ""
     note = "Each row sums to 1."
     if matrix.special_share.any():
         note = describe_hidden_share(float(matrix.special_share.mean()))
     caption = (
         "Rows: generated tokens; columns: source tokens. The darker the cell, the more attention the decoder paid "
-        f"to the source token. {note} A frame marks the maximum of a row.{why}"
+        f"to the source token. {note} A frame marks the maximum of a row.{reason}"
     )
     fill = BLUE if head is None else head_color(head)
     return matrix_svg(
         matrix.probs,
         matrix.target,
         matrix.source,
-        title=f"AlignmentMatrix{which}{who}",
+        title=f"Alignment{layer_name}{head_name}",
         caption=caption,
         fill=fill,
         names=("target words", "source words"),
@@ -168,17 +171,17 @@ def alignment_page(
     )
 
 
-def _find_firmest_layer(attention: AttentionView, head: int | None) -> int:
+def _find_most_focused_layer(attention: AttentionView, head: int | None) -> int:
     """Return the layer with the largest sum of squared probabilities, excluding special tokens."""
-    counts = mask_informative_links(attention)
-    firm = []
+    mask = mask_informative_links(attention)
+    focus = []
     for layer in attention.layers:
         if head is None or head < len(layer.probs):
             probs = layer.probs.mean(0) if head is None else layer.probs[head]
-            firm.append(float((np.where(counts, probs, 0.0) ** 2).sum()))
+            focus.append(float((np.where(mask, probs, 0.0) ** 2).sum()))
         else:
-            firm.append(-1.0)
-    return int(np.argmax(firm))
+            focus.append(-1.0)
+    return int(np.argmax(focus))
 
 
 def _merge_word_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:

@@ -108,28 +108,30 @@ def attention_svg(
         words = find_informative_word(attention)
     if head is not None and layer is None:
         check_any_head(attention, head)
-    at = check_layer(attention, layer) if layer is not None else find_informative_layer(attention, words, head)
-    choice = LineDiagram(
+    layer_index = check_layer(attention, layer) if layer is not None else find_informative_layer(attention, words, head)
+    diagram = LineDiagram(
         attention=attention,
-        layer=at,
-        heads=list(range(len(attention.probs(at)))) if head is None else [check_head(attention, at, head)],
+        layer=layer_index,
+        heads=list(range(len(attention.probs(layer_index))))
+        if head is None
+        else [check_head(attention, layer_index, head)],
         shown_queries=select_tokens(attention.queries, special),
         shown_keys=select_tokens(attention.keys, special),
         selected_queries=words,
         word_requested=word is not None,
         heading=wrap_heading(trace, (WIDTH - 30) / HEADING_EM),
     )
-    root = start_picture(WIDTH, _write_title(choice), _describe_strongest_lines(choice), choice.heading)
-    _draw_legend(root, choice)
-    add_text(root, "query", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
-    add_text(root, "key", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
+    root = start_picture(WIDTH, _write_title(diagram), _describe_strongest_lines(diagram), diagram.heading)
+    _draw_legend(root, diagram)
+    add_text(root, "query", x=LEFT, y=diagram.top, font_size=12, fill=SOFT, text_anchor="end")
+    add_text(root, "key", x=RIGHT, y=diagram.top, font_size=12, fill=SOFT)
     if words is not None:
-        _draw_stripes(root, choice)
-    _draw_lines(root, choice)
-    _draw_column(root, choice, [attention.queries[index] for index in choice.shown_queries], LEFT - 6, "end")
-    _draw_column(root, choice, [attention.keys[index] for index in choice.shown_keys], RIGHT + 6, "start")
-    end = choice.y(max(len(choice.shown_queries), len(choice.shown_keys))) + 16
-    return finish_picture(root, WIDTH, end, _write_caption(choice, layer_given=layer is not None))
+        _draw_stripes(root, diagram)
+    _draw_lines(root, diagram)
+    _draw_column(root, diagram, [attention.queries[index] for index in diagram.shown_queries], LEFT - 6, "end")
+    _draw_column(root, diagram, [attention.keys[index] for index in diagram.shown_keys], RIGHT + 6, "start")
+    end = diagram.y(max(len(diagram.shown_queries), len(diagram.shown_keys))) + 16
+    return finish_picture(root, WIDTH, end, _write_caption(diagram, layer_given=layer is not None))
 
 
 def check_words(word: int | str | None, *, all_words: bool) -> None:
@@ -147,15 +149,15 @@ def _draw_column(root: Element, choice: LineDiagram, tokens: list[Token], x: flo
         add_label(column, token.label, token.tooltip, class_="token", x=x, y=choice.y(row) + 5, fill=fill, **style)
 
 
-def _draw_lines(root: Element, choice: LineDiagram) -> None:
-    attention = choice.attention
-    for lane, head in enumerate(choice.heads):
-        shift = HEAD_SPREAD * ((lane + 0.5) / len(choice.heads) - 0.5)
+def _draw_lines(root: Element, diagram: LineDiagram) -> None:
+    attention = diagram.attention
+    for lane, head in enumerate(diagram.heads):
+        shift = HEAD_SPREAD * ((lane + 0.5) / len(diagram.heads) - 0.5)
         group = add_group(root, stroke=head_color(head), data_head=head)
-        for query in choice.queries:
-            start = choice.y(choice.shown_queries.index(query)) + shift
-            for row, key in enumerate(choice.shown_keys):
-                prob = float(choice.probs[head, query, key])
+        for query in diagram.queries:
+            start = diagram.y(diagram.shown_queries.index(query)) + shift
+            for row, key in enumerate(diagram.shown_keys):
+                prob = float(diagram.probs[head, query, key])
                 if prob < MIN_DRAWN_PROB:
                     continue
                 line = add_line(
@@ -167,43 +169,43 @@ def _draw_lines(root: Element, choice: LineDiagram) -> None:
                     x1=LEFT,
                     y1=start,
                     x2=RIGHT,
-                    y2=choice.y(row) + shift,
+                    y2=diagram.y(row) + shift,
                     stroke_opacity=prob_to_opacity(prob),
                     stroke_width=1 + 2 * prob,
                 )
-                if choice.selected_queries is not None:
+                if diagram.selected_queries is not None:
                     add_tooltip(
                         line,
                         f"head {head}: {attention.queries[query].tooltip} → {attention.keys[key].tooltip}: {prob:.3f}",
                     )
 
 
-def _draw_stripes(root: Element, choice: LineDiagram) -> None:
+def _draw_stripes(root: Element, diagram: LineDiagram) -> None:
     """Draw a stripe per head behind each key that gets attention."""
-    across = (WIDTH - 16 - RIGHT) / len(choice.heads)
+    stripe_width = (WIDTH - 16 - RIGHT) / len(diagram.heads)
     group = add_group(root, class_="stripes")
-    for lane, head in enumerate(choice.heads):
-        for row, key in enumerate(choice.shown_keys):
-            prob = float(choice.probs[head, choice.queries, key].max())
+    for lane, head in enumerate(diagram.heads):
+        for row, key in enumerate(diagram.shown_keys):
+            prob = float(diagram.probs[head, diagram.queries, key].max())
             if prob >= MIN_DRAWN_PROB:
                 add_rect(
                     group,
-                    x=RIGHT + across * lane,
-                    y=choice.y(row) - 10,
-                    width=across,
+                    x=RIGHT + stripe_width * lane,
+                    y=diagram.y(row) - 10,
+                    width=stripe_width,
                     height=20,
                     fill=head_color(head),
                     fill_opacity=0.5 * prob_to_opacity(prob),
                 )
 
 
-def _draw_legend(root: Element, choice: LineDiagram) -> None:
-    if len(choice.heads) == 1:
+def _draw_legend(root: Element, diagram: LineDiagram) -> None:
+    if len(diagram.heads) == 1:
         return
-    for start in range(0, len(choice.heads), SWATCHES_PER_ROW):
-        row = choice.heads[start : start + SWATCHES_PER_ROW]
+    for start in range(0, len(diagram.heads), SWATCHES_PER_ROW):
+        row = diagram.heads[start : start + SWATCHES_PER_ROW]
         left = (WIDTH - SWATCH_WIDTH * len(row)) / 2
-        y = 54.0 + LINE_HEIGHT * len(choice.heading) + ROW_HEIGHT * (start // SWATCHES_PER_ROW)
+        y = 54.0 + LINE_HEIGHT * len(diagram.heading) + ROW_HEIGHT * (start // SWATCHES_PER_ROW)
         for column, head in enumerate(row):
             add_rect(
                 root, x=left + SWATCH_WIDTH * column + 6, y=y - 10, width=12, height=12, rx=2, fill=head_color(head)
@@ -211,49 +213,51 @@ def _draw_legend(root: Element, choice: LineDiagram) -> None:
             add_text(root, str(head), x=left + SWATCH_WIDTH * column + 22, y=y, font_size=12, fill=SOFT)
 
 
-def _write_title(choice: LineDiagram) -> str:
-    heads = f"head {choice.heads[0]}" if len(choice.heads) == 1 else f"all {len(choice.heads)} heads"
-    title = f"{choice.attention.name}, layer {choice.layer}, {heads}"
-    if not choice.selected_queries:
+def _write_title(diagram: LineDiagram) -> str:
+    heads = f"head {diagram.heads[0]}" if len(diagram.heads) == 1 else f"all {len(diagram.heads)} heads"
+    title = f"{diagram.attention.name}, layer {diagram.layer}, {heads}"
+    if not diagram.selected_queries:
         return title
-    texts = spell_words(choice.attention.queries, choice.selected_queries)
+    texts = spell_words(diagram.attention.queries, diagram.selected_queries)
     return f"{title}, from " + " ".join(f"“{text}”" for text in texts[:3]) + (" …" if len(texts) > 3 else "")
 
 
-def _describe_strongest_lines(choice: LineDiagram) -> str:
+def _describe_strongest_lines(diagram: LineDiagram) -> str:
     """Describe the strongest lines in words."""
-    queries, keys = choice.attention.queries, choice.attention.keys
-    looks = []
-    for head in choice.heads:
-        for query in choice.queries:
-            key = max(choice.shown_keys, key=lambda k: float(choice.probs[head, query, k]), default=None)
+    queries, keys = diagram.attention.queries, diagram.attention.keys
+    links = []
+    for head in diagram.heads:
+        for query in diagram.queries:
+            key = max(diagram.shown_keys, key=lambda k: float(diagram.probs[head, query, k]), default=None)
             if key is not None:
-                looks.append((float(choice.probs[head, query, key]), head, query, key))
+                links.append((float(diagram.probs[head, query, key]), head, query, key))
     sentences = [
         f"{queries[query].label} attends to {keys[key].label} with {prob:.2f} (head {head})"
-        for prob, head, query, key in sorted(looks, key=lambda strongest: -strongest[0])[:8]
+        for prob, head, query, key in sorted(links, key=lambda link: -link[0])[:8]
     ]
     return "Strongest lines: " + "; ".join(sentences) + "." if sentences else "No lines."
 
 
-def _write_caption(choice: LineDiagram, *, layer_given: bool) -> str:
-    attention, count = choice.attention, len(choice.attention.layers)
-    which = f"layer {choice.layer} of 0 to {count - 1}" if count > 1 else "the only layer"
-    why = "" if layer_given or count == 1 else ", chosen because its attention is the most focused"
-    colors = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one color per head"
-    who = " Target tokens attend to source tokens." if attention.part == "cross" else ""
-    left = ""
-    if len(choice.shown_keys) < len(attention.keys):
-        share = float(sum_hidden_probs(choice.probs[choice.heads][:, choice.queries], choice.shown_keys).mean())
-        left = " " + describe_hidden_share(share)
-    elif len(choice.shown_queries) < len(attention.queries):
-        left = " Special tokens are hidden."
-    start = (
+def _write_caption(diagram: LineDiagram, *, layer_given: bool) -> str:
+    attention, count = diagram.attention, len(diagram.attention.layers)
+    layer_name = f"layer {diagram.layer} of 0 to {count - 1}" if count > 1 else "the only layer"
+    reason = "" if layer_given or count == 1 else ", chosen because its attention is the most focused"
+    colors = f"head {diagram.heads[0]}" if len(diagram.heads) == 1 else "one color per head"
+    direction = " Target tokens attend to source tokens." if attention.part == "cross" else ""
+    hidden_note = ""
+    if len(diagram.shown_keys) < len(attention.keys):
+        hidden_share = float(
+            sum_hidden_probs(diagram.probs[diagram.heads][:, diagram.queries], diagram.shown_keys).mean()
+        )
+        hidden_note = " " + describe_hidden_share(hidden_share)
+    elif len(diagram.shown_queries) < len(attention.queries):
+        hidden_note = " Special tokens are hidden."
+    start_note = (
         ""
-        if choice.word_requested or choice.selected_queries is None
+        if diagram.word_requested or diagram.selected_queries is None
         else " The lines start at the most informative word."
     )
     return (
-        f"{attention.name}: {which}{why}; {colors}.{who}{start}{left} "
+        f"{attention.name}: {layer_name}{reason}; {colors}.{direction}{start_note}{hidden_note} "
         f"The darker the line, the larger the probability; lines below {MIN_DRAWN_PROB} are not drawn."
     )

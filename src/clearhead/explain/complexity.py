@@ -102,11 +102,11 @@ class Crossover:
     def describe(self, lengths: Sequence[int]) -> str:
         """Describe the crossover in one line."""
         if not self.resolved:
-            where = "" if self.low is None else f" (between {self.low:,.0f} and {self.high:,.0f})"
-            return f"width {self.width:,}: the crossover is not resolved{where}"
+            interval = "" if self.low is None else f" (between {self.low:,.0f} and {self.high:,.0f})"
+            return f"width {self.width:,}: the crossover is not resolved{interval}"
         if self.length is not None:
-            share = self.length / self.width
-            return f"width {self.width:,}: self-attention is faster up to n ≈ {self.length:,.0f} ({share:.1f} d)"
+            ratio = self.length / self.width
+            return f"width {self.width:,}: self-attention is faster up to n ≈ {self.length:,.0f} ({ratio:.1f} d)"
         if self.attention_first:
             return f"width {self.width:,}: self-attention is faster at every length up to {max(lengths):,}"
         return f"width {self.width:,}: recurrence is faster already at length {min(lengths):,}"
@@ -133,8 +133,8 @@ class Complexity:
     def fit(self, layer: str) -> Growth:
         """Fit the growth of the time with n over the larger lengths at the largest width."""
         upper = self.lengths[-max(MIN_LENGTHS, len(self.lengths) - len(self.lengths) // 2) :]
-        timed = (timing for timing in self.measured if timing.layer == layer and timing.width == self.widths[-1])
-        return fit_growth({timing.length: timing.repeats_ms for timing in timed if timing.length in upper})
+        timings = (timing for timing in self.measured if timing.layer == layer and timing.width == self.widths[-1])
+        return fit_growth({timing.length: timing.repeats_ms for timing in timings if timing.length in upper})
 
     def growth(self, layer: str) -> float | None:
         """Return the exponent of n, or None if not resolved."""
@@ -182,15 +182,11 @@ class Complexity:
     def notes(self) -> tuple[str, ...]:
         """Growth and crossovers in words."""
         crossings = tuple(crossing.describe(self.lengths) for crossing in self.crossovers)
-        grown = f"measured: exponent of n in the growth of the time (width {self.widths[-1]:,}, larger lengths)"
+        heading = f"measured: exponent of n in the growth of the time (width {self.widths[-1]:,}, larger lengths)"
         fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in LAYER_KINDS) if len(self.lengths) > 1 else ()
-        again = (
-            ()
-            if self.resolved
-            else ("not resolved: measure again on an idle machine, with longer texts or more repeats",)
-        )
-        counted = "by operation count they cross at n = d; sequential steps make recurrence slower than that"
-        return grown, *fits, *crossings, *again, counted
+        advice = "not resolved: measure again on an idle machine, with longer texts or more repeats"
+        theory = "by operation count they cross at n = d; sequential steps make recurrence slower than that"
+        return heading, *fits, *crossings, *(() if self.resolved else (advice,)), theory
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, as printed by `complexity --json`."""
@@ -217,8 +213,8 @@ class Complexity:
         for width in self.widths:
             for kind in LAYER_KINDS:
                 times = self.ms(kind.name, width)
-                counted = [kind.operations(length, width, self.kernel) for length in self.lengths]
-                theory = [times[-1] * count / counted[-1] for count in counted]
+                operations = [kind.operations(length, width, self.kernel) for length in self.lengths]
+                theory = [times[-1] * count / operations[-1] for count in operations]
                 curves.append(
                     {
                         "width": width,
@@ -287,7 +283,7 @@ def measure_until_resolved(
         measured = tuple(
             _summarize_samples(*cell, [1e3 * sample for sample in samples]) for cell, samples in seconds.items()
         )
-        result = Complexity(
+        complexity = Complexity(
             lengths=tuple(lengths),
             widths=tuple(widths),
             kernel=kernel,
@@ -297,9 +293,9 @@ def measure_until_resolved(
             crossovers=tuple(find_crossover(measured, width) for width in widths),
             rounds=number,
         )
-        if result.resolved:
+        if complexity.resolved:
             break
-    return result
+    return complexity
 
 
 def _summarize_samples(layer: str, length: int, width: int, samples: Sequence[float]) -> LayerTiming:
@@ -325,17 +321,17 @@ def _check_range(name: str, values: Sequence[int]) -> None:
 
 def find_crossover(measured: Sequence[LayerTiming], width: int) -> Crossover:
     """Find the length at which attention becomes slower than recurrence, by log-log interpolation."""
-    of = {
+    timings = {
         name: {timing.length: timing for timing in measured if timing.width == width and timing.layer == name}
         for name in ("attention", "recurrent")
     }
-    lengths = sorted(of["attention"])
-    medians = ([of[name][length].ms for length in lengths] for name in of)
-    at, first = find_crossing(lengths, *medians)
+    lengths = sorted(timings["attention"])
+    medians = ([timings[name][length].ms for length in lengths] for name in timings)
+    crossing, first = find_crossing(lengths, *medians)
     low, high, agree = estimate_crossing_interval(
-        *({length: of[name][length].repeats_ms for length in lengths} for name in of)
+        *({length: timings[name][length].repeats_ms for length in lengths} for name in timings)
     )
-    agree = agree and (at is None) == (low is None)
+    agree = agree and (crossing is None) == (low is None)
     return Crossover(
-        width=width, length=at if agree else None, attention_first=first, low=low, high=high, resolved=agree
+        width=width, length=crossing if agree else None, attention_first=first, low=low, high=high, resolved=agree
     )

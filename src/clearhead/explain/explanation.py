@@ -12,7 +12,8 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.explain.alignment import alignment, alignment_svg, trace_generated
 from clearhead.explain.attention_lines import attention_svg
-from clearhead.explain.beams import beam_tree, beams_svg, save_beams
+from clearhead.explain.beam_picture import beams_svg, save_beams
+from clearhead.explain.beams import beam_tree
 from clearhead.explain.headings import join_heading
 from clearhead.explain.positions import positions, positions_svg, save_positions
 from clearhead.explain.steps import decoding_steps, save_steps, steps_svg
@@ -90,8 +91,8 @@ def _check_settings(kind: str, settings: Mapping[str, Any], text: str | None) ->
     """Raise InputError for settings that do not apply to this kind or exclude each other."""
     for name in settings:
         if name not in SETTINGS_BY_KIND[kind]:
-            what = "A second text" if name == "second" else setting(name)
-            raise InputError(f"{what} does not apply to {kind}; omit it, or use another {setting('show')}.")
+            subject = "A second text" if name == "second" else setting(name)
+            raise InputError(f"{subject} does not apply to {kind}; omit it, or use another {setting('show')}.")
     if "target" in settings and {"num_beams", "max_length"} & settings.keys():
         search = f"{setting('num_beams')} and {setting('max_length')}"
         raise InputError(f"{setting('target')} sets the output, so nothing is searched; omit {search}.")
@@ -140,29 +141,29 @@ def _explain_alignment(model: Model, text: str, settings: Mapping[str, Any], not
         raise InputError(f"An alignment needs a model with an encoder and a decoder; use {show} for this model.")
     view = {name: settings[name] for name in ("layer", "head", "words", "special") if name in settings}
     trace = _trace_text(model, text, settings)
-    links = alignment(trace, **view)
+    matrix = alignment(trace, **view)
 
     def table() -> Table:
-        rows = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in sources)) for word, sources in links.rows()]
-        if not links.special_share.any():
+        rows = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in sources)) for word, sources in matrix.rows()]
+        if not matrix.special_share.any():
             return ("target", "source tokens"), rows, join_heading(trace)
-        shares = (f"{float(share):.2f}" for share in links.special_share)
+        shares = (f"{float(share):.2f}" for share in matrix.special_share)
         with_shares = [(*row, share) for row, share in zip(rows, shares, strict=True)]
         return ("target", "source tokens", "special tokens (hidden)"), with_shares, join_heading(trace)
 
-    sizes = f"{len(links.source)} source and {len(links.target)} target tokens"
+    sizes = f"{len(matrix.source)} source and {len(matrix.target)} target tokens"
     return Explanation(
         kind="alignment",
-        summary=f"{sizes}, layer {links.layer} of 0 to {links.layers - 1}",
+        summary=f"{sizes}, layer {matrix.layer} of 0 to {matrix.layers - 1}",
         facts={
             "tokens": trace.tokens,
             "target_tokens": trace.next_tokens,
-            "layer": links.layer,
-            "layers": links.layers,
-            "head": links.head,
+            "layer": matrix.layer,
+            "layers": matrix.layers,
+            "head": matrix.head,
         },
         svg=lambda: alignment_svg(trace, **view),
-        to_json=links.to_json,
+        to_json=matrix.to_json,
         table=table,
         write=lambda path: save_alignment(trace, path, **view, source_note=note),
     )

@@ -45,10 +45,10 @@ def find_informative_word(attention: AttentionView) -> list[int]:
     if attention.part == "encoder" and not is_causal(attention):
         mean = np.mean([layer.probs.mean(0) for layer in attention.layers], 0)
         return max(words, key=lambda word: _mean_attention_to(mean, attention.queries, word))
-    for counts in (mask_informative_links(attention), _mask_other_words(attention)):
-        firm = np.mean([np.where(counts, layer.probs**2, 0.0).sum(-1).mean(0) for layer in attention.layers], 0)
-        if firm.max() > 0:
-            return max(words, key=lambda word: round(float(firm[word].mean()), 6))
+    for mask in (mask_informative_links(attention), _mask_other_words(attention)):
+        focus = np.mean([np.where(mask, layer.probs**2, 0.0).sum(-1).mean(0) for layer in attention.layers], 0)
+        if focus.max() > 0:
+            return max(words, key=lambda word: round(float(focus[word].mean()), 6))
     return words[-1]
 
 
@@ -73,21 +73,21 @@ def _mean_attention_to(mean: Array, tokens: Sequence[Token], word: Sequence[int]
 
 def _mask_other_words(attention: AttentionView) -> Array:
     """Mask the links between different tokens that are not special, for very short texts."""
-    counts = np.ones((len(attention.queries), len(attention.keys)), bool)
-    counts[[token.special for token in attention.queries]] = False
-    counts[:, [token.special for token in attention.keys]] = False
+    mask = np.ones((len(attention.queries), len(attention.keys)), bool)
+    mask[[token.special for token in attention.queries]] = False
+    mask[:, [token.special for token in attention.keys]] = False
     if attention.part != "cross":
-        np.fill_diagonal(counts, val=False)
-    return counts
+        np.fill_diagonal(mask, val=False)
+    return mask
 
 
 def sum_hidden_probs(probs: Array, keys: Sequence[int]) -> Array:
     """Return the probability of each query on hidden keys; the last axis of `probs` is the keys."""
-    hidden = np.ones(probs.shape[-1], bool)
-    hidden[list(keys)] = False
-    return probs[..., hidden].sum(-1)  # type: ignore[no-any-return]
+    is_hidden = np.ones(probs.shape[-1], bool)
+    is_hidden[list(keys)] = False
+    return probs[..., is_hidden].sum(-1)  # type: ignore[no-any-return]
 
 
-def describe_hidden_share(share: float, what: str = "Special tokens are hidden") -> str:
+def describe_hidden_share(share: float, subject: str = "Special tokens are hidden") -> str:
     """Describe the share of attention on hidden tokens."""
-    return f"{what}: they get {share:.0%} of the attention; the probabilities are the model's own, not renormalized."
+    return f"{subject}: they get {share:.0%} of the attention; the probabilities are the model's own, not renormalized."

@@ -51,22 +51,23 @@ def fit_growth(samples: Samples) -> Growth:
         return Growth(power=None, reason="at least three lengths are needed")
     power: float | None
     power, r2, error = _fit_line(lengths, [statistics.median(samples[length]) for length in lengths])
-    draws = sorted(
-        _fit_line(lengths, [statistics.median(draw) for draw in drawn])[0] for drawn in _resample(samples, lengths)
+    powers = sorted(
+        _fit_line(lengths, [statistics.median(samples_of_length) for samples_of_length in resample])[0]
+        for resample in _resample(samples, lengths)
     )
-    low = power - math.hypot(power - _quantile(draws, 0.025), 2 * error)
-    high = power + math.hypot(_quantile(draws, 0.975) - power, 2 * error)
+    low = power - math.hypot(power - _quantile(powers, 0.025), 2 * error)
+    high = power + math.hypot(_quantile(powers, 0.975) - power, 2 * error)
     spread = max(_relative_spread(samples[length]) for length in lengths)
-    why = None
+    reason = None
     if high - low > MAX_INTERVAL_WIDTH:
-        why = f"the exponent could be anywhere from {low:.1f} to {high:.1f}"
+        reason = f"the exponent could be anywhere from {low:.1f} to {high:.1f}"
     elif power < -FLAT_POWER:
-        why = f"the times fall with n (n^{power:.2f}), probably because of other load on the machine"
+        reason = f"the times fall with n (n^{power:.2f}), probably because of other load on the machine"
     elif power > FLAT_POWER and r2 < MIN_R2:
-        why = f"the times follow no power of n (R² {r2:.2f})"
-    if why is not None:
-        power, why = None, f"{why}; repeats spread by {spread:.0%}"
-    return Growth(power=power, low=low, high=high, r2=r2, spread=spread, reason=why)
+        reason = f"the times follow no power of n (R² {r2:.2f})"
+    if reason is not None:
+        power, reason = None, f"{reason}; repeats spread by {spread:.0%}"
+    return Growth(power=power, low=low, high=high, r2=r2, spread=spread, reason=reason)
 
 
 def estimate_crossing_interval(first: Samples, second: Samples) -> tuple[float | None, float | None, bool]:
@@ -80,8 +81,8 @@ def estimate_crossing_interval(first: Samples, second: Samples) -> tuple[float |
     lengths_found = sorted(length for length, _ in crossings if length is not None)
     # the interval leaves out 2.5% of the resamples on either side
     if len(lengths_found) < 0.025 * len(crossings):
-        begins = [earlier for _, earlier in crossings]
-        return None, None, max(begins.count(True), begins.count(False)) >= 0.95 * len(begins)
+        first_leads = [leads for _, leads in crossings]
+        return None, None, max(first_leads.count(True), first_leads.count(False)) >= 0.95 * len(first_leads)
     if len(lengths_found) < 0.95 * len(crossings):
         return lengths_found[0], lengths_found[-1], False
     low, high = _quantile(lengths_found, 0.025), _quantile(lengths_found, 0.975)
@@ -91,30 +92,32 @@ def estimate_crossing_interval(first: Samples, second: Samples) -> tuple[float |
 def find_crossing(lengths: Sequence[int], first: Sequence[float], second: Sequence[float]) -> tuple[float | None, bool]:
     """Return the length at which the first becomes slower, and whether it is faster at the smallest length."""
     # log ratio of the times: negative while the first is faster
-    behind = [math.log(a / b) for a, b in zip(first, second, strict=True)]
+    log_ratios = [math.log(a / b) for a, b in zip(first, second, strict=True)]
     for index in range(1, len(lengths)):
-        if behind[index - 1] < 0 <= behind[index]:
-            share = behind[index - 1] / (behind[index - 1] - behind[index])
-            begin, end = math.log(lengths[index - 1]), math.log(lengths[index])
-            return math.exp(begin + share * (end - begin)), True
-    return None, behind[0] < 0
+        if log_ratios[index - 1] < 0 <= log_ratios[index]:
+            fraction = log_ratios[index - 1] / (log_ratios[index - 1] - log_ratios[index])
+            start, end = math.log(lengths[index - 1]), math.log(lengths[index])
+            return math.exp(start + fraction * (end - start)), True
+    return None, log_ratios[0] < 0
 
 
 def _fit_line(lengths: Sequence[int], times: Sequence[float]) -> tuple[float, float, float]:
     """Return slope, R² and standard error of the slope of a log-log line."""
     x, y = [math.log(length) for length in lengths], [math.log(time) for time in times]
-    slope, begin = statistics.linear_regression(x, y)
-    residual = sum((b - begin - slope * a) ** 2 for a, b in zip(x, y, strict=True))
-    middle_x, middle_y = statistics.fmean(x), statistics.fmean(y)
-    total = sum((b - middle_y) ** 2 for b in y)
-    across = sum((a - middle_x) ** 2 for a in x)
-    error = math.sqrt(residual / (len(x) - 2) / across)
-    return slope, 1 - residual / total if total > 0 else 1.0, error
+    slope, intercept = statistics.linear_regression(x, y)
+    residual = sum((b - intercept - slope * a) ** 2 for a, b in zip(x, y, strict=True))
+    mean_x, mean_y = statistics.fmean(x), statistics.fmean(y)
+    y_variation = sum((b - mean_y) ** 2 for b in y)
+    x_variation = sum((a - mean_x) ** 2 for a in x)
+    error = math.sqrt(residual / (len(x) - 2) / x_variation)
+    return slope, 1 - residual / y_variation if y_variation > 0 else 1.0, error
 
 
 def _resample(samples: Samples, lengths: Sequence[int], seed: int = 0) -> list[list[list[float]]]:
-    draw = random.Random(seed)
-    return [[draw.choices(samples[length], k=len(samples[length])) for length in lengths] for _ in range(RESAMPLES)]
+    generator = random.Random(seed)
+    return [
+        [generator.choices(samples[length], k=len(samples[length])) for length in lengths] for _ in range(RESAMPLES)
+    ]
 
 
 def _relative_spread(samples: Sequence[float]) -> float:
@@ -124,8 +127,8 @@ def _relative_spread(samples: Sequence[float]) -> float:
     return (third - first) / 2 / middle
 
 
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    position = share * (len(ordered) - 1)
+def _quantile(ordered: Sequence[float], fraction: float) -> float:
+    position = fraction * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])

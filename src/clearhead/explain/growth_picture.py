@@ -58,10 +58,10 @@ def _draw_picture(title: str, curves: Sequence[Mapping[str, Any]], kind: str) ->
     widths = sorted({curve["width"] for curve in curves})
     # keep text as text in SVG, and equal charts equal bytes
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "clearhead", "font.size": 9}):
-        across = min(len(widths), PANELS_PER_ROW)
-        down = -(-len(widths) // across)
-        figure = Figure(figsize=(4.2 * across, 0.6 + 3.8 * down), layout="constrained")
-        panels = figure.subplots(down, across, sharey=True, squeeze=False).flatten()
+        columns = min(len(widths), PANELS_PER_ROW)
+        rows = -(-len(widths) // columns)
+        figure = Figure(figsize=(4.2 * columns, 0.6 + 3.8 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, sharey=True, squeeze=False).flatten()
         for panel, width in zip(panels, widths, strict=False):
             _draw_panel(panel, [curve for curve in curves if curve["width"] == width], width)
         for panel in panels[len(widths) :]:

@@ -26,24 +26,26 @@ def heading_texts(trace: Trace) -> list[str]:
     ]
 
 
-def join_heading(trace: Trace, most: float = 200.0) -> str:
+def join_heading(trace: Trace, max_width: float = 200.0) -> str:
     """Join the texts in one line; several texts are shortened equally."""
     texts = heading_texts(trace)
-    joined = " | ".join(shorten(text, most / len(texts)) for text in texts) if texts else ""
+    joined = " | ".join(shorten(text, max_width / len(texts)) for text in texts) if texts else ""
     return joined.replace(" | →", " →")
 
 
-def wrap_heading(trace: Trace, most: float) -> list[str]:
-    """Break the texts into lines of at most `most` em: one text in up to two lines, several in one line each."""
+def wrap_heading(trace: Trace, max_width: float) -> list[str]:
+    """Break the texts into lines of at most `max_width` em: one text in up to two lines, several in one line each."""
     texts = heading_texts(trace)
-    if len(texts) != 1 or text_width(texts[0]) <= most:
-        return [shorten(text, most) for text in texts]
+    if len(texts) != 1 or text_width(texts[0]) <= max_width:
+        return [shorten(text, max_width) for text in texts]
     lines: list[str] = []
     remaining = texts[0]
-    while remaining and len(lines) < MAX_HEADING_LINES - 1 and text_width(remaining) > most:
-        line = shorten(remaining, most + 0.9).removesuffix("…")
-        broken = line.rfind(" ")
-        line = line[:broken] if broken > len(line) // 2 and remaining[len(line) : len(line) + 1] != " " else line
+    while remaining and len(lines) < MAX_HEADING_LINES - 1 and text_width(remaining) > max_width:
+        line = shorten(remaining, max_width + 0.9).removesuffix("…")
+        line_break = line.rfind(" ")
+        line = (
+            line[:line_break] if line_break > len(line) // 2 and remaining[len(line) : len(line) + 1] != " " else line
+        )
         lines.append(line.strip())
         remaining = remaining[len(line) :].strip()
-    return [*lines, shorten(remaining, most)]
+    return [*lines, shorten(remaining, max_width)]

@@ -93,21 +93,21 @@ def matrix_svg(
 
     `selection` contains the rows and columns to draw (default: all).
     """
-    at_row, at_column = selection or (range(probs.shape[0]), range(probs.shape[1]))
-    probs = probs[list(at_row)][:, list(at_column)]
-    queries, keys = [queries[index] for index in at_row], [keys[index] for index in at_column]
+    row_indices, column_indices = selection or (range(probs.shape[0]), range(probs.shape[1]))
+    probs = probs[list(row_indices)][:, list(column_indices)]
+    queries, keys = [queries[index] for index in row_indices], [keys[index] for index in column_indices]
     rows, columns = probs.shape
     cell = max(4.0, min(26.0, 720.0 / max(rows, columns)))
     size = min(13.0, max(3.5, cell * 0.72))
     left = 30 + size * max(text_width(token.label) for token in queries)
     above = size * max(text_width(token.label) for token in keys)
-    across = max(
+    total_width = max(
         420.0, left + cell * columns + 20 + above / 2, 30 + HEADING_EM * max(map(text_width, heading), default=0.0)
     )
-    left += max(0.0, across - left - cell * columns - 20 - above / 2) / 2  # center small matrices
+    left += max(0.0, total_width - left - cell * columns - 20 - above / 2) / 2  # center small matrices
     top = 56.0 + 0.9 * above + LINE_HEIGHT * len(heading)
-    about = f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns)."
-    root = start_picture(across, title, about, heading)
+    description = f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns)."
+    root = start_picture(total_width, title, description, heading)
     add_rect(root, x=left, y=top, width=cell * columns, height=cell * rows, fill=WHITE, stroke=FRAME)
     cells = add_group(root, fill=fill)
     for row in range(rows):
@@ -118,8 +118,8 @@ def matrix_svg(
             square = add_rect(
                 cells,
                 class_="cell",
-                data_query=at_row[row],
-                data_key=at_column[column],
+                data_query=row_indices[row],
+                data_key=column_indices[column],
                 data_prob=prob,
                 x=left + cell * column,
                 y=top + cell * row,
@@ -144,7 +144,7 @@ def matrix_svg(
                 stroke_width=1.5,
             )
     _draw_labels(root, queries, keys, (left, top), cell, size)
-    return finish_picture(root, across, top + cell * rows + 26, caption)
+    return finish_picture(root, total_width, top + cell * rows + 26, caption)
 
 
 def _draw_labels(
@@ -160,5 +160,5 @@ def _draw_labels(
         _draw_label(columns, token, x=x, y=y, transform=rotation(-LABEL_ANGLE, x, y, 2))
 
 
-def _draw_label(group: Element, token: Token, **at: str | float) -> None:
-    add_label(group, token.label, token.tooltip, class_="token", fill=SOFT if token.special else INK, **at)
+def _draw_label(group: Element, token: Token, **placement: str | float) -> None:
+    add_label(group, token.label, token.tooltip, class_="token", fill=SOFT if token.special else INK, **placement)

@@ -32,38 +32,40 @@ class OccludedRow:
 
 
 def occlude_row(
-    scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, *, seconds: float = TIME_LIMIT_SECONDS
+    scorer: Scorer, row: TextRow, columns: Columns, plan: OcclusionPlan, *, seconds: float = TIME_LIMIT_SECONDS
 ) -> OccludedRow | None:
     """Compute the importance of each word of a row; None if the row is too long or has a single word."""
     if len(row.text) + len(row.text_b or "") > MAX_CHARACTERS:
         return None
     try:
-        return _weigh_words(scorer, row, columns, watching, seconds)
+        return _measure_words(scorer, row, columns, plan, seconds)
     except InputError:  # the remaining text has no tokens
         return None
 
 
-def _weigh_words(
-    scorer: Scorer, row: TextRow, columns: Columns, watching: OcclusionPlan, seconds: float
+def _measure_words(
+    scorer: Scorer, row: TextRow, columns: Columns, plan: OcclusionPlan, seconds: float
 ) -> OccludedRow | None:
     started = time.perf_counter()
-    full_value = float(watching.measure(scorer.score([row], columns).logits, [None])[0])
-    took = time.perf_counter() - started
-    most = min(MAX_GROUPS, int(seconds / (BATCH_TIME_FACTOR * took))) if took > 0 else MAX_GROUPS
-    parts = group_words(watching.runs, max(most, MIN_GROUPS))
-    if len(parts) > most:
+    full_value = float(plan.measure(scorer.score([row], columns).logits, [None])[0])
+    elapsed = time.perf_counter() - started
+    max_groups = min(MAX_GROUPS, int(seconds / (BATCH_TIME_FACTOR * elapsed))) if elapsed > 0 else MAX_GROUPS
+    groups = group_words(plan.runs, max(max_groups, MIN_GROUPS))
+    if len(groups) > max_groups:
         return None
-    left = [(part, short) for part in parts if (short := watching.omit(row, part)) is not None]
-    if not left:
+    shortened = [(group, short_row) for group in groups if (short_row := plan.omit(row, group)) is not None]
+    if not shortened:
         return None
-    values = watching.measure(scorer.score([short for _, short in left], columns).logits, [part for part, _ in left])
+    values = plan.measure(
+        scorer.score([short_row for _, short_row in shortened], columns).logits, [group for group, _ in shortened]
+    )
     words = tuple(
         WordImportance(
-            start=part.start, end=part.end, weight=full_value - float(value), in_second_text=part.in_second_text
+            start=group.start, end=group.end, weight=full_value - float(value), in_second_text=group.in_second_text
         )
-        for (part, _), value in zip(left, values, strict=True)
+        for (group, _), value in zip(shortened, values, strict=True)
     )
-    return OccludedRow(full_value=full_value, words=words, scored=len(left) + 1)
+    return OccludedRow(full_value=full_value, words=words, scored=len(shortened) + 1)
 
 
 def occlude_rows(
@@ -78,15 +80,19 @@ def occlude_rows(
     results: list[OccludedRow | None] = []
     if rows:
         occlude_row(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # warm up: the first prediction is slow
-    too_long = MAX_CHARACTERS + 1  # characters of the shortest row that took too long
+    min_slow_size = MAX_CHARACTERS + 1  # characters of the shortest row that took too long
     started = time.perf_counter()
-    for index, (row, watching) in enumerate(rows):
-        left = seconds - (time.perf_counter() - started)
-        share = max(left / (len(rows) - index), left * MAX_TIME_SHARE)  # the first rows matter most
+    for index, (row, plan) in enumerate(rows):
+        remaining = seconds - (time.perf_counter() - started)
+        row_seconds = max(remaining / (len(rows) - index), remaining * MAX_TIME_SHARE)  # the first rows matter most
         size = len(row.text) + len(row.text_b or "")
-        occluded = occlude_row(scorer, row, columns, watching, seconds=share) if left > 0 and size < too_long else None
-        if occluded is None and len(group_words(watching.runs, MAX_GROUPS)) > 1:
-            too_long = min(too_long, size)
+        occluded = (
+            occlude_row(scorer, row, columns, plan, seconds=row_seconds)
+            if remaining > 0 and size < min_slow_size
+            else None
+        )
+        if occluded is None and len(group_words(plan.runs, MAX_GROUPS)) > 1:
+            min_slow_size = min(min_slow_size, size)
         results.append(occluded)
         progress("occluding words", index + 1, len(rows))
     return results

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.deprecation import renamed_fields
+from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
 from clearhead.explain.figure import figure_page, write_figure
 from clearhead.explain.svg import (
@@ -76,9 +76,9 @@ class Positions:
 
 def sinusoids(count: int, width: int, *, halves: bool = False) -> Array:
     """Return the sinusoidal table (positions, width): sines and cosines interleaved, or in two halves."""
-    numbers, even = np.arange(count)[:, None], np.arange(0, width, 2)
+    position_column, even_dimensions = np.arange(count)[:, None], np.arange(0, width, 2)
     # PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)
-    angles = numbers / 10000.0 ** (even / width)
+    angles = position_column / 10000.0 ** (even_dimensions / width)
     sin, cos = np.sin(angles), np.cos(angles)[:, : width // 2]
     if halves:
         return np.concatenate([sin, cos], 1)
@@ -110,7 +110,7 @@ def positions(model: Model, count: int = 64) -> Positions:
 
 def _sinusoidal_positions(shape: Shape, count: int) -> Positions:
     halves = shape.positions == "sinusoidal_halves"
-    how = "all sines precede all cosines" if halves else "sines and cosines alternate"
+    layout = "all sines precede all cosines" if halves else "sines and cosines alternate"
     return Positions(
         kind=shape.positions,
         title=f"Sinusoidal positions, width {shape.width}",
@@ -118,7 +118,7 @@ def _sinusoidal_positions(shape: Shape, count: int) -> Positions:
         table=sinusoids(count, shape.width, halves=halves),
         axes=("position", "dimension"),
         note=(
-            f"{FORMULA}; {how}. Each position has a pattern of waves of decreasing frequency that is added to the "
+            f"{FORMULA}; {layout}. Each position has a pattern of waves of decreasing frequency that is added to the "
             "token embedding; the nearer two positions are, the more similar their patterns."
         ),
     )
@@ -141,11 +141,11 @@ def _learned_positions(model: Model, count: int) -> Positions:
 
 
 def _rotary_positions(shape: Shape, count: int) -> Positions:
-    even = np.arange(0, shape.head_width, 2)
-    angles = np.arange(count)[:, None] / shape.rope_theta ** (even / shape.head_width)
+    even_dimensions = np.arange(0, shape.head_width, 2)
+    angles = np.arange(count)[:, None] / shape.rope_theta ** (even_dimensions / shape.head_width)
     return Positions(
         kind="rotary",
-        title=f"Rotary positions, {len(even)} pairs of dimensions",
+        title=f"Rotary positions, {len(even_dimensions)} pairs of dimensions",
         first=0,
         table=np.concatenate([np.sin(angles), np.cos(angles)], 1),
         axes=("position", "sines, then cosines"),
@@ -160,13 +160,13 @@ def _rotary_positions(shape: Shape, count: int) -> Positions:
 def _bucket_positions(model: Model, count: int) -> Positions:
     shape = model.shape.stack
     table = model.tensor("stack.relative.table.weight")  # (buckets, heads)
-    side = min(count, 128)
-    gaps = np.arange(-side, side + 1)
+    max_distance = min(count, 128)
+    distances = np.arange(-max_distance, max_distance + 1)
     return Positions(
         kind="buckets",
         title=f"Distances in buckets, {table.shape[1]} heads",
-        first=-side,
-        table=table[_find_buckets(gaps, shape)],
+        first=-max_distance,
+        table=table[_find_buckets(distances, shape)],
         axes=("distance", "head"),
         note=(
             "Each head adds a learned bias to its attention scores that depends on the distance between query "
@@ -175,45 +175,46 @@ def _bucket_positions(model: Model, count: int) -> Positions:
     )
 
 
-def _find_buckets(gaps: Array, shape: Shape) -> Array:
+def _find_buckets(distances: Array, shape: Shape) -> Array:
     """Return the bucket of each distance, for a bidirectional stack."""
     half = shape.buckets // 2
-    exact, distance = half // 2, np.abs(gaps)
-    ratio = np.log(np.maximum(distance, 1) / exact) / np.log(shape.bucket_max_distance / exact)
-    far = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
-    buckets: Array = (gaps > 0) * half + np.where(distance < exact, distance, far)
+    exact, magnitudes = half // 2, np.abs(distances)
+    ratio = np.log(np.maximum(magnitudes, 1) / exact) / np.log(shape.bucket_max_distance / exact)
+    far_buckets = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
+    buckets: Array = (distances > 0) * half + np.where(magnitudes < exact, magnitudes, far_buckets)
     return buckets
 
 
+@renamed_parameters(found="model_positions")
 def positions_svg(model_positions: Positions) -> str:
     """Draw the table as a heat map, next to the similarity of all pairs of positions."""
-    like = model_positions.similarity
+    similarity = model_positions.similarity
     rows, columns = model_positions.table.shape
-    side = 300.0
-    wide = side * (1.6 if columns > 2 * rows else 1.0) if like is not None else side
-    left = 64.0 if like is not None else 110.0
-    across = left + wide + (88 + side + 32 if like is not None else left)
-    root = start_picture(across, model_positions.title, model_positions.note)
+    height = 300.0
+    width = height * (1.6 if columns > 2 * rows else 1.0) if similarity is not None else height
+    left = 64.0 if similarity is not None else 110.0
+    total_width = left + width + (88 + height + 32 if similarity is not None else left)
+    root = start_picture(total_width, model_positions.title, model_positions.note)
     top = 84.0
     limit = float(np.abs(model_positions.table).max()) or 1.0
     if model_positions.kind == "learned":  # a few large dimensions would hide the others
         limit = float(np.quantile(np.abs(model_positions.table), 0.98)) or limit
     _draw_heatmap(
-        root, model_positions.table / limit, (left, top, wide, side), model_positions.axes, model_positions.first
+        root, model_positions.table / limit, (left, top, width, height), model_positions.axes, model_positions.first
     )
-    if like is not None:
+    if similarity is not None:
         _draw_heatmap(
             root,
-            like,
-            (left + wide + 88, top, side, side),
+            similarity,
+            (left + width + 88, top, height, height),
             (model_positions.axes[0], model_positions.axes[0]),
             model_positions.first,
         )
         names = ("position table", "cosine similarity of positions")
-        for name, x in zip(names, (left + wide / 2, left + wide + 88 + side / 2), strict=True):
+        for name, x in zip(names, (left + width / 2, left + width + 88 + height / 2), strict=True):
             add_text(root, name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
-    _draw_color_scale(root, across / 2, top + side + 60, limit)
-    return finish_picture(root, across, top + side + 104, model_positions.note)
+    _draw_color_scale(root, total_width / 2, top + height + 60, limit)
+    return finish_picture(root, total_width, top + height + 104, model_positions.note)
 
 
 def _draw_heatmap(
@@ -255,6 +256,7 @@ def _draw_color_scale(root: Element, middle: float, y: float, limit: float) -> N
         add_text(root, label, x=middle + offset, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
 
 
+@renamed_parameters(found="model_positions")
 def save_positions(model_positions: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
     """Write the picture to .svg, .png or .html, or the table to .json."""
     return write_figure(

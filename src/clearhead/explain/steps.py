@@ -11,7 +11,6 @@ import numpy as np
 
 from clearhead.deprecation import renamed_fields, renamed_parameters
 from clearhead.errors import InputError
-from clearhead.explain.decoder_tokens import describe_opening, label_token_ids, require_text
 from clearhead.explain.figure import Table, figure_page, write_figure
 from clearhead.explain.svg import (
     Element,
@@ -26,7 +25,7 @@ from clearhead.explain.svg import (
     text_width,
 )
 from clearhead.explain.svg.colors import BLUE, DULL_BLUE, INK, PINK, SOFT
-from clearhead.explain.tokens import Token
+from clearhead.explain.tokens import Token, describe_opening, label_token_ids, require_text
 from clearhead.html import short_repr
 from clearhead.model.generation import TextGenerator
 
@@ -96,17 +95,22 @@ class DecodedText:
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
 
-        def plain(candidate: Candidate) -> dict[str, Any]:
-            share = round(candidate.probability, 6)
+        def candidate_data(candidate: Candidate) -> dict[str, Any]:
+            probability = round(candidate.probability, 6)
             return {
                 "token": candidate.token.raw,
                 "id": candidate.id,
-                "probability": share,
+                "probability": probability,
                 "allowed": candidate.allowed,
             }
 
         steps = [
-            {"step": number, **plain(step.chosen), "rank": step.rank, "candidates": [*map(plain, step.candidates)]}
+            {
+                "step": number,
+                **candidate_data(step.chosen),
+                "rank": step.rank,
+                "candidates": [*map(candidate_data, step.candidates)],
+            }
             for number, step in enumerate(self.steps, 1)
         ]
         return {"source": self.source, "text": self.text, "chosen": self.strategy, "steps": steps}
@@ -124,53 +128,68 @@ def decoding_steps(
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MAX_TOP:
         raise InputError(f"top must be an integer from 1 to {MAX_TOP}, got {top!r:.40}.")
     if target is None:
-        writer = TextGenerator(model, num_beams=num_beams, **choices)
-        answers = writer.generate_hypotheses(text, None)
-        ids = writer.new_ids(answers[0]) if answers else []
-        how = (
+        generator = TextGenerator(model, num_beams=num_beams, **choices)
+        hypotheses = generator.generate_hypotheses(text, None)
+        ids = generator.new_ids(hypotheses[0]) if hypotheses else []
+        strategy = (
             f"the best of a beam of {num_beams}"
             if num_beams > 1
             else "drawn by chance"
-            if writer.settings.sample
+            if generator.settings.sample
             else GREEDY
         )
     else:
         ids = _encode_target(model, target)
-        writer = TextGenerator(model, **(choices | {"max_length": len(ids) + 1}))
-        how = "the target that was given"
+        generator = TextGenerator(model, **(choices | {"max_length": len(ids) + 1}))
+        strategy = "the target that was given"
     if not ids:
         raise InputError("The model generated no tokens, so there are no steps to show.")
-    thought = []
-    for word, (logits, allowed) in zip(ids, writer.teacher_force(text, ids), strict=True):
+    step_facts = []
+    for chosen_id, (logits, allowed) in zip(ids, generator.teacher_force(text, ids), strict=True):
         probs = np.exp(logits.astype(np.float64) - float(logits.max()))
         probs /= probs.sum()
-        best = np.argsort(-probs, kind="stable")[:top].tolist()
-        rank = int((probs > probs[word]).sum()) + 1
-        thought.append(
+        top_ids = np.argsort(-probs, kind="stable")[:top].tolist()
+        rank = int((probs > probs[chosen_id]).sum()) + 1
+        step_facts.append(
             (
-                word,
+                chosen_id,
                 rank,
-                [(token_id, float(probs[token_id]), bool(allowed[token_id])) for token_id in best],
-                float(probs[word]),
+                [(token_id, float(probs[token_id]), bool(allowed[token_id])) for token_id in top_ids],
+                float(probs[chosen_id]),
             )
         )
-    words = label_token_ids(
-        model, [token_id for word, _, best, _ in thought for token_id in (word, *(pair[0] for pair in best))]
+    tokens = label_token_ids(
+        model,
+        [
+            token_id
+            for chosen_id, _, top_ids, _ in step_facts
+            for token_id in (chosen_id, *(pair[0] for pair in top_ids))
+        ],
     )
     steps = []
-    for word, rank, best, share in thought:
+    for chosen_id, rank, top_ids, chosen_prob in step_facts:
         candidates = tuple(
-            Candidate(id=token_id, token=words[token_id], probability=prob, allowed=may, is_chosen=token_id == word)
-            for token_id, prob, may in best
+            Candidate(
+                id=token_id,
+                token=tokens[token_id],
+                probability=prob,
+                allowed=is_allowed,
+                is_chosen=token_id == chosen_id,
+            )
+            for token_id, prob, is_allowed in top_ids
         )
         chosen_candidate = next((candidate for candidate in candidates if candidate.is_chosen), None)
         chosen_candidate = chosen_candidate or Candidate(
-            id=word, token=words[word], probability=share, allowed=True, is_chosen=True
+            id=chosen_id, token=tokens[chosen_id], probability=chosen_prob, allowed=True, is_chosen=True
         )
         steps.append(DecodingStep(chosen=chosen_candidate, rank=rank, candidates=candidates))
     tokenizer = model.target_tokenizer or model.tokenizer
     return DecodedText(
-        source=text, text=tokenizer.decode(ids), strategy=how, opening=describe_opening(model, text), steps=tuple(steps)
+        source=text,
+        text=tokenizer.decode(ids),
+        strategy=strategy,
+        opening=describe_opening(model, text),
+        steps=tuple(steps),
     )
 
 
@@ -190,21 +209,23 @@ def steps_svg(decoded: DecodedText) -> str:
             f"The answer has {count} tokens, but at most {MAX_STEPS} are drawn. "
             "Use a smaller max_length, or save it as .json."
         )
-    across = min(PANELS_PER_ROW, count)
-    wide = max(480.0, across * PANEL_WIDTH + 32)
-    high = BAR_HEIGHT * max(len(_list_bars(step)) for step in decoded.steps) + 44
+    columns = min(PANELS_PER_ROW, count)
+    width = max(480.0, columns * PANEL_WIDTH + 32)
+    panel_height = BAR_HEIGHT * max(len(_list_bars(step)) for step in decoded.steps) + 44
     summary = "; ".join(f"{step.chosen.token.label} {step.chosen.probability:.2f}" for step in decoded.steps[:12])
-    title = "Decoding steps: " + shorten(escape_invisible(decoded.text), 0.058 * wide)
-    root = start_picture(wide, title, f"Tokens with their probabilities: {summary}.")
-    left = (wide - across * PANEL_WIDTH) / 2
+    title = "Decoding steps: " + shorten(escape_invisible(decoded.text), 0.058 * width)
+    root = start_picture(width, title, f"Tokens with their probabilities: {summary}.")
+    left = (width - columns * PANEL_WIDTH) / 2
     for number in range(count):
-        _draw_panel(root, decoded, number, left + PANEL_WIDTH * (number % across), 50 + high * (number // across))
-    barred = any(not candidate.allowed for step in decoded.steps for candidate in step.candidates)
+        _draw_panel(
+            root, decoded, number, left + PANEL_WIDTH * (number % columns), 50 + panel_height * (number // columns)
+        )
+    has_forbidden = any(not candidate.allowed for step in decoded.steps for candidate in step.candidates)
     caption = (
         "Each panel is a step with the most likely next tokens and their probabilities. Blue: the chosen token "
         f"({decoded.strategy}). It becomes input of the next step."
-    ) + (" Pink tokens are forbidden at this step." if barred else "")
-    return finish_picture(root, wide, 50 + high * -(-count // across) + 12, caption)
+    ) + (" Pink tokens are forbidden at this step." if has_forbidden else "")
+    return finish_picture(root, width, 50 + panel_height * -(-count // columns) + 12, caption)
 
 
 def _list_bars(step: DecodingStep) -> list[Candidate]:
@@ -216,11 +237,11 @@ def _draw_panel(root: Element, decoded: DecodedText, number: int, x: float, y: f
     steps, opening = decoded.steps, decoded.opening
     step = steps[number]
     group = add_group(root, class_="step")
-    before = steps[number - 1].chosen.token.label if number else opening
+    previous = steps[number - 1].chosen.token.label if number else opening
     add_text(group, f"{number + 1}", x=x + 8, y=y + 14, font_size=12, font_weight="700", fill=INK)
-    after = f"after “{before}”"
-    add_text(group, after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
-    room = PANEL_WIDTH - LABEL_WIDTH - 50
+    heading = f"after “{previous}”"
+    add_text(group, heading, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
+    max_bar_width = PANEL_WIDTH - LABEL_WIDTH - 50
     for bar, candidate in enumerate(_list_bars(step)):
         top = y + 22 + BAR_HEIGHT * bar
         fill = CHOSEN_COLOR if candidate.is_chosen else CANDIDATE_COLOR if candidate.allowed else FORBIDDEN_COLOR
@@ -244,14 +265,18 @@ def _draw_panel(root: Element, decoded: DecodedText, number: int, x: float, y: f
             data_prob=candidate.probability,
             x=x + LABEL_WIDTH,
             y=top + 2,
-            width=max(1.0, room * candidate.probability),
+            width=max(1.0, max_bar_width * candidate.probability),
             height=BAR_HEIGHT - 4,
             rx=2,
             fill=fill,
         )
-        end = x + LABEL_WIDTH + max(1.0, room * candidate.probability) + 4
-        share = f"{candidate.probability:.2f}" if candidate.probability >= 0.095 else f"{candidate.probability:.3f}"
-        add_text(group, share, x=end, y=top + 12, font_size=11, fill=CHOSEN_COLOR if candidate.is_chosen else SOFT)
+        end = x + LABEL_WIDTH + max(1.0, max_bar_width * candidate.probability) + 4
+        probability = (
+            f"{candidate.probability:.2f}" if candidate.probability >= 0.095 else f"{candidate.probability:.3f}"
+        )
+        add_text(
+            group, probability, x=end, y=top + 12, font_size=11, fill=CHOSEN_COLOR if candidate.is_chosen else SOFT
+        )
 
 
 def save_steps(decoded: DecodedText, path: str | os.PathLike[str], *, source_note: str = "") -> Path:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clearhead.errors import InputError
 from clearhead.explain.svg.text import escape_invisible, shorten
-from clearhead.text.subwords import strip_subword_markers
+from clearhead.text.subwords import find_start_marker, strip_subword_markers
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
 
 SPECIAL = frozenset(
     {
@@ -55,16 +59,16 @@ def label_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) 
         label = escape_invisible(_SYMBOLS.get(text, text))
         if not starts and text[:1].isalnum():
             label = f"-{label}"  # as in hyphenation: a continuation of the previous token
-        plain = escape_invisible(raw) or "(empty)"
-        tooltip = plain if plain == label else f"{label} (token: {plain})"
+        visible_raw = escape_invisible(raw) or "(empty)"
+        tooltip = visible_raw if visible_raw == label else f"{label} (token: {visible_raw})"
         tokens_read.append(Token(raw, text, shorten(label), tooltip, starts, special))
     return tokens_read
 
 
 def spell_text(tokens: Sequence[Token]) -> str:
     """Join the tokens to text without special tokens, shortened for a heading."""
-    pieces = (" " * token.starts_word + shorten(token.text, 30) for token in tokens if not token.special)
-    return shorten(escape_invisible("".join(pieces)).strip(), 200)
+    texts = (" " * token.starts_word + shorten(token.text, 30) for token in tokens if not token.special)
+    return shorten(escape_invisible("".join(texts)).strip(), 200)
 
 
 def group_by_word(tokens: Sequence[Token]) -> list[list[int]]:
@@ -126,3 +130,27 @@ def _check_index(index: int, count: int) -> int:
     if not 0 <= index < count:
         raise InputError(f"word {index} is out of range: the {count} tokens are numbered from 0 to {count - 1}.")
     return index
+
+
+def label_token_ids(model: Model, ids: Sequence[int]) -> dict[int, Token]:
+    """Return a display token for each id of the target vocabulary."""
+    tokenizer = model.target_tokenizer or model.tokenizer
+    # a few tokens may not show how the vocabulary marks word starts
+    start_marker = find_start_marker(tokenizer.vocab)
+    unique_ids = sorted(set(ids))
+    shown_tokens = label_tokens([*([] if start_marker is None else [start_marker]), *tokenizer.tokens(unique_ids)])
+    return dict(zip(unique_ids, shown_tokens if start_marker is None else shown_tokens[1:], strict=True))
+
+
+def require_text(text: str) -> None:
+    """Raise InputError if the text is empty."""
+    if not isinstance(text, str) or not text.strip():
+        raise InputError("There is no text to decode: pass a text that is not empty.")
+
+
+def describe_opening(model: Model, text: str) -> str:
+    """Return the text before the first token: the start symbol, or the end of the prompt."""
+    if model.shape.decoder is not None:
+        return "<start>"
+    words = escape_invisible(text).split()
+    return ("… " if len(words) > 1 else "") + shorten(words[-1], 8) if words else "<start>"

@@ -76,7 +76,9 @@ def attention_data(
         rows, columns = source if name == "encoder" else target, target if name == "decoder" else source
         data["informative"][name] = [rows.index(index) for index in find_informative_word(attention)]
         layers_shown = range(len(attention.layers)) if layer is None else [check_layer(attention, layer)]
-        data[DATA_KEYS[name]] = [_layer_data(attention, at, head, words[name], (rows, columns)) for at in layers_shown]
+        data[DATA_KEYS[name]] = [
+            _layer_data(attention, layer_index, head, words[name], (rows, columns)) for layer_index in layers_shown
+        ]
     return data
 
 

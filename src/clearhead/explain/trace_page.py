@@ -75,10 +75,15 @@ def attention_page(
     words = opening[first.part] or None
     if layer is not None:
         check_layer(first, layer)
-    at = find_informative_layer(first, words, head) if layer is None else layer
+    layer_index = find_informative_layer(first, words, head) if layer is None else layer
     if head is not None:
-        check_head(first, at, head)
-    start = {"part": first.part, "layer": at, "head": head, "focus": find_strongest_link(first, at, words, head)[0]}
+        check_head(first, layer_index, head)
+    start = {
+        "part": first.part,
+        "layer": layer_index,
+        "head": head,
+        "focus": find_strongest_link(first, layer_index, words, head)[0],
+    }
     start |= {"hide": not needs_special_tokens(first, special, words)} | ({"view": "heat"} if as_alignment else {})
     _check_size(views)
     data = {

@@ -52,21 +52,27 @@ def attention_table(
     marked = find_informative_word(attention) if words is None and not all_words else []
     if head is not None and layer is None:
         check_any_head(attention, head)
-    at = (
+    layer_index = (
         find_informative_layer(attention, words or marked or None, head)
         if layer is None
         else check_layer(attention, layer)
     )
-    probs = attention.probs(at).mean(0) if head is None else attention.probs(at)[check_head(attention, at, head)]
+    probs = (
+        attention.probs(layer_index).mean(0)
+        if head is None
+        else attention.probs(layer_index)[check_head(attention, layer_index, head)]
+    )
     keys = select_tokens(attention.keys, special)
-    hides = len(keys) < len(attention.keys)
+    has_hidden_keys = len(keys) < len(attention.keys)
     rows = []
     for query in select_tokens(attention.queries, special) if words is None else words:
-        best = sorted(keys, key=lambda key: -float(probs[query, key]))[:TOP_WORDS]
-        firm = (key for key in best if probs[query, key] >= MIN_DRAWN_PROB)
-        looks = "  ".join(f"{attention.keys[key].label} {probs[query, key]:.2f}" for key in firm)
-        share = (f"{float(sum_hidden_probs(probs[query], keys)):.2f}",) if hides else ()
-        rows.append((("▸ " if query in marked else "") + attention.queries[query].label, looks, *share))
-    who = f"head {head}" if head is not None else f"mean of {len(attention.probs(at))} heads"
-    title = f"{join_heading(trace)}\n{attention.name}, layer {at} of 0 to {len(attention.layers) - 1}, {who}"
-    return ("token", "attends to", *(("special tokens (hidden)",) if hides else ())), rows, title
+        top_keys = sorted(keys, key=lambda key: -float(probs[query, key]))[:TOP_WORDS]
+        visible_keys = (key for key in top_keys if probs[query, key] >= MIN_DRAWN_PROB)
+        links = "  ".join(f"{attention.keys[key].label} {probs[query, key]:.2f}" for key in visible_keys)
+        special_share = (f"{float(sum_hidden_probs(probs[query], keys)):.2f}",) if has_hidden_keys else ()
+        rows.append((("▸ " if query in marked else "") + attention.queries[query].label, links, *special_share))
+    head_name = f"head {head}" if head is not None else f"mean of {len(attention.probs(layer_index))} heads"
+    title = (
+        f"{join_heading(trace)}\n{attention.name}, layer {layer_index} of 0 to {len(attention.layers) - 1}, {head_name}"
+    )
+    return ("token", "attends to", *(("special tokens (hidden)",) if has_hidden_keys else ())), rows, title

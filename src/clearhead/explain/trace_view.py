@@ -54,20 +54,20 @@ def view_part(trace: Trace, part: str = "encoder", *, as_alignment: bool = False
 
     `as_alignment` labels target positions with the generated token instead of the input token.
     """
-    have = list_parts(trace)
-    if not have:
+    parts = list_parts(trace)
+    if not parts:
         raise InputError(
             "This trace has no attention: no layer was recorded. A recurrent model needs a target and must be created "
             "with attention."
         )
-    if part not in have:
-        raise InputError(f"part must be one of {', '.join(have)} for this trace, got {part!r}.")
+    if part not in parts:
+        raise InputError(f"part must be one of {', '.join(parts)} for this trace, got {part!r}.")
     source, target = label_trace_tokens(trace, as_alignment=as_alignment)
     queries, keys = source if part == "encoder" else target, target if part == "decoder" else source
-    most = max(len(queries), len(keys))
-    if most > MAX_TOKENS:
+    token_count = max(len(queries), len(keys))
+    if token_count > MAX_TOKENS:
         raise InputError(
-            f"The text has {most} tokens; attention is drawn for at most {MAX_TOKENS}. Use a shorter text."
+            f"The text has {token_count} tokens; attention is drawn for at most {MAX_TOKENS}. Use a shorter text."
         )
     layers = _part_layers(trace, part)
     for layer in layers:
@@ -79,7 +79,7 @@ def view_part(trace: Trace, part: str = "encoder", *, as_alignment: bool = False
         if not np.isfinite(layer.probs).all():
             raise InputError(f"Layer {layer.layer} of the {part} has non-finite probabilities.")
     names = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
-    name = names[part] if "decoder" in have or part != "encoder" else "Self-attention"
+    name = names[part] if "decoder" in parts or part != "encoder" else "Self-attention"
     return AttentionView(part, name, queries, keys, layers)
 
 
@@ -112,11 +112,11 @@ def check_any_head(attention: AttentionView, head: int) -> int:
     return check_head(attention, max(range(len(attention.layers)), key=lambda layer: len(attention.probs(layer))), head)
 
 
-def _check_index(what: str, value: int, count: int) -> int:
+def _check_index(index_name: str, value: int, count: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InputError(f"{what} must be an integer, got {value!r}.")
+        raise InputError(f"{index_name} must be an integer, got {value!r}.")
     if not 0 <= value < count:
-        raise InputError(f"There is no {what} {value}: they are numbered from 0 to {count - 1}.")
+        raise InputError(f"There is no {index_name} {value}: they are numbered from 0 to {count - 1}.")
     return int(value)
 
 
@@ -126,15 +126,15 @@ def mask_informative_links(attention: AttentionView) -> Array:
     It excludes links from or to special tokens, to the token itself, to its direct neighbors, and to the first token of
     a causal model: heads attend there when they have nothing to contribute.
     """
-    counts = np.ones((len(attention.queries), len(attention.keys)), bool)
-    counts[[token.special for token in attention.queries]] = False
-    counts[:, [token.special for token in attention.keys]] = False
+    mask = np.ones((len(attention.queries), len(attention.keys)), bool)
+    mask[[token.special for token in attention.queries]] = False
+    mask[:, [token.special for token in attention.keys]] = False
     if attention.part != "cross":
         for index in range(len(attention.queries)):
-            counts[index, max(0, index - 1) : index + 2] = False
+            mask[index, max(0, index - 1) : index + 2] = False
         if is_causal(attention):
-            counts[:, 0] = False
-    return counts
+            mask[:, 0] = False
+    return mask
 
 
 def find_informative_layer(attention: AttentionView, words: list[int] | None = None, head: int | None = None) -> int:
@@ -143,16 +143,16 @@ def find_informative_layer(attention: AttentionView, words: list[int] | None = N
     Each link counts with the probability of its strongest head.
     """
     rows = list(range(len(attention.queries))) if words is None else words
-    counts = mask_informative_links(attention)
-    best, firmest = 0.0, len(attention.layers) - 1
+    mask = mask_informative_links(attention)
+    best_focus, best_layer = 0.0, len(attention.layers) - 1
     for layer, trace_layer in enumerate(attention.layers):
         if head is not None and head >= len(trace_layer.probs):
             continue
         probs = trace_layer.probs if head is None else trace_layer.probs[head : head + 1]
-        firm = float((np.where(counts, probs.max(0), 0.0)[rows] ** 2).sum())
-        if firm > best + 1e-9:
-            best, firmest = firm, layer
-    return firmest
+        focus = float((np.where(mask, probs.max(0), 0.0)[rows] ** 2).sum())
+        if focus > best_focus + 1e-9:
+            best_focus, best_layer = focus, layer
+    return best_layer
 
 
 def find_strongest_link(
@@ -163,8 +163,8 @@ def find_strongest_link(
     heads = list(range(len(probs))) if head is None else [head]
     rows = list(range(len(attention.queries))) if words is None else words
     strongest = probs[heads][:, rows].max(-1)  # (heads, rows)
-    at, row = np.unravel_index(int(strongest.argmax()), strongest.shape)
-    return heads[at], rows[row]
+    head_index, row = np.unravel_index(int(strongest.argmax()), strongest.shape)
+    return heads[head_index], rows[row]
 
 
 def is_causal(attention: AttentionView) -> bool:

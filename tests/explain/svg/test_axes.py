@@ -47,7 +47,7 @@ def test_an_axis_of_powers() -> None:
     axis = log_axis([0.05, 21.0], "ms")
     assert (axis.low, axis.high) == (0.01, 100.0)
     assert axis.ticks == (0.01, 0.1, 1.0, 10.0, 100.0)
-    assert axis.share(1.0) == pytest.approx(0.5)
+    assert axis.fraction(1.0) == pytest.approx(0.5)
     assert log_axis([1.0], "ms").high == 10.0
     assert len(log_axis([1e-9, 1e9], "ms").ticks) <= 8
 

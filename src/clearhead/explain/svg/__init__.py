@@ -1,7 +1,7 @@
-"""The drawing kit: shapes, text measuring, axes, colors, plots, and the painter that turns a picture into PNG.
+"""The SVG toolkit: elements, text measurement, axes, colors, plots, and conversion to PNG.
 
-Every SVG element of `explain` and `report` is written here, from a tree of elements, so that every text is escaped.
-A view decides what is drawn and where; it never names an element.
+Every SVG element of `explain` and `report` is created here in a tree of elements, so that every text is escaped.
+Callers decide what is drawn where; they never name elements.
 """
 
 from __future__ import annotations

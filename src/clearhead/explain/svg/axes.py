@@ -1,4 +1,4 @@
-"""Axes: from where to where, round numbers on the way, and how these numbers are written."""
+"""Axes with round ticks and their labels."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from itertools import pairwise
 
 from clearhead.explain.svg.numbers import format_exponent, typeset_minus
 
-MIN_MAGNITUDE = 1e-30  # what is nearer to 0 is 0
+MIN_MAGNITUDE = 1e-30  # smaller magnitudes count as 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """From where to where, what is written on the way, and what it is about."""
+    """The range, ticks and label of an axis."""
 
     low: float
     high: float
     ticks: tuple[float, ...]
     label: str
-    log: bool = False  # equal steps are equal factors
+    log: bool = False  # logarithmic
 
-    def share(self, value: float) -> float:
-        """How far along the axis a value lies, from 0 to 1."""
+    def fraction(self, value: float) -> float:
+        """Return the position of a value along the axis, from 0 to 1."""
         low, high = self.low, self.high
         if self.log:
             value, low, high = (math.log10(max(number, MIN_MAGNITUDE)) for number in (value, low, high))
@@ -31,21 +31,21 @@ class Axis:
 
 
 def linear_axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int = 5) -> Axis:
-    """An axis with round numbers that holds all values; with `zero` it begins there."""
-    numbers = [0.0, *values] if zero else list(values)
-    low, high = min(numbers), max(numbers)
+    """Return an axis with round ticks that contains all values, and 0 with `zero`."""
+    bounds = [0.0, *values] if zero else list(values)
+    low, high = min(bounds), max(bounds)
     largest = max(abs(low), abs(high))
-    if high - low <= largest * 1e-9 or largest < MIN_MAGNITUDE:  # one value, as far as a picture can tell
-        reach = largest * 0.1 if largest >= MIN_MAGNITUDE else 1.0
-        low, high = (low if zero else low - reach), high + reach
+    if high - low <= largest * 1e-9 or largest < MIN_MAGNITUDE:  # practically a single value
+        margin = largest * 0.1 if largest >= MIN_MAGNITUDE else 1.0
+        low, high = (low if zero else low - margin), high + margin
     step = _round_step((high - low) / ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    marks = tuple(index * step for index in range(first, last + 1))
-    return Axis(low=marks[0], high=marks[-1], ticks=marks, label=label)
+    tick_values = tuple(index * step for index in range(first, last + 1))
+    return Axis(low=tick_values[0], high=tick_values[-1], ticks=tick_values, label=label)
 
 
 def log_axis(values: Iterable[float], label: str) -> Axis:
-    """From one power of ten to another, such that all values (above 0) lie between them."""
+    """Return a logarithmic axis between powers of ten that contains all values (above 0)."""
     logs = [math.log10(max(value, MIN_MAGNITUDE)) for value in values]
     low, high = math.floor(min(logs) + 1e-9), math.ceil(max(logs) - 1e-9)
     high = max(high, low + 1)
@@ -55,12 +55,12 @@ def log_axis(values: Iterable[float], label: str) -> Axis:
 
 
 def unit_axis(label: str) -> Axis:
-    """From 0 to 1."""
+    """Return an axis from 0 to 1."""
     return Axis(low=0.0, high=1.0, ticks=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0), label=label)
 
 
 def index_axis(first: float, last: float, label: str) -> Axis:
-    """From the first to the last of things that are counted, with round numbers where they fall."""
+    """Return an axis over consecutive numbers, such as steps, with round ticks."""
     if first == last:
         return Axis(low=first - 1, high=first + 1, ticks=(first,), label=label)
     step = max(_round_step((last - first) / 5), 1.0)
@@ -69,19 +69,19 @@ def index_axis(first: float, last: float, label: str) -> Axis:
 
 
 def index_ticks(count: int) -> list[int]:
-    """A few of the rows or columns of a table, powers of two apart."""
+    """Return at most nine ticks of row or column indices, a power of two apart."""
     step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 20) if count / step <= 9)
     return list(range(0, count, step))
 
 
 def _round_step(rough: float) -> float:
-    """1, 2 or 5 times a power of ten."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(times * power for times in (1.0, 2.0, 5.0, 10.0) if times * power >= rough * (1 - 1e-9))
 
 
 def format_tick(value: float, ticks: Sequence[float]) -> str:
-    """A number at an axis, with the digits that tell it from its neighbors."""
+    """Format a tick with as many digits as distinguish it from its neighbors."""
     step = min((abs(b - a) for a, b in pairwise(ticks)), default=abs(value) or 1.0)
     if abs(value) < step * 1e-6:
         return "0"

@@ -1,4 +1,4 @@
-"""Colors: the palette of all pictures, one color for each attention head, and scales from values to colors."""
+"""Colors: the palette of all figures, one color per attention head, and color scales."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HEADS = (
 
 
 def head_color(head: int, *, dark_page: bool = False) -> str:
-    """One color per head, the same in every picture; lighter for a dark page."""
+    """Return the color of a head, the same in every figure; lighter on dark pages."""
     if head < len(HEADS):
         red, green, blue = (int(HEADS[head][i : i + 2], 16) / 255 for i in (1, 3, 5))
     else:
@@ -47,15 +47,15 @@ def head_color(head: int, *, dark_page: bool = False) -> str:
 
 
 def prob_to_opacity(prob: float) -> float:
-    """From a probability to an opacity: 0 to 0 and 1 to 1, the small ones lifted a little so that they can be seen."""
+    """Map a probability to an opacity; small probabilities are raised slightly to stay visible."""
     return prob**0.75  # type: ignore[no-any-return]
 
 
 def map_diverging_colors(values: Array) -> Array:
-    """Values from -1 to 1, of any shape, as bytes of red, green and blue: brown below zero, blue above."""
+    """Map values from -1 to 1 to RGB bytes: brown below zero, blue above."""
     import numpy as np
 
-    share = np.clip(np.nan_to_num(values), -1, 1)[..., None]
-    ends = np.where(share >= 0, np.array(POSITIVE), np.array(NEGATIVE))
-    colors: Array = np.round(np.array(NEUTRAL) + np.abs(share) * (ends - np.array(NEUTRAL))).astype(np.uint8)
+    fraction = np.clip(np.nan_to_num(values), -1, 1)[..., None]
+    ends = np.where(fraction >= 0, np.array(POSITIVE), np.array(NEGATIVE))
+    colors: Array = np.round(np.array(NEUTRAL) + np.abs(fraction) * (ends - np.array(NEUTRAL))).astype(np.uint8)
     return colors

@@ -1,4 +1,4 @@
-"""Shapes as a tree of elements, so that every text is escaped by construction."""
+"""Build SVG as a tree of elements, so that every text is escaped by construction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Point = tuple[float, float]
 
 
 def _add(parent: Element, tag: str, text: str | None, attributes: dict[str, str | float]) -> Element:
-    """Append an element; `stroke_width=2` is written stroke-width="2", `class_` is written class."""
+    """Append an element; `stroke_width=2` becomes stroke-width="2", `class_` becomes class."""
     formatted = {
         name.rstrip("_").replace("_", "-"): escape_invisible(value) if isinstance(value, str) else format_number(value)
         for name, value in attributes.items()
@@ -25,42 +25,42 @@ def _add(parent: Element, tag: str, text: str | None, attributes: dict[str, str 
 
 
 def add_rect(parent: Element, **attributes: str | float) -> Element:
-    """A rectangle."""
+    """Add a rectangle."""
     return _add(parent, "rect", None, attributes)
 
 
 def add_line(parent: Element, **attributes: str | float) -> Element:
-    """A straight line."""
+    """Add a line."""
     return _add(parent, "line", None, attributes)
 
 
 def add_circle(parent: Element, **attributes: str | float) -> Element:
-    """A circle."""
+    """Add a circle."""
     return _add(parent, "circle", None, attributes)
 
 
 def add_polyline(parent: Element, **attributes: str | float) -> Element:
-    """Points joined from the first to the last."""
+    """Add a line through several points."""
     return _add(parent, "polyline", None, attributes)
 
 
 def add_polygon(parent: Element, **attributes: str | float) -> Element:
-    """A closed shape."""
+    """Add a polygon."""
     return _add(parent, "polygon", None, attributes)
 
 
 def add_group(parent: Element, **attributes: str | float) -> Element:
-    """A group, from which elements inherit their style."""
+    """Add a group whose elements inherit its style."""
     return _add(parent, "g", None, attributes)
 
 
 def add_text(parent: Element, text: str, **attributes: str | float) -> Element:
-    """A line of text."""
+    """Add a line of text."""
     return _add(parent, "text", text, attributes)
 
 
 def add_label(parent: Element, label: str, full_text: str, **attributes: str | float) -> Element:
-    """A text that may have been shortened: where it was, the whole is its tooltip."""
+    """Add a text; if it was shortened, the full text is its tooltip."""
     element = add_text(parent, label, **attributes)
     if full_text != label:
         add_tooltip(element, full_text)
@@ -70,34 +70,34 @@ def add_label(parent: Element, label: str, full_text: str, **attributes: str | f
 def add_curve(
     parent: Element, start: Point, leave: Point, arrive: Point, end: Point, **attributes: str | float
 ) -> Element:
-    """A Bezier curve from `start`, which it leaves towards `leave`, to `end`, at which it arrives from `arrive`."""
-    begin, *others = (f"{x:.1f} {y:.1f}" for x, y in (start, leave, arrive, end))
-    return _add(parent, "path", None, {"d": f"M {begin} C {', '.join(others)}", **attributes})
+    """Add a cubic Bezier curve from `start` to `end` with the control points `leave` and `arrive`."""
+    start_text, *others = (f"{x:.1f} {y:.1f}" for x, y in (start, leave, arrive, end))
+    return _add(parent, "path", None, {"d": f"M {start_text} C {', '.join(others)}", **attributes})
 
 
 def add_image(parent: Element, png: bytes, **attributes: str | float) -> Element:
-    """An image, stretched into its area."""
+    """Add an embedded PNG image."""
     element = _add(parent, "image", None, attributes)
     element.set("href", "data:image/png;base64," + base64.b64encode(png).decode())
     return element
 
 
 def add_tooltip(element: Element, text: str) -> None:
-    """What is shown when somebody points at an element."""
+    """Add a tooltip to an element."""
     _add(element, "title", text, {})
 
 
 def describe(root: Element, title: str, description: str, name: str = "") -> None:
-    """Name and describe a picture for those who cannot see it; `name` begins the ids of both."""
+    """Add a title and a description for screen readers; `name` is the prefix of their ids."""
     for tag, text in (("title", title), ("desc", description)):
         _add(root, tag, text, {"id": f"{name}-{tag}"} if name else {})
 
 
 def rotation(degrees: float, x: float, y: float, digits: int = 1) -> str:
-    """A `transform` that turns an element around a point, counterclockwise where `degrees` is below 0."""
+    """Return a `transform` that rotates around a point; negative degrees are counterclockwise."""
     return f"rotate({degrees:g} {x:.{digits}f} {y:.{digits}f})"
 
 
 def inline_svg(document: str) -> str:
-    """An SVG file as it stands inside an HTML page: without what comes before its first element."""
+    """Strip the XML prolog of an SVG document, to inline it in HTML."""
     return document[document.index("<svg") :]

@@ -1,4 +1,4 @@
-"""Pictures as a whole: standalone ones with a heading, paper and a caption, and those that a page embeds."""
+"""Start and finish figures: standalone ones with heading, background and caption, and ones to embed in a page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from clearhead.explain.svg.text import text_width as em
 SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif"
 LINE_HEIGHT = 21.0  # a line of the heading
-HEADING_EM = 16 * 1.2  # the width of an em of it, whose letters are bold
+HEADING_EM = 16 * 1.2  # width of an em of the bold heading
 
 
 def start_picture(width: float, title: str, description: str, heading: Sequence[str] = ()) -> Element:
-    """An empty picture with its name and description for those who cannot see it.
+    """Start a figure with a name and a description for screen readers.
 
-    The lines of a heading stand above the title, which is then set smaller; they take LINE each.
+    The lines of a heading are above the title, which is smaller then; each takes LINE_HEIGHT.
     """
     root = Element("svg", {"xmlns": SVG_NAMESPACE, "role": "img", "font-family": FONT, "fill": INK})
     name = " ".join([*heading, f"({title})"]) if heading else title
@@ -41,7 +41,7 @@ def start_picture(width: float, title: str, description: str, heading: Sequence[
 
 
 def finish_picture(root: Element, width: float, y: float, caption: str) -> str:
-    """Put the caption below, set the size and write the whole picture out; the paper and the title fit its width."""
+    """Add the caption, fit background and title to the size, and return the figure as SVG."""
     for line in textwrap.wrap(caption, int((width - 16) / 6.5)):
         add_text(root, line, x=width / 2, y=y, font_size=12, fill=SOFT, text_anchor="middle", class_="caption")
         y += 17
@@ -59,7 +59,7 @@ def finish_picture(root: Element, width: float, y: float, caption: str) -> str:
 
 
 def start_embedded(name: str, title: str, description: str, width: float, height: float) -> Element:
-    """An empty picture for a page, whose style sheet gives the colors and the font; `name` is unique in the page."""
+    """Start a figure that gets colors and font from the style sheet of its page; `name` is unique in the page."""
     root = Element("svg", {"role": "img", "viewBox": f"0 0 {width:g} {height:g}"})
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     describe(root, title, description, name)
@@ -67,5 +67,5 @@ def start_embedded(name: str, title: str, description: str, width: float, height
 
 
 def finish_embedded(root: Element) -> Markup:
-    """The picture as markup of the page; every text in it is escaped by construction."""
+    """Return the figure as markup; every text in it is escaped by construction."""
     return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704

@@ -1,4 +1,4 @@
-"""Numbers in pictures: coordinates, exponents, signs."""
+"""Format the numbers of figures: coordinates, exponents, signs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 
 def format_number(value: float) -> str:
-    """A coordinate or a share with as few digits as it needs."""
+    """Format a coordinate or a fraction with up to four decimals."""
     return f"{value:.4f}".rstrip("0").rstrip(".") or "0"
 
 
 def format_exponent(value: float, digits: int = 2) -> str:
-    """5e-5, without the zero that Python puts before the 5."""
+    """Format a number as 5e-5, not 5e-05."""
     power = math.floor(math.log10(abs(value))) if value else 0
     front = f"{value / 10.0**power:.{digits}g}"
     if front.lstrip("-") == "10":
@@ -20,7 +20,7 @@ def format_exponent(value: float, digits: int = 2) -> str:
 
 
 def typeset_minus(text: str, *, exponents: bool = False) -> str:
-    """A number with a minus sign instead of a hyphen in front; with `exponents`, in its exponent too."""
+    """Replace a leading hyphen by a minus sign; with `exponents`, also in the exponent."""
     if exponents:
         return text.replace("-", "−")
     return text.replace("-", "−", 1) if text.startswith("-") else text

@@ -1,4 +1,4 @@
-"""Tables of colors as PNG images, a pixel for each value."""
+"""Encode color arrays as PNG images, one pixel per value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def encode_png(colors: Array) -> bytes:
-    """Colors of (rows, columns, 3) bytes as a PNG."""
+    """Encode RGB bytes of shape (rows, columns, 3) as PNG."""
     import numpy as np
 
     rows, columns, _ = colors.shape

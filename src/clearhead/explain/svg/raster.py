@@ -1,4 +1,4 @@
-"""From one of our SVG pictures to PNG: matplotlib paints the few kinds of elements that they are made of."""
+"""Convert the SVG figures of clearhead to PNG: matplotlib draws the few kinds of elements that they contain."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ Styles = Mapping[str, str]
 
 
 def require_matplotlib() -> None:
-    """Say which extra is missing before anything is drawn in vain."""
+    """Raise MissingExtraError if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("Writing .png (.svg and .html work without it)", "train")
 
 
 def png(svg: str) -> bytes:
-    """A picture of `clearhead.explain` as PNG."""
+    """Convert an SVG figure of `clearhead.explain` to PNG."""
     require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ def png(svg: str) -> bytes:
     dpi = 72 * min(PIXELS_PER_UNIT, MAX_SIDE_PIXELS / max(width, height))
     installed = set(fontManager.get_font_names())
     with rc_context({"font.family": [name for name in FONTS if name in installed]}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # letters that no font here has become boxes
+        warnings.simplefilter("ignore", UserWarning)  # characters without a font become boxes
         figure = Figure(figsize=(width / 72, height / 72), dpi=dpi)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(height, 0))
@@ -81,7 +81,7 @@ def png(svg: str) -> bytes:
 
 
 class _Painter:
-    """Elements in their order; squares and lines in a row are painted at once."""
+    """Draws elements in order; consecutive squares or lines are drawn together."""
 
     def __init__(self, axes: Any) -> None:
         self.axes, self.layer = axes, 0
@@ -89,7 +89,7 @@ class _Painter:
         self.lines: list[tuple[list[tuple[float, float]], Any, float]] = []
 
     def walk(self, element: ElementTree.Element, style: Styles) -> None:
-        """One element and those in it."""
+        """Draw an element and its children."""
         style = {**style, **{name: value for name in INHERITED if (value := element.get(name)) is not None}}
         kind = element.tag.split("}")[-1]
         if kind in ("title", "desc"):
@@ -111,7 +111,7 @@ class _Painter:
             self.walk(child, style)
 
     def flush(self, *, squares: bool = True, lines: bool = True) -> None:
-        """Paint what was collected."""
+        """Draw the collected squares and lines."""
         from matplotlib.collections import LineCollection, PolyCollection
 
         if squares and self.squares:
@@ -187,12 +187,12 @@ def _paint_text(axes: Any, element: ElementTree.Element, style: Styles, layer: i
 
 
 def _paint_curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
-    """M x y C a b, c d, x y: the only kind of path that is drawn here."""
+    """Draw a path of the form `M x y C a b, c d, x y`, the only kind in these figures."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    numbers = [float(text) for text in re.findall(r"-?[\d.]+", element.get("d", ""))]
-    points = list(zip(numbers[::2], numbers[1::2], strict=True))
+    coordinates = [float(text) for text in re.findall(r"-?[\d.]+", element.get("d", ""))]
+    points = list(zip(coordinates[::2], coordinates[1::2], strict=True))
     codes = [Path.MOVETO, *[Path.CURVE4] * (len(points) - 1)]
     outline = {"edgecolor": _stroke_color(style), "linewidth": _stroke_width(style), "capstyle": "round"}
     axes.add_patch(PathPatch(Path(points, codes), fill=False, zorder=layer, **outline))

@@ -1,15 +1,15 @@
-"""Texts in pictures: how wide they are, how much of them fits, and nothing hidden in them."""
+"""Measure, shorten and escape texts of figures."""
 
 from __future__ import annotations
 
 import unicodedata
 
-MAX_LABEL_EM = 10.5  # in em: what fits in a column of a picture; the whole text is in the tooltip
+MAX_LABEL_EM = 10.5  # of a column in a figure; the full text is in the tooltip
 _NARROW, _WIDE = frozenset("iljtfrI.,'’|!()[]{}:; -…"), frozenset("mwMW@%—")
 
 
 def escape_invisible(text: str) -> str:
-    """Characters that XML forbids, or that would turn the text around them, as escapes one can read."""
+    """Escape characters that are invalid in XML, invisible, or change the text direction."""
     return "".join(_escape(c) if _is_invisible(c) else c for c in text)
 
 
@@ -24,21 +24,21 @@ def _escape(character: str) -> str:
     return f"\\u{ord(character):04x}"
 
 
-def shorten(text: str, most: float = MAX_LABEL_EM) -> str:
-    """The beginning of a text, as much as fits in `most` em."""
-    if text_width(text) <= most:
+def shorten(text: str, max_width: float = MAX_LABEL_EM) -> str:
+    """Shorten a text to at most `max_width` em."""
+    if text_width(text) <= max_width:
         return text
     used, beginning = 0.9, ""
     for character in text:
         used += text_width(character)
-        if used > most:
+        if used > max_width:
             break
         beginning += character
     return beginning.rstrip("\u200d") + "…"
 
 
 def text_width(text: str) -> float:
-    """About how wide a text is, in em."""
+    """Estimate the width of a text in em."""
     return sum(_character_width(character) for character in text)
 
 
