@@ -27,44 +27,48 @@ def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     summary = "; ".join(f"{row['title']}: {_describe_runtime(row)}" for row in rows)
     root = start_picture(WIDTH, title, f"{summary}.")
     y = 62.0
-    for value, line, heading, form in PANELS:
-        drawn = [row for row in rows if finite_number(row.get(value)) is not None]
-        if not drawn:
+    for value, line, heading, number_format in PANELS:
+        measured_rows = [row for row in rows if finite_number(row.get(value)) is not None]
+        if not measured_rows:
             continue
         add_text(root, heading, x=20, y=y, font_size=13, font_weight="600")
         y += 12
-        ends = [finite_number(row.get(key)) or 0.0 for row in drawn for key in (value, line) if key is not None]
-        most = max(*ends, 1e-9)
-        for row in drawn:
-            _draw_bar(root, row, (value, line), form, y, most)
+        ends = [finite_number(row.get(key)) or 0.0 for row in measured_rows for key in (value, line) if key is not None]
+        limit = max(*ends, 1e-9)
+        for row in measured_rows:
+            _draw_bar(root, row, (value, line), number_format, y, limit)
             y += ROW_HEIGHT
         y += 22
     return finish_picture(root, WIDTH, y, CAPTION)
 
 
 def _draw_bar(
-    root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float
+    root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], number_format: str, y: float, limit: float
 ) -> None:
-    def at(value: float) -> float:
-        return NAMES_END + (BARS_END - NAMES_END) * value / most
+    def to_x(value: float) -> float:
+        return NAMES_END + (BARS_END - NAMES_END) * value / limit
 
     value, end = float(row[keys[0]]), None if keys[1] is None else finite_number(row.get(keys[1]))
     middle = y + ROW_HEIGHT / 2
     name = shorten(str(row["title"]), 16.0)
     add_text(root, name, x=NAMES_END - 8, y=middle + 4, font_size=12, text_anchor="end")
-    ours = row["name"] in ("engine", "int8", "core")
-    width = max(at(value) - NAMES_END, 1.0)
-    add_rect(root, x=NAMES_END, y=y + 4, width=width, height=ROW_HEIGHT - 8, fill=OWN_COLOR if ours else PEER_COLOR)
-    reach = at(value)
+    is_own = row["name"] in ("engine", "int8", "core")
+    width = max(to_x(value) - NAMES_END, 1.0)
+    add_rect(root, x=NAMES_END, y=y + 4, width=width, height=ROW_HEIGHT - 8, fill=OWN_COLOR if is_own else PEER_COLOR)
+    right_end = to_x(value)
     if end is not None and end > value:
-        reach = at(end)
-        add_line(root, x1=at(value), x2=reach, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
-    label = form.format(value) if end is None else f"{form.format(value)} – {form.format(end)}"
-    add_text(root, label, x=reach + 6, y=middle + 4, font_size=12)
+        right_end = to_x(end)
+        add_line(root, x1=to_x(value), x2=right_end, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
+    label = (
+        number_format.format(value) if end is None else f"{number_format.format(value)} – {number_format.format(end)}"
+    )
+    add_text(root, label, x=right_end + 6, y=middle + 4, font_size=12)
 
 
 def _describe_runtime(row: Mapping[str, Any]) -> str:
-    values = ((finite_number(row.get(key)), form, heading) for key, _, heading, form in PANELS)
+    values = ((finite_number(row.get(key)), number_format, heading) for key, _, heading, number_format in PANELS)
     return ", ".join(
-        f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in values if value is not None
+        f"{number_format.format(value)} {heading.split(' (')[0]}"
+        for value, number_format, heading in values
+        if value is not None
     )

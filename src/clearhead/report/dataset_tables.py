@@ -45,13 +45,14 @@ def list_label_bars(inspection: Inspection) -> list[LabelBar]:
     """Return a bar per label, most frequent first; many rare labels share one bar."""
     if not inspection.labels:
         return []
-    items = sorted(inspection.labels.items(), key=lambda item: -item[1])
-    longest, total = max(items[0][1], 1), max(inspection.rows, 1)
-    most = MAX_BARS if len(items) > MAX_BARS + 1 else len(items)
+    entries = sorted(inspection.labels.items(), key=lambda entry: -entry[1])
+    longest, total = max(entries[0][1], 1), max(inspection.rows, 1)
+    max_bars = MAX_BARS if len(entries) > MAX_BARS + 1 else len(entries)
     bars = [
-        LabelBar(name=name, rows=rows, share=rows / total, width=100 * rows / longest) for name, rows in items[:most]
+        LabelBar(name=name, rows=rows, share=rows / total, width=100 * rows / longest)
+        for name, rows in entries[:max_bars]
     ]
-    others = items[most:]
+    others = entries[max_bars:]
     if others:
         rows = sum(count for _, count in others)
         width = min(100 * rows / longest, 100.0)
@@ -79,9 +80,10 @@ def _format_example(alike: Duplicates) -> str:
     return "" if not alike.examples else format_places(alike.examples[0])
 
 
-def format_places(group: Sequence[tuple[str, int]], most: int = 4) -> str:
+def format_places(group: Sequence[tuple[str, int]], max_places: int = 4) -> str:
     """Format the row numbers of a group of duplicates."""
     names = [
-        f"row {number:,}" if part == "all" else f"{truncate(part, 20)} row {number:,}" for part, number in group[:most]
+        f"row {number:,}" if part == "all" else f"{truncate(part, 20)} row {number:,}"
+        for part, number in group[:max_places]
     ]
-    return ", ".join(names) + (", …" if len(group) > most else "")
+    return ", ".join(names) + (", …" if len(group) > max_places else "")

@@ -91,16 +91,16 @@ def make_cards(evaluation: Evaluation, examples: PartExamples | None, key: str) 
 
 
 def _make_card(
-    example: Example, evaluation: Evaluation, key: str, doubtful: Collection[int], most: int = MAX_TEXT_CHARACTERS
+    example: Example, evaluation: Evaluation, key: str, doubtful: Collection[int], max_length: int = MAX_TEXT_CHARACTERS
 ) -> ExampleCard:
     pick, words = example.selected, example.words or ()
     strongest = max((abs(word.weight) for word in words), default=0.0)
     if strongest < (MIN_WEIGHT if pick.error is None else MIN_WEIGHT * abs(pick.error)):
         strongest = 0.0
     second = [word for word in words if word.in_second_text]
-    piece, marks, begin = cut_excerpt(example.text, example.spans, most)
-    first = [replace(word, start=word.start - begin, end=word.end - begin) for word in words if not word.in_second_text]
-    shade = partial(marked_text, piece, marks) if example.spans else partial(shade_text, piece)
+    excerpt, spans, start = cut_excerpt(example.text, example.spans, max_length)
+    first = [replace(word, start=word.start - start, end=word.end - start) for word in words if not word.in_second_text]
+    shade = partial(marked_text, excerpt, spans) if example.spans else partial(shade_text, excerpt)
     return ExampleCard(
         id=f"case-{key}-{pick.row}",
         row=pick.row,
@@ -109,13 +109,13 @@ def _make_card(
         confidence=_describe_confidence(pick),
         label_probability="" if pick.label_probability is None else format_percent(pick.label_probability),
         text=shade(first, strongest=strongest),
-        text_b=None if example.text_b is None else shade_text(example.text_b[:most], second, strongest=strongest),
+        text_b=None if example.text_b is None else shade_text(example.text_b[:max_length], second, strongest=strongest),
         words=name_important_words(example.text, example.text_b, words, strongest),
         explained_label=_explained_label(example, evaluation),
         has_weak_words=example.words is not None and strongest == 0,
         is_explained=example.words is not None,
         is_doubtful=pick.row in doubtful,
-        is_cut=example.is_truncated or len(piece) < len(example.text) or len(example.text_b or "") > most,
+        is_cut=example.is_truncated or len(excerpt) < len(example.text) or len(example.text_b or "") > max_length,
         is_number=pick.error is not None,
         options=pick.options,
         excerpt=truncate(example.text, 100),

@@ -138,12 +138,12 @@ def format_cost(name: str, value: Any) -> Any:
     return format_duration(number) if kind == "duration" else format_count(number)
 
 
-def truncate(text: object, most: int) -> str:
-    """Shorten a text to `most` characters; an empty text becomes `(empty)`."""
-    plain = str(text)
-    if not plain.strip():
+def truncate(text: object, max_length: int) -> str:
+    """Shorten a text to `max_length` characters; an empty text becomes `(empty)`."""
+    string = str(text)
+    if not string.strip():
         return "(empty)"
-    return plain if len(plain) <= most else plain[: most - 1].rstrip() + "…"
+    return string if len(string) <= max_length else string[: max_length - 1].rstrip() + "…"
 
 
 def escape_lines(text: str) -> str:

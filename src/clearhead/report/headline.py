@@ -77,30 +77,30 @@ def make_headline(parts: Mapping[str, Evaluation], inspection: Inspection | None
 def _measurement_sentence(part: str, evaluation: Evaluation, between: str) -> str:
     """Describe the main metric, its rows and its interval."""
     interval, name = evaluation.metrics[evaluation.main], metric_name(evaluation.main)
-    which = {
+    row_source = {
         "test": f"{format_rows(evaluation.rows)} held out for testing and not used in training",
         "rows": f"the {format_rows(evaluation.rows)} given; whether they overlap with the training rows is not known",
         "dev": f"{format_rows(evaluation.rows)} of dev, which were {describe_dev_use(evaluation.kind)}: "
         "expect lower quality on new rows",
     }.get(part, f"{format_rows(evaluation.rows)} of the part {truncate(part, 30)!r}")
     if finite_number(interval.value) is None:
-        return f"{name} is not defined on these rows ({which})."
-    doubt = f" On similar rows, expect a value between {between.replace(' to ', ' and ')}"
+        return f"{name} is not defined on these rows ({row_source})."
+    expectation = f" On similar rows, expect a value between {between.replace(' to ', ' and ')}"
     level = f" ({100 * interval.level:g}% interval)." if between else ""
-    unsure = f"{doubt}{level}" if between else " No confidence interval is available."
+    uncertainty = f"{expectation}{level}" if between else " No confidence interval is available."
     lower = " (lower is better)" if evaluation.main in LOWER_IS_BETTER else ""
-    return f"{name}{lower} is {format_figure(interval.value)}, measured on {which}.{unsure}"
+    return f"{name}{lower} is {format_figure(interval.value)}, measured on {row_source}.{uncertainty}"
 
 
 def _doubt_sentences(part: str, evaluation: Evaluation, inspection: Inspection | None) -> list[str]:
     sentences = []
     if evaluation.main == "accuracy" and evaluation.label_scores and evaluation.rows:
         top = max(evaluation.label_scores, key=lambda score: score.rows)
-        share = format_figure(top.rows / evaluation.rows)
-        sentences.append(f"Always predicting “{truncate(top.label, 40)}” reaches {share} on the same rows.")
+        accuracy = format_figure(top.rows / evaluation.rows)
+        sentences.append(f"Always predicting “{truncate(top.label, 40)}” reaches {accuracy} on the same rows.")
     if evaluation.rows < FEW_ROWS:
-        are = "is" if evaluation.rows == 1 else "are"
-        sentences.append(f"{format_rows(evaluation.rows)} {are} few: rely on the interval rather than on the value.")
+        verb = "is" if evaluation.rows == 1 else "are"
+        sentences.append(f"{format_rows(evaluation.rows)} {verb} few: rely on the interval rather than on the value.")
     if evaluation.skipped:
         sentences.append(f"{format_rows(sum(evaluation.skipped.values()))} could not be used and are not included.")
     if inspection is not None and part == "test" and inspection.leaks.groups:

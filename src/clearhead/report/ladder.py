@@ -31,34 +31,41 @@ def describe_ladder(comparison: Mapping[str, Any] | None) -> dict[str, Any] | No
 
 def _draw_rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
     """Draw quality with its interval against latency."""
-    drawn = [
+    measured_rungs = [
         rung
         for rung in rungs
         if finite_number(rung["value"]) is not None and (finite_number(rung["latency_ms"]) or 0) > 0
     ]
-    if not drawn:
+    if not measured_rungs:
         return None
     ends = [
-        end for rung in drawn for end in (rung["value"], rung["low"], rung["high"]) if finite_number(end) is not None
+        end
+        for rung in measured_rungs
+        for end in (rung["value"], rung["low"], rung["high"])
+        if finite_number(end) is not None
     ]
     summary = "; ".join(
         f"{_rung_method(rung)} {format_figure(rung['value'])} at {format_figure(rung['latency_ms'])} ms"
-        for rung in drawn
+        for rung in measured_rungs
     )
-    across = log_axis([rung["latency_ms"] for rung in drawn], "milliseconds for one text (log scale)")
-    plot = Plot("rungs", "Quality against latency", f"{metric}: {summary}.", across, linear_axis(ends, metric, ticks=4))
-    positions = _spread_positions([plot.x(rung["latency_ms"]) for rung in drawn], MIN_POINT_DISTANCE, WIDTH - RIGHT - 4)
-    levels = _spread_positions([plot.y(rung["value"]) for rung in drawn], NAME_HEIGHT, HEIGHT)
-    for rung, x, level in zip(drawn, positions, levels, strict=True):
+    latency_axis = log_axis([rung["latency_ms"] for rung in measured_rungs], "milliseconds for one text (log scale)")
+    plot = Plot(
+        "rungs", "Quality against latency", f"{metric}: {summary}.", latency_axis, linear_axis(ends, metric, ticks=4)
+    )
+    positions = _spread_positions(
+        [plot.x(rung["latency_ms"]) for rung in measured_rungs], MIN_POINT_DISTANCE, WIDTH - RIGHT - 4
+    )
+    levels = _spread_positions([plot.y(rung["value"]) for rung in measured_rungs], NAME_HEIGHT, HEIGHT)
+    for rung, x, level in zip(measured_rungs, positions, levels, strict=True):
         kind = "plain" if rung.get("chosen") else "chosen"
         if finite_number(rung["low"]) is not None and finite_number(rung["high"]) is not None:
             plot.whisker(x, rung["low"], rung["high"], kind)
         plot.point(
             x, rung["value"], kind, f"{_rung_method(rung)}: {metric} {format_figure(rung['value'])} ({rung['between']})"
         )
-        left = x > (LEFT + WIDTH) / 2
-        beside = (min(positions, key=lambda position: (abs(position - x) > 60, position)) - 9) if left else x + 9
-        plot.name(shorten(_rung_method(rung), 12.0), beside, level + 4, "end" if left else "start")
+        is_left = x > (LEFT + WIDTH) / 2
+        label_x = (min(positions, key=lambda position: (abs(position - x) > 60, position)) - 9) if is_left else x + 9
+        plot.name(shorten(_rung_method(rung), 12.0), label_x, level + 4, "end" if is_left else "start")
     return plot.svg()
 
 
@@ -74,13 +81,13 @@ def _rung_method(rung: Mapping[str, Any]) -> str:
     return str(rung["method"])
 
 
-def _spread_positions(positions: Sequence[float], least: float, most: float) -> list[float]:
+def _spread_positions(positions: Sequence[float], min_distance: float, upper_limit: float) -> list[float]:
     """Move positions apart as little as needed so that none overlap, keeping their order."""
     moved = dict.fromkeys(range(len(positions)), 0.0)
-    before = -least
+    previous = -min_distance
     for number in sorted(moved, key=lambda index: positions[index]):
-        before = moved[number] = max(positions[number], before + least)
-    limit = most + least
+        previous = moved[number] = max(positions[number], previous + min_distance)
+    limit = upper_limit + min_distance
     for number in sorted(moved, key=lambda index: -moved[index]):
-        limit = moved[number] = min(moved[number], limit - least)
-    return [moved[number] for number in range(len(positions))]
+        limit = moved[number] = min(moved[number], limit - min_distance)
+    return [moved[index] for index in range(len(positions))]

@@ -89,63 +89,65 @@ def _read_series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
     return [(float(line["step"]), value) for line in lines if (value := finite_number(line.get(name))) is not None]
 
 
-def thin_points(points: Sequence[Point], most: int = MAX_POINTS) -> list[_StepBin]:
-    """Merge points into at most `most` bins with mean, minimum and maximum, so that peaks are kept."""
-    count = min(most, len(points))
+def thin_points(points: Sequence[Point], max_points: int = MAX_POINTS) -> list[_StepBin]:
+    """Merge points into at most `max_points` bins with mean, minimum and maximum, so that peaks are kept."""
+    count = min(max_points, len(points))
     bounds = [index * len(points) // count for index in range(count + 1)] if count else []
-    stretches = []
-    for begin, end in pairwise(bounds):
-        part = points[begin:end]
-        values = [value for _, value in part]
-        stretches.append(_StepBin((part[0][0] + part[-1][0]) / 2, sum(values) / len(values), min(values), max(values)))
-    return stretches
+    bins = []
+    for start, end in pairwise(bounds):
+        bin_points = points[start:end]
+        values = [value for _, value in bin_points]
+        bins.append(
+            _StepBin((bin_points[0][0] + bin_points[-1][0]) / 2, sum(values) / len(values), min(values), max(values))
+        )
+    return bins
 
 
-def smooth_values(values: Sequence[float], reach: int) -> list[float]:
-    """Average each value with up to `reach` neighbors on either side, with fewer at the ends."""
+def smooth_values(values: Sequence[float], radius: int) -> list[float]:
+    """Average each value with up to `radius` neighbors on either side, with fewer at the ends."""
     means = []
     for index in range(len(values)):
         width = max(
-            min(reach, index, len(values) - 1 - index), reach // 2
+            min(radius, index, len(values) - 1 - index), radius // 2
         )  # a narrower window is less biased at the ends
-        part = values[max(index - width, 0) : index + width + 1]
-        means.append(sum(part) / len(part))
+        neighbors = values[max(index - width, 0) : index + width + 1]
+        means.append(sum(neighbors) / len(neighbors))
     return means
 
 
 def _draw_loss(points: list[Point]) -> CurveFigure:
-    stretches = thin_points(points)
-    reach = len(stretches) // (2 * SMOOTHING_WINDOWS)
-    smooth = smooth_values([part.mean for part in stretches], reach)
+    bins = thin_points(points)
+    radius = len(bins) // (2 * SMOOTHING_WINDOWS)
+    smooth = smooth_values([bin_.mean for bin_ in bins], radius)
     losses = [value for _, value in points]
     window = max(len(losses) // 20, 1)  # a single step is too noisy
     first, last = format_figure(sum(losses[:window]) / window), format_figure(sum(losses[-window:]) / window)
     summary = f"The loss starts at about {first} and ends at about {last}."
     x = index_axis(points[0][0], points[-1][0], "step")
-    values = [bound for part in stretches for bound in (part.low, part.high)]
+    values = [bound for bin_ in bins for bound in (bin_.low, bin_.high)]
     plot = Plot("loss", "Loss by step", summary, x, linear_axis(values, "loss", zero=min(values) >= 0))
     if len(points) > MAX_SINGLE_STEPS:
-        plot.band([(part.step, part.low) for part in stretches], [(part.step, part.high) for part in stretches], "band")
+        plot.band([(bin_.step, bin_.low) for bin_ in bins], [(bin_.step, bin_.high) for bin_ in bins], "band")
         faint = "the band spans the lowest and highest loss of neighboring steps"
     else:
         plot.line(points, "faint")
         faint = "the faint line shows every step"
-    plot.line([(part.step, value) for part, value in zip(stretches, smooth, strict=True)], "curve")
+    plot.line([(bin_.step, value) for bin_, value in zip(bins, smooth, strict=True)], "curve")
     return CurveFigure(
         svg=plot.svg(), caption=f"Loss by step, smoothed: about {first} at the start, {last} at the end; {faint}."
     )
 
 
 def _draw_rate(points: list[Point]) -> CurveFigure:
-    stretches = thin_points(points)
-    most = format_figure(max(value for _, value in points))
-    summary = f"The learning rate peaks at {most} and is {format_figure(points[-1][1])} at the end."
+    bins = thin_points(points)
+    peak = format_figure(max(value for _, value in points))
+    summary = f"The learning rate peaks at {peak} and is {format_figure(points[-1][1])} at the end."
     x = index_axis(points[0][0], points[-1][0], "step")
     plot = Plot(
-        "rate", "Learning rate by step", summary, x, linear_axis((part.mean for part in stretches), "rate", zero=True)
+        "rate", "Learning rate by step", summary, x, linear_axis((bin_.mean for bin_ in bins), "rate", zero=True)
     )
-    plot.line([(part.step, part.mean) for part in stretches], "curve other")
-    return CurveFigure(svg=plot.svg(), caption=f"Learning rate by step; the maximum is {most}.")
+    plot.line([(bin_.step, bin_.mean) for bin_ in bins], "curve other")
+    return CurveFigure(svg=plot.svg(), caption=f"Learning rate by step; the maximum is {peak}.")
 
 
 def _draw_scores(epochs: Sequence[EpochRow], metric: str | None) -> list[CurveFigure]:

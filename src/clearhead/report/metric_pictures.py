@@ -40,18 +40,18 @@ def draw_intervals(parts: Mapping[str, Evaluation]) -> Markup | None:
     intervals = [
         evaluation.metrics[name] for _, evaluation in parts_shown for name in names if name in evaluation.metrics
     ]
-    drawn = [interval_shown for interval_shown in intervals if _is_drawable("", interval_shown)]
+    drawable = [interval_shown for interval_shown in intervals if _is_drawable("", interval_shown)]
     ends = [
         end
-        for interval_shown in drawn
+        for interval_shown in drawable
         for end in (interval_shown.value, finite_number(interval_shown.low))
         if end is not None
     ]
-    across = linear_axis([max(min(ends), -1.0), 1.0], "")
+    score_axis = linear_axis([max(min(ends), -1.0), 1.0], "")
     height = 34 + ROW_HEIGHT * len(names) + (SECOND_PART_OFFSET * len(names) if len(parts_shown) > 1 else 0)
     summary = "; ".join(f"{metric_name(name)} {_label_interval(first.metrics[name])}" for name in names)
     description = f"On the {part_name(parts_shown[0][0])} rows: {summary}."
-    plot = RowPlot("whiskers", "Metrics with their intervals", description, across, height=height, left=NAMES_END)
+    plot = RowPlot("whiskers", "Metrics with their intervals", description, score_axis, height=height, left=NAMES_END)
     y = 20.0
     for name in names:
         plot.name(shorten(metric_name(name), 13.0), y)
@@ -119,29 +119,35 @@ def draw_coverage(name: str, points: Sequence[CoveragePoint], label: str) -> Mar
     return plot.svg()
 
 
-def draw_histogram(name: str, lengths: Lengths, what: str) -> Markup:
+def draw_histogram(name: str, lengths: Lengths, unit: str) -> Markup:
     """Draw a histogram of text lengths whose bin widths double."""
     bars = lengths.histogram
-    about = (
-        f"{what.capitalize()} of a text: median {format_count(lengths.median)}, "
+    description = (
+        f"{unit.capitalize()} of a text: median {format_count(lengths.median)}, "
         f"90th percentile {format_count(lengths.p90)}, 99th percentile {format_count(lengths.p99)}, "
         f"maximum {format_count(lengths.most)}."
     )
     stride = -(-len(bars) // 8)
-    across = Axis(low=0.0, high=float(max(len(bars), 1)), ticks=(), label=f"{what} of a text, up to")
+    length_axis = Axis(low=0.0, high=float(max(len(bars), 1)), ticks=(), label=f"{unit} of a text, up to")
     plot = Plot(
-        name, f"Lengths in {what}", about, across, linear_axis([many for _, many in bars], "rows", zero=True, ticks=4)
+        name,
+        f"Lengths in {unit}",
+        description,
+        length_axis,
+        linear_axis([rows for _, rows in bars], "rows", zero=True, ticks=4),
     )
-    for index, (upto, many) in enumerate(bars):
-        plot.column(index, index + 1, many, "column", f"{upto // 2 + 1:,} to {upto:,} {what}: {format_rows(many)}")
+    for index, (max_length, rows) in enumerate(bars):
+        plot.column(
+            index, index + 1, rows, "column", f"{max_length // 2 + 1:,} to {max_length:,} {unit}: {format_rows(rows)}"
+        )
         if (len(bars) - 1 - index) % stride == 0:
-            plot.tick(index + 0.5, _format_length(upto))
+            plot.tick(index + 0.5, _format_length(max_length))
     return plot.svg()
 
 
-def _format_length(upto: int) -> str:
+def _format_length(length: int) -> str:
     """Format a bin limit in few characters: 4096, 33k, 1M."""
     for size, sign in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if upto >= size * (10 if sign == "k" else 1):
-            return f"{upto / size:.0f}{sign}"
-    return str(upto)
+        if length >= size * (10 if sign == "k" else 1):
+            return f"{length / size:.0f}{sign}"
+    return str(length)

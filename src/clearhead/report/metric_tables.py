@@ -104,29 +104,29 @@ def shade_matrix(evaluation: Evaluation) -> list[list[MatrixCell]] | None:
 def find_confused_pairs(evaluation: Evaluation) -> list[ConfusedPair]:
     """List the most frequently confused label pairs, even if no matrix was stored."""
     if evaluation.confusion is not None:
-        counted = [
-            (true, answered, number, number / sum(row))
+        counts = [
+            (true, predicted, count, count / sum(row))
             for true, row in enumerate(evaluation.confusion)
-            for answered, number in enumerate(row)
-            if number and true != answered
+            for predicted, count in enumerate(row)
+            if count and true != predicted
         ]
     else:
-        having = {index: score.rows for index, score in enumerate(evaluation.label_scores)}
+        label_rows = {index: score.rows for index, score in enumerate(evaluation.label_scores)}
         cells = () if evaluation.picks is None else evaluation.picks.cells
-        counted = [
-            (cell.true, cell.predicted, cell.count, cell.count / max(having.get(cell.true, 0), cell.count))
+        counts = [
+            (cell.true, cell.predicted, cell.count, cell.count / max(label_rows.get(cell.true, 0), cell.count))
             for cell in cells
             if cell.true != cell.predicted
         ]
     pairs = [
         ConfusedPair(
             true=evaluation.labels[true],
-            answered=evaluation.labels[answered],
-            count=number,
+            answered=evaluation.labels[predicted],
+            count=count,
             share=share,
-            cell=(true, answered),
+            cell=(true, predicted),
         )
-        for true, answered, number, share in counted
+        for true, predicted, count, share in counts
     ]
     few = evaluation.confusion is not None and len(evaluation.confusion) <= MAX_MATRIX_LABELS
     return sorted(pairs, key=lambda pair: (-pair.count, -pair.share))[: MAX_PAIRS if few else 2 * MAX_PAIRS]
@@ -141,7 +141,7 @@ def select_labels(evaluation: Evaluation) -> list[LabelScore]:
 
 def select_coverage_points(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
     """Select the curve points nearest to round coverages."""
-    nearest = [min(points, key=lambda point: abs(point.coverage - share)) for share in TABLE_COVERAGES]
+    nearest = [min(points, key=lambda point: abs(point.coverage - coverage)) for coverage in TABLE_COVERAGES]
     return list(dict.fromkeys(nearest))
 
 

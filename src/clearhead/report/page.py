@@ -80,16 +80,18 @@ def report_html(data: ReportData) -> str:
     return page
 
 
-def _order_sections(titles: dict[str, str], more: Sequence[Section]) -> dict[str, str]:
+def _order_sections(titles: dict[str, str], extra_sections: Sequence[Section]) -> dict[str, str]:
     """Order the sections; an extra section precedes the section that its `before` names."""
     names = list(SECTIONS)
     ordered: dict[str, str] = {}
     for name in names:
-        ordered |= {section.id: formatting.truncate(section.title, 60) for section in more if section.before == name}
+        ordered |= {
+            section.id: formatting.truncate(section.title, 60) for section in extra_sections if section.before == name
+        }
         if name in titles:
             ordered[name] = titles[name]
     return ordered | {
-        section.id: formatting.truncate(section.title, 60) for section in more if section.id not in ordered
+        section.id: formatting.truncate(section.title, 60) for section in extra_sections if section.id not in ordered
     }
 
 
@@ -151,8 +153,8 @@ def _data_values(inspection: Inspection | None) -> dict[str, Any]:
             "duplicates": dataset_tables.list_duplicates(inspection),
             "estimate": _setting_lines(inspection.estimate or {}),
             "histograms": [
-                (what, lengths, metric_pictures.draw_histogram(what, lengths, what))
-                for what, lengths in (("tokens", inspection.tokens), ("characters", inspection.characters))
+                (unit, lengths, metric_pictures.draw_histogram(unit, lengths, unit))
+                for unit, lengths in (("tokens", inspection.tokens), ("characters", inspection.characters))
                 if lengths is not None
             ],
         }

@@ -78,7 +78,7 @@ def _calibration(evaluation: Evaluation, key: str) -> list[dict[str, Any]]:
     fitted = evaluation.calibration
     if fitted is None:
         return []
-    turns = [
+    stages = [
         ("before", fitted.bins_before, fitted.before),
         ("after", fitted.bins_after, fitted.after),
     ]
@@ -91,7 +91,7 @@ def _calibration(evaluation: Evaluation, key: str) -> list[dict[str, Any]]:
                 f"reliability-{when}-{key}", f"Reliability {when} scaling", bins, error
             ),
         }
-        for when, bins, error in (turns[:1] if fitted.temperature == 1 else turns)
+        for when, bins, error in (stages[:1] if fitted.temperature == 1 else stages)
     ]
 
 

@@ -32,9 +32,9 @@ def pretraining_lead(facts: PretrainingFacts) -> str:
     scores = facts.held_out
     if scores is None:
         return "There is no held-out text, so the model was not evaluated."
-    pair, alone = (scores[name]["accuracy"] for name in ("bigram", "unigram"))
-    beside = f"the bigram baseline reaches {pair:.1%}, the unigram baseline {alone:.1%}"
-    sentence = f"The model predicts {scores['accuracy']:.1%} of {scores['questions']:,} held-out tokens; {beside}."
+    bigram, unigram = (scores[name]["accuracy"] for name in ("bigram", "unigram"))
+    comparison = f"the bigram baseline reaches {bigram:.1%}, the unigram baseline {unigram:.1%}"
+    sentence = f"The model predicts {scores['accuracy']:.1%} of {scores['questions']:,} held-out tokens; {comparison}."
     loss = f"The loss is {format_figure(scores['loss'])} (bigram {format_figure(scores['bigram']['loss'])}"
     return f"{sentence} {loss}, unigram {format_figure(scores['unigram']['loss'])})."
 
@@ -42,9 +42,9 @@ def pretraining_lead(facts: PretrainingFacts) -> str:
 def pretraining_sections(facts: PretrainingFacts) -> list[Section]:
     """Return the report sections of a pre-training run."""
     rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in facts.counted.items()]
-    about = table(("Quantity", "Value"), rows, label="Corpus", numbers=(1,))
-    about += Markup("").join(paragraph(f"{line[:1].upper()}{line[1:].rstrip('.')}.") for line in facts.text)
-    sections = [Section(id="texts", title="Corpus", html=about, before="curves")]
+    corpus = table(("Quantity", "Value"), rows, label="Corpus", numbers=(1,))
+    corpus += Markup("").join(paragraph(f"{line[:1].upper()}{line[1:].rstrip('.')}.") for line in facts.text)
+    sections = [Section(id="texts", title="Corpus", html=corpus, before="curves")]
     if facts.held_out is not None:
         sections.append(Section(id="held-out", title="Held-out text", html=_measurements(facts), before="labels"))
     if facts.history:
@@ -114,6 +114,6 @@ def _samples(facts: PretrainingFacts) -> Markup:
     rows = [(f"{scores['step']:,}", *scores["samples"][:4]) for scores in facts.history if scores.get("samples")]
     if not rows:
         return page
-    most = max(len(row) for row in rows) - 1
-    head = ("Step", *(("Sample",) if most == 1 else (f"Blank {number + 1}" for number in range(most))))
-    return page + table(head, [(*row, *[""] * (most + 1 - len(row))) for row in rows], label="Samples")
+    column_count = max(len(row) for row in rows) - 1
+    head = ("Step", *(("Sample",) if column_count == 1 else (f"Blank {number + 1}" for number in range(column_count))))
+    return page + table(head, [(*row, *[""] * (column_count + 1 - len(row))) for row in rows], label="Samples")

@@ -56,9 +56,9 @@ def table(
         )
         for line, row in enumerate(rows[:MAX_ROWS])
     )
-    left = len(rows) - MAX_ROWS
-    more = paragraph(f"{left:,} more rows are not shown.", note=True) if left > 0 else Markup("")
-    return scroll_box(Markup(write_table(body, heads, separator="\n")), label) + more  # noqa: S704
+    omitted = len(rows) - MAX_ROWS
+    omitted_note = paragraph(f"{omitted:,} more rows are not shown.", note=True) if omitted > 0 else Markup("")
+    return scroll_box(Markup(write_table(body, heads, separator="\n")), label) + omitted_note  # noqa: S704
 
 
 def scroll_box(inner: Markup, label: str) -> Markup:

@@ -42,25 +42,27 @@ def _bar_width(score: Any) -> float | None:
 
 def _draw_sweep(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
     """Draw each choice as a dot with one standard deviation in each direction."""
-    drawn = [row for row in rows if finite_number(row["score"]) is not None]
-    if not drawn:
+    scored_rows = [row for row in rows if finite_number(row["score"]) is not None]
+    if not scored_rows:
         return None
-    reach = [(row["score"], finite_number(row["spread"]) or 0.0) for row in drawn]
-    across = linear_axis([end for score, spread in reach for end in (score - spread, score + spread)], metric, ticks=4)
-    height = 40 + ROW_HEIGHT * len(drawn)
-    summary = "; ".join(f"{row['layer']} with {row['pooling']} {format_figure(row['score'])}" for row in drawn)
+    scores = [(row["score"], finite_number(row["spread"]) or 0.0) for row in scored_rows]
+    score_axis = linear_axis(
+        [end for score, spread in scores for end in (score - spread, score + spread)], metric, ticks=4
+    )
+    height = 40 + ROW_HEIGHT * len(scored_rows)
+    summary = "; ".join(f"{row['layer']} with {row['pooling']} {format_figure(row['score'])}" for row in scored_rows)
     description = f"{metric} by cross-validation: {summary}."
     plot = RowPlot(
         "swept",
         "Layers and poolings compared",
         description,
-        across,
+        score_axis,
         height=height,
         left=NAMES_END,
         right=18,
         top=4,
     )
-    for number, (row, (score, spread)) in enumerate(zip(drawn, reach, strict=True)):
+    for number, (row, (score, spread)) in enumerate(zip(scored_rows, scores, strict=True)):
         y = 14 + ROW_HEIGHT * number
         kind = "chosen" if number else "plain"
         choice = f"{row['layer']}, {row['pooling']}"

@@ -177,10 +177,10 @@ def _length_picture(slices: Sequence[LengthSlice], number: int) -> Markup:
         plot.band(low, [(float(index), length_slice.interval.high) for index, length_slice in banded], "band")
     plot.line([(float(index), length_slice.value) for index, length_slice in enumerate(slices, 1)], "curve")
     for index, length_slice in enumerate(slices, 1):
-        about = (
+        tooltip = (
             f"{length_slice.name} words: {format_figure(length_slice.value)}, {format_count(length_slice.rows)} rows"
         )
-        plot.dot((float(index), length_slice.value), 3.5, "dot", about)
+        plot.dot((float(index), length_slice.value), 3.5, "dot", tooltip)
     return plot.svg()
 
 
@@ -242,8 +242,8 @@ def alignment_table(aligned: Alignment) -> Markup:
     if not sources or not targets:
         return EMPTY
     pairs = ", ".join(f"{targets[target]} – {sources[source]}" for source, target in aligned.links[:MAX_LINKS])
-    more = " …" if len(aligned.links) > MAX_LINKS else ""
-    note = paragraph(f"{pairs}{more}", note=True)
+    ellipsis = " …" if len(aligned.links) > MAX_LINKS else ""
+    note = paragraph(f"{pairs}{ellipsis}", note=True)
     if len(sources) > MAX_WORDS or len(targets) > MAX_WORDS:
         return Markup("<details><summary>Alignment</summary>\n{}</details>\n").format(note)
     head = [Markup("<span><bdi>{}</bdi></span>").format(_shorten_word(word)) for word in sources]
@@ -251,7 +251,10 @@ def alignment_table(aligned: Alignment) -> Markup:
         write_row(
             [
                 write_cell(Markup("<bdi>{}</bdi>").format(_shorten_word(word)), "row"),
-                *(write_cell("", class_=f"r{sum(float(share) >= step for step in SHADE_STEPS)}") for share in weights),
+                *(
+                    write_cell("", class_=f"r{sum(float(weight) >= step for step in SHADE_STEPS)}")
+                    for weight in weights
+                ),
             ]
         )
         for word, weights in zip(targets, aligned.weights, strict=True)
