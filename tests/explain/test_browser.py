@@ -54,7 +54,7 @@ def open_page(browser: Any, path: Path, **settings: Any) -> tuple[Any, list[str]
     return page, problems
 
 
-def test_look_around(browser: Any, tmp_path: Path) -> None:
+def test_selections_change_the_picture(browser: Any, tmp_path: Path) -> None:
     trace = make_trace(layers=4, heads=5, seed=2)
     it_index = EXAMPLE_TOKENS.index("it")
     page, problems = open_page(browser, save_attention(trace, tmp_path / "a.html", layer=2, word="it"))

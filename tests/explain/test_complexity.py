@@ -149,7 +149,7 @@ def test_a_little_noise_is_resolved_with_its_interval(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("noise", "bursts"), [(1.5, 0.0), (0.8, 0.4), (0.3, 0.5)])
-def test_nonsense_is_never_printed(noise: float, bursts: float) -> None:
+def test_unreliable_exponents_are_never_printed(noise: float, bursts: float) -> None:
     """However noisy the times are, a printed exponent is close to the truth, or reported as unresolved."""
     unresolved_count = 0
     for seed in range(4):

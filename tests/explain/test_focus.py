@@ -59,14 +59,14 @@ def test_opens_on_the_word_that_the_others_attend_to(word: str) -> None:
     assert attention_data(trace)["informative"] == {"encoder": [EXAMPLE_TOKENS.index(word) - 1]}
 
 
-def test_neither_special_tokens_nor_punctuation_are_opened_on() -> None:
+def test_never_opens_on_special_tokens_or_punctuation() -> None:
     assert find_informative_word(view_part(make_focused_trace("[SEP]"))) != [len(EXAMPLE_TOKENS) - 1]
     assert find_informative_word(view_part(make_focused_trace("'"))) != [EXAMPLE_TOKENS.index("'")]
     assert find_informative_word(view_part(make_trace(["[CLS]", "...", "!", "[SEP]"]))) == [1]
     assert find_informative_word(view_part(make_trace(["[CLS]", "[SEP]"]))) == [0]  # there is nothing else
 
 
-def test_a_word_of_several_pieces_is_opened_on_as_a_whole() -> None:
+def test_opens_on_all_tokens_of_a_word() -> None:
     tokens = ["[CLS]", "my", "ref", "##und", "is", "late", "[SEP]"]
     trace = make_focused_trace("##und", tokens)
     assert find_informative_word(view_part(trace)) == [2, 3]

@@ -56,7 +56,7 @@ def word_groups(row: TextRow, max_groups: int = MAX_GROUPS) -> list[WordSpan]:
     return group_words(make_plan(row).runs, max_groups)
 
 
-def test_words_have_the_weight_that_they_have() -> None:
+def test_weights_are_the_drops_of_the_output() -> None:
     occlusion_result = occlude(CountingScorer(), make_row("a good day, a bad night"))
     assert occlusion_result is not None
     assert occlusion_result.full_value == 0.5

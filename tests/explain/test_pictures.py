@@ -67,7 +67,7 @@ def test_darkest_line_from_it_is_the_argmax() -> None:
         assert darkest == (head, it_index, int(trace.attention(1, head)[it_index].argmax()))
 
 
-def test_layer_is_chosen_and_named() -> None:
+def test_the_most_focused_layer_is_chosen_and_named() -> None:
     trace = make_trace(layers=5)
     uniform = np.full((3, len(EXAMPLE_TOKENS), len(EXAMPLE_TOKENS)), 1 / len(EXAMPLE_TOKENS))
     focused = uniform.copy()

@@ -43,7 +43,7 @@ def test_long_texts_are_shortened_and_whole_in_the_tooltip() -> None:
     assert shorten("tired") == "tired"
 
 
-def test_nothing_that_turns_or_breaks_a_page_is_left() -> None:
+def test_invisible_and_invalid_characters_are_escaped() -> None:
     assert escape_invisible("a\u202eb\x00\ud800\ufffe\u2028") == "a\\u202eb\\u0000\\ud800\\ufffe\\u2028"
     assert escape_invisible("👩‍👧 שלום é") == "👩‍👧 שלום é"
 

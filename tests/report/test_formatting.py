@@ -45,7 +45,7 @@ def test_figures(value: object, figure: str) -> None:
     assert format_figure(value) == figure
 
 
-def test_shares_do_not_round_to_all_or_nothing() -> None:
+def test_percentages_do_not_round_to_0_or_100() -> None:
     assert [format_percent(value) for value in (0, 0.0001, 0.5, 0.9999, 1)] == [
         "0%",
         "<0.1%",

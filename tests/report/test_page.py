@@ -128,7 +128,7 @@ def test_a_metric_that_is_not_defined() -> None:
     ).section_text("headline")
 
 
-def test_one_class_only() -> None:
+def test_rows_of_a_single_class() -> None:
     evaluation = class_evaluation(30, labels=("yes", "no"))
     scores = tuple(
         replace(score, precision=math.nan, recall=math.nan, f1=math.nan) for score in evaluation.label_scores
@@ -257,7 +257,7 @@ def test_against_another_model() -> None:
     assert "Accuracy −0.021 −0.050 to 0.010 0.210" in text
 
 
-def test_pictures_have_words(full_page: Reader) -> None:
+def test_pictures_have_descriptions(full_page: Reader) -> None:
     pictures = full_page.all("svg")
     assert len(pictures) == 13
     ids = {attributes.get("id") for _, attributes in full_page.tags}

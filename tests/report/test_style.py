@@ -35,7 +35,7 @@ def contrast(first: str, second: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_measure() -> None:
+def test_contrast_of_black_and_white() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert LIGHT.keys() == DARK.keys()
 

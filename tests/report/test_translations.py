@@ -107,5 +107,5 @@ def test_no_alignment_says_why() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_few_rows_are_no_trouble(count: int) -> None:
+def test_few_rows_are_supported(count: int) -> None:
     Reader(make_page(count))

@@ -53,7 +53,7 @@ def test_an_axis_of_powers() -> None:
 
 
 @given(NUMBERS.filter(bool))
-def test_exponents_are_the_number(value: float) -> None:
+def test_formatted_exponents_parse_back(value: float) -> None:
     assert float(format_exponent(value, 4)) == pytest.approx(value, rel=1e-3)
 
 

@@ -18,7 +18,7 @@ GRAY, PALE_GRAY = "#9aa1a9", "#b7bcc3"
 PINK = "#e3d3d3"
 TEAL, PALE_TEAL, RED, ORANGE, SAND = "#1f6f8b", "#8fb9c9", "#d1495b", "#c26a00", "#b9b4a7"
 POSITIVE, NEUTRAL, NEGATIVE = (27, 79, 143), (251, 250, 246), (181, 83, 15)  # blue, paper, brown
-# Dark enough on a light page, told apart by hue and by lightness.
+# Dark enough for a light page; distinct in hue and in lightness.
 HEADS = (
     "#1f6fb4",
     "#d1495b",

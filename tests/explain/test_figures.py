@@ -279,7 +279,7 @@ def save_figures(folder: Path, suffix: str) -> list[Path]:
     ]
 
 
-def test_every_kind_in_every_form(tmp_path: Path) -> None:
+def test_every_figure_in_every_format(tmp_path: Path) -> None:
     for path in save_figures(tmp_path, ".json"):
         assert json.loads(path.read_text())
     for path in save_figures(tmp_path, ".svg"):
