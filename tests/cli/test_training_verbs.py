@@ -268,11 +268,13 @@ def test_evaluate_slices_compares_and_reports(run: Run, work_folder: Path, tfidf
     )
     assert code == 0
     assert "slice" in out
-    assert "compared with floor (95 % interval +" in err
+    assert "compared with floor\nmetric" in out
+    assert "+0.4833  +0.3917 to +0.5750  0.000" in out
     assert "report: page.html" in err
     assert (work_folder / "page.html").read_text().startswith("<!doctype html>")
-    code, _, err = run("evaluate", tfidf_folder, "reviews.csv", "--slice", "label", "--against", "floor", "--quiet")
+    code, out, err = run("evaluate", tfidf_folder, "reviews.csv", "--slice", "label", "--against", "floor", "--quiet")
     assert (code, err) == (0, "")
+    assert "compared with floor" in out
     code, out, _ = run("evaluate", "floor", "reviews.csv", "--part", "test", "--json")
     assert json.loads(out)["rows"] == 12
 

@@ -94,9 +94,13 @@ def evaluate(
         print_json(evaluation.to_json())
         return
     print_table(("metric", "value", INTERVAL), metric_rows(evaluation.metrics), title=f"{evaluation.rows:,} rows")
-    for name, paired in evaluation.against.items():
-        interval = f"95 % interval {paired.low:+.4f} to {paired.high:+.4f}, p = {paired.p:.3f}"
-        print_note(f"{name}: {paired.difference:+.4f} compared with {against} ({interval})", quiet=quiet)
+    if evaluation.against:
+        differences = [
+            (name, f"{paired.difference:+.4f}", f"{paired.low:+.4f} to {paired.high:+.4f}", f"{paired.p:.3f}")
+            for name, paired in evaluation.against.items()
+        ]
+        print_blank_line()
+        print_table(("metric", "difference", INTERVAL, "p"), differences, title=f"compared with {against}")
     if slice:
         cells = [
             (part.column, part.name, f"{part.rows:,}", f"{part.value:.4f}", _format_interval(part.interval))
