@@ -92,7 +92,7 @@ def test_an_alignment_can_be_drawn(model: Model, tmp_path: Path) -> None:
     assert '"q":' in (tmp_path / "look.html").read_text()
     source_trace = model.trace("je suis etudiant")
     assert (len(source_trace.hidden), source_trace.cross) == (2, [])
-    with pytest.raises(InputError, match="no attention in it"):
+    with pytest.raises(InputError, match="trace has no attention"):
         save_attention(source_trace, tmp_path / "nothing.svg")
 
 

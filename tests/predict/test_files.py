@@ -268,7 +268,7 @@ def test_a_format_that_the_name_does_not_say(tfidf_run: Run, reviews: Path, tmp_
 
 
 def test_a_model_of_two_texts_wants_two(pair_run: Run, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"this model reads two texts; give pairs"):
+    with pytest.raises(InputError, match=r"this model reads two texts; pass pairs"):
         predict(pair_run.folder, ["it was good"])
     rows = [{"one": "it was good", "two": "it was bad"}]
     assert predict(pair_run.folder, rows, text="one", text_b="two")[0].label in pair_run.labels

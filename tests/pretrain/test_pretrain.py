@@ -155,9 +155,9 @@ def test_the_report_tells_all(text: Path, tmp_path: Path) -> None:
     )
     assert run.report is not None
     page = run.report.read_text()
-    assert "On held-out text" in page
-    assert "are guessed; the word before it alone tells" in page
-    assert "frequency (unigram)" in page
+    assert "The model predicts " in page
+    assert " held-out tokens; the bigram baseline reaches " in page
+    assert "unigram (token frequency)" in page
     assert "Blank 2" in page
     assert "<b>run" not in page
 
