@@ -1,19 +1,35 @@
 """Every public function, a few lines each: what the command line, notebooks and programs call.
 
-Heavy libraries and whole jobs are imported when a function is called, not before.
+A module is imported when one of its functions is first used; heavy libraries and whole jobs when it is called.
 """
 
 from __future__ import annotations
 
-from clearhead.api.deployment import bench, convert, export, models, quantize
-from clearhead.api.explanation import describe, explain, kind_of
-from clearhead.api.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
-from clearhead.api.texts import embed, fill, generate, generate_stream, tokens, translate
-from clearhead.api.training import inspect, ladder, pretrain, train
-from clearhead.api.word_vectors import contrast, load_words, word2vec, words
-from clearhead.explain.complexity import complexity
-from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.api.deployment import bench, convert, export, models, quantize
+    from clearhead.api.explanation import complexity, describe, explain, kind_of
+    from clearhead.api.loading import create, has_tokenizer, load, load_tokenizers
+    from clearhead.api.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
+    from clearhead.api.texts import embed, fill, generate, generate_stream, tokens, translate
+    from clearhead.api.training import inspect, ladder, learn_tokenizer, pretrain, train
+    from clearhead.api.word_vectors import contrast, load_words, word2vec, words
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "deployment": ("bench", "convert", "export", "models", "quantize"),
+            "explanation": ("complexity", "describe", "explain", "kind_of"),
+            "loading": ("create", "has_tokenizer", "load", "load_tokenizers"),
+            "prediction": ("ask", "evaluate", "load_predictor", "predict", "predict_file", "predict_text"),
+            "texts": ("embed", "fill", "generate", "generate_stream", "tokens", "translate"),
+            "training": ("inspect", "ladder", "learn_tokenizer", "pretrain", "train"),
+            "word_vectors": ("contrast", "load_words", "word2vec", "words"),
+        },
+    )
 
 __all__ = [
     "ask",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.hub import locate
 from clearhead.deprecation import renamed_parameters
+from clearhead.explain.complexity import complexity
 from clearhead.jobs import kinds
 from clearhead.model.opening import as_model
 from clearhead.progress import Progress
@@ -96,4 +97,4 @@ def explain(
     return explanation
 
 
-__all__ = ["describe", "explain", "kind_of"]
+__all__ = ["complexity", "describe", "explain", "kind_of"]

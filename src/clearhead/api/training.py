@@ -1,4 +1,4 @@
-"""Public functions that build models from data: inspect, train, pretrain and ladder."""
+"""Public functions that build models from data: inspect, train, pretrain, ladder and learn_tokenizer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from clearhead.caller import setting
 from clearhead.deprecation import rename_settings, renamed_parameters
 from clearhead.errors import InputError
 from clearhead.jobs.events import NO_EVENTS, RunEvents
+from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.jobs.output_folder import choose_ladder_folder, choose_run_folder, lock_output, resolve_model_path
 from clearhead.progress import Progress, no_progress
 
@@ -267,3 +268,6 @@ def ladder(
 
 def _absolute_path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
+
+
+__all__ = ["inspect", "ladder", "learn_tokenizer", "pretrain", "train"]

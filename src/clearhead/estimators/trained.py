@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from clearhead.api.training import train
 from clearhead.data import Columns, LabelSpace, open_source
 from clearhead.data.labels import Kind
 from clearhead.deprecation import rename_settings, rename_stored, renamed_fields
@@ -118,8 +119,6 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit_rows(self, rows: list[dict[str, Any]], **choices: Any) -> None:
         """Train on labeled rows."""
-        from clearhead.api import train
-
         trained_folder = TrainedFolder(None if self.folder is None else Path(self.folder))
         parameter_names = (
             "model",

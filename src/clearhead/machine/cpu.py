@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +134,8 @@ PACKAGES = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE_
 
 def library_versions() -> dict[str, str]:
     """Return the versions of Python and of installed libraries."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and rarely needed
+
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
