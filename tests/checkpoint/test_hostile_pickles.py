@@ -98,7 +98,7 @@ def link_other_file(folder: Path) -> None:
 HOSTILE: dict[str, tuple[Damage, str]] = {
     "runs a command": (write_bomb, "system"),
     "runs a command from a plain pickle": (write_plain_bomb, "system"),
-    "expands one value": (write_expanded_tensor, "more numbers"),
+    "expands one value": (write_expanded_tensor, "more values than it stores"),
     "is a list": (write_list, "list"),
     "is garbage": (write_garbage, "cannot be read"),
     "names a shard above the folder": (write_index({"a": "../outside/shard.bin"}), "leaves the model folder"),
