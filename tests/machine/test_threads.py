@@ -52,7 +52,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(2, "blas"):
         if blas_threads() != {2}:
-            pytest.skip("this BLAS_VARIABLES cannot use two threads")
+            pytest.skip("this BLAS library cannot use two threads")
         yield
 
 
